@@ -19,7 +19,7 @@ const order = `
 	symbolic
 	graph
 	graph/op estimate/parts
-	graph/onnx graph/graphtest graph/live
+	graph/onnx graph/graphtest graph/live graph/modules
 	graph/examples graph/ortsim
 	recompute planner/order planner/pack planner/remat
 	planner/arena fission
@@ -29,6 +29,8 @@ const order = `
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	collective
 	collective/mpi graph/pattern
+	graph/torchsim
+	planner/moduleplan
 	executor/cpu/dnnl
 	executor/cpu/blas
 	autograd executor
@@ -44,7 +46,7 @@ const order = `
 	timeline/torchsnapshot
 	executor/ort/ortengine report configs
 	memopt
-	diff explain figure train doctor fit estimate/parallel
+	diff explain figure train doctor fit estimate/parallel pytorch
 	estimate webpage sweep
 	inference/compare inference/edit
 	inference/optimize

@@ -42,8 +42,9 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 		"where the budget applies: memopt, in memopt's own order and arena; ort, in the simulated "+
 			"arena of stock ONNX Runtime, with the anchors of the file that apply writes")
 	f.StringVar(&b.what, "select", "nodes",
-		"what a plan to a budget chooses from: nodes, any that can run again; or clusters, what "+
-			"an ONNX Runtime configuration can express")
+		"what a plan to a budget chooses from: nodes, any that can run again; clusters, what "+
+			"an ONNX Runtime configuration can express; or, for plan, modules, what "+
+			"torch.utils.checkpoint can")
 	f.StringVar(&b.solver, "solver", "auto",
 		"auto; greedy, which stops at the first plan that fits; or lns, the search without "+
 			"dynamic programming over layers")
@@ -68,8 +69,11 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 	switch b.what {
 	case "nodes", "clusters":
 		out.Clusters = b.what == "clusters"
+	case modulesName:
+		return nil, usage("--select modules is for plan, which says what a PyTorch program is to run again; " +
+			"memopt_torch.check proves it there")
 	default:
-		return nil, usage("--select %q: wanted nodes or clusters", b.what)
+		return nil, usage("--select %q: wanted nodes, clusters or modules", b.what)
 	}
 	switch b.in {
 	case "memopt", ortName:

@@ -28,7 +28,7 @@ var flagChoices = map[string][]string{
 	"level":                        {"0", "1", "2"},
 	"order":                        names(planner.OrderChoices),
 	"budget-in":                    {"memopt", ortName},
-	"select":                       {"nodes", "clusters"},
+	"select":                       {"nodes", "clusters", modulesName},
 	"chunk":                        chunkModes,
 	"solver":                       {"auto", "greedy", "lns"},
 	"solve solver":                 {"auto", "greedy", "lns", "exact", "chain"},

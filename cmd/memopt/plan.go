@@ -17,7 +17,7 @@ func (a *app) planCommand() *cobra.Command {
 	var sel selectionFlags
 	var details, noChart bool
 	var pareto int
-	var saveConfig, savePlan, planFormat, plot string
+	var saveConfig, savePlan, planFormat, plot, moduleMap string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Show what to recompute, what it saves and where the peak is",
@@ -31,6 +31,11 @@ reason why each is kept; on a terminal, a chart of what is live over the step.
 
 A plan to a budget recomputes, and computes regions of the graph in parts where
 that is cheaper or fits only so (--chunk).
+
+With --select modules it plans for a PyTorch program, of which the model is an
+export: whole modules run again, as torch.utils.checkpoint does it, and the
+peak is the one that PyTorch will have. -O torch prints the lines of Python
+that do it; --save-plan writes a plan for memopt_torch.
 
 Where nothing fits a budget, plan says how low it went and what the largest
 batch is that fits, and exits with 3.
@@ -51,13 +56,21 @@ formulas, exact bytes and whole names in any case.`,
         a picture of what is live before and after
   memopt plan model.onnx --plan plan.json --budget 16GiB
         whether a plan that was saved still fits, and by how much: exit code 3 if not
+  memopt plan model.onnx --select modules --budget 60% -O torch
+        the modules to put under torch.utils.checkpoint, as Python
   memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
         a schedule for Deeploy, planned and counted by the rules of its memory`,
 		Args: exactModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if sel.what == modulesName {
+				return a.planModules(cmd, args[0], &sel, moduleMap, savePlan)
+			}
 			format, err := report.ParseFormat(a.global.output)
 			if err != nil {
 				return usage("%w", err)
+			}
+			if moduleMap != "" {
+				return usage("--module-map is for --select modules: add it, or leave the map out")
 			}
 			picture, err := plotFormat(plot)
 			if err != nil {
@@ -131,6 +144,9 @@ formulas, exact bytes and whole names in any case.`,
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
 		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, for "+
 			"which memory is counted as Deeploy's replay counts it")
+	cmd.Flags().StringVar(&moduleMap, "module-map", "",
+		"with --select modules: JSON {\"h.0\": [\"/h.0/*\"], …}, which nodes are of which module, by globs of "+
+			"names; default what the exporter wrote")
 	numberVar(cmd.Flags(), &pareto, "pareto", "", 0, bounds{least: 2, most: 1000},
 		"print the cost of this many budgets, from the lowest peak that was reached to no budget")
 	return cmd

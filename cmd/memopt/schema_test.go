@@ -23,6 +23,7 @@ func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
 	exitFolder(t)
 	writeGrid(t, sweepGrid)
+	writeModules(t)
 	require.Zero(t, inProcess(t.Context(), nil,
 		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
 	checked := map[string]bool{}
@@ -37,6 +38,8 @@ func TestSchemas(t *testing.T) {
 		{"plan", "plan example:transformer --dim batch=1..4,seq=64..128 --level 1"},
 		{"plan", "plan example:mlp --dim batch=64..4096 --budget 700MiB --time-limit 0"},
 		{"pareto", "plan example:mlp --dim batch=4096 --pareto 3"},
+		{"modules", "plan modules.onnx --select modules --dim batch=64 --budget 90%"},
+		{"modules", "plan modules.onnx --select modules --dim batch=64"},
 		{"estimate", "estimate example:transformer"},
 		{"explain", "explain example:transformer --level 1"},
 		{"explain", "explain example:transformer /transformer/h.0 --top 2"},
@@ -97,6 +100,12 @@ func TestSchemas(t *testing.T) {
 	require.NoError(t, err)
 	schematest.Load(t, folder, "recompute").Check(t, data)
 	checked["recompute"] = true
+	require.Zero(t, inProcess(t.Context(), nil,
+		"plan modules.onnx --select modules --dim batch=64 --level 1 --save-plan modules.json").code)
+	modules, err := os.ReadFile("modules.json")
+	require.NoError(t, err)
+	schematest.Load(t, folder, "module-plan").Check(t, modules)
+	checked["module-plan"] = true
 	schedule, err := os.ReadFile("schedule.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "solve").Check(t, schedule)

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"memopt/configs"
+	"memopt/graph/modules"
+	"memopt/graph/torchsim"
+	"memopt/planner"
+	"memopt/pytorch"
+	"memopt/report"
+	"memopt/symbolic"
+)
+
+// modulesName is the value of --select that plans modules of a PyTorch program.
+const modulesName = "modules"
+
+// torchFormat is the form of -O that is Python.
+const torchFormat = "torch"
+
+// notOfModules are the flags of plan that a plan of modules has no use for.
+var notOfModules = []string{"config", "probe", "plan", "order", "cost", "aliases", "clone-bytes", "budget-for", "keep",
+	"recompute", "state", "pareto", "save-config", "plot", "format", "optimizer", "accumulate", "budget-in", "solver",
+	"chunk", "details", "no-chart", "require-optimal", "effort", "time-limit"}
+
+// planModules plans which modules of a PyTorch program run again.
+func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, moduleMap, savePlan string) error {
+	for _, flag := range notOfModules {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+			return usage("--%s cannot be combined with --select modules, which takes --budget or --level, --device, "+
+				"--dim, --module-map and --save-plan", flag)
+		}
+	}
+	format := report.TableFormat
+	if a.global.output != torchFormat {
+		var err error
+		if format, err = report.ParseFormat(a.global.output); err != nil {
+			return usage("output %q: wanted one of table, json, csv, markdown, torch", a.global.output)
+		}
+	}
+	o, err := a.moduleOptions(sel, moduleMap)
+	if err != nil {
+		return err
+	}
+	m, err := a.load(name)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	p, err := pytorch.Make(a.ctx, m, *o)
+	if err != nil {
+		return a.classifyModules(name, err)
+	}
+	var unfit error
+	if e := p.Unfit(); e != nil {
+		unfit = &exitError{exitUnfit, fmt.Errorf("%s: no choice of modules fits: the lowest peak in PyTorch is %s, the "+
+			"budget %s; allow more, or make the batch smaller", name, report.Bytes(p.Chosen.Usage.Peak),
+			report.Bytes(p.Limit))}
+	} else if savePlan != "" {
+		data, err := p.File()
+		if err != nil {
+			return classify(wrap(name, err))
+		}
+		if err := a.writeArtefact("--save-plan", savePlan, data); err != nil {
+			return err
+		}
+	}
+	if a.global.output == torchFormat {
+		if unfit != nil {
+			return unfit
+		}
+		return p.Lines(a.out)
+	}
+	return cmp.Or(p.Report(a.out, format), unfit)
+}
+
+// moduleOptions makes options of the flags.
+func (a *app) moduleOptions(sel *selectionFlags, moduleMap string) (*pytorch.Options, error) {
+	o := &pytorch.Options{Gradients: sel.training.options()}
+	switch sel.level {
+	case "", "0":
+	case "1":
+		if sel.budget != "" {
+			return nil, usage("--level 1 and --budget cannot be combined: a plan to a budget chooses which blocks run again")
+		}
+		o.Every = true
+	default:
+		return nil, usage("--level %q: with --select modules wanted 0, or 1 for every block", sel.level)
+	}
+	var b planner.Budget
+	if err := a.parseBudget(sel.budget, &b); err != nil {
+		return nil, err
+	}
+	o.Total, o.Share = b.Total, b.Share
+	var err error
+	if sel.device != "" {
+		if o.Profile, err = configs.LoadDevice(sel.device); err != nil {
+			return nil, usage("--device %w", err)
+		}
+	}
+	if moduleMap != "" {
+		if o.Map, err = modules.LoadMap(moduleMap); err != nil {
+			return nil, usage("--module-map: %w", err)
+		}
+	}
+	return o, nil
+}
+
+// classifyModules gives an error of planning modules its exit code.
+func (a *app) classifyModules(name string, err error) error {
+	var noRow *torchsim.NoRow
+	var unbound *symbolic.UnboundError
+	switch {
+	case errors.Is(err, modules.ErrNoModules), errors.Is(err, pytorch.ErrBackward), errors.As(err, &noRow):
+		return invalid(wrap(name, err))
+	case errors.As(err, &unbound):
+		return a.classifyPlan(name, err)
+	}
+	return classifyGrad(name, err)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph"
+	"memopt/graph/onnx"
+)
+
+// writeModules writes modules.onnx, a forward model of two blocks with names as torch.onnx.export gives them, and
+// unnamed.onnx, the same without.
+func writeModules(t *testing.T) {
+	t.Helper()
+	const text = `<ir_version: 8, opset_import: ["" : 17]>
+	m (float[batch, 32] x, float[32, 64] w0, float[64, 32] w1, float[32, 64] w2, float[64, 32] w3) => (float loss) {
+		["/h.0/up/Gemm"] a0 = Gemm (x, w0)
+		["/h.0/act/Tanh"] b0 = Tanh (a0)
+		["/h.0/down/Gemm"] c0 = Gemm (b0, w1)
+		["/h.1/up/Gemm"] a1 = Gemm (c0, w2)
+		["/h.1/act/Tanh"] b1 = Tanh (a1)
+		["/h.1/drop/Dropout"] d1 = Dropout <ratio = 0.1> (b1)
+		["/h.1/down/Gemm"] c1 = Gemm (d1, w3)
+		["/Mean"] loss = ReduceMean <keepdims = 0> (c1)
+	}`
+	for name, source := range map[string]string{"modules.onnx": text, "unnamed.onnx": strings.ReplaceAll(text, "/", "")} {
+		m, err := graph.Parse(strings.ReplaceAll(source, "Dropout <ratio = 0.1> (b1)", "Exp (b1)"), "m")
+		require.NoError(t, err)
+		require.NoError(t, onnx.WriteFile(name, m, onnx.Options{}))
+	}
+}
+
+// TestPlanModules: plans of modules, their files, their Python, and what is refused.
+func TestPlanModules(t *testing.T) {
+	exitFolder(t)
+	writeModules(t)
+	const line = "plan modules.onnx --select modules --dim batch=4096 "
+	run := func(flags string) ended { return inProcess(t.Context(), nil, flags) }
+
+	got := run(line + "--budget 90% --save-plan plan.json")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "Fits: ")
+	require.Contains(t, got.out, "Under torch.utils.checkpoint: h.")
+	require.Contains(t, got.out, "every block")
+	text, err := os.ReadFile("plan.json")
+	require.NoError(t, err)
+	var plan struct {
+		Modules    []string
+		Parameters map[string][]int64
+		Inputs     []struct{ Name string }
+		Peak       int64 `json:"peak_bytes"`
+	}
+	require.NoError(t, json.Unmarshal(text, &plan))
+	require.NotEmpty(t, plan.Modules)
+	require.Equal(t, []int64{32, 64}, plan.Parameters["w2"])
+	require.Equal(t, "x", plan.Inputs[0].Name)
+	require.Equal(t, got.out, run(line+"--budget 90%").out, "twice the same")
+
+	got = run(line + "--level 1 -O torch")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "    \"h.0\",\n    \"h.1\",\n):")
+	require.Contains(t, got.out, "preserve_rng_state=False")
+	require.Contains(t, run(line+"-O torch").out, "leave the model as it is")
+	require.Contains(t, run(line).out, "Nothing runs again")
+	require.Contains(t, run(line+"-O csv").out, "every block,")
+	require.Contains(t, run(line+"-O markdown").out, "| every block |")
+
+	require.NoError(t, os.WriteFile("map.json", []byte(`{"first": ["h.0*"], "first.up": ["h.0upGemm"]}`), 0o600))
+	got = run("plan unnamed.onnx --select modules --dim batch=64 --module-map map.json")
+	require.Zero(t, got.code, got.errors)
+
+	for _, c := range []struct {
+		line  string
+		code  int
+		wants string
+	}{
+		{line + "--budget 1KiB", exitUnfit, "no choice of modules fits: the lowest peak in PyTorch is"},
+		{line + "--budget 1KiB -O torch", exitUnfit, "no choice of modules fits"},
+		{line + "--level 2", exitUsage, "wanted 0, or 1 for every block"},
+		{line + "--level 1 --budget 50%", exitUsage, "cannot be combined"},
+		{line + "--pareto 3", exitUsage, "--pareto cannot be combined with --select modules"},
+		{line + "--save-config c.json", exitUsage, "--save-config cannot be combined"},
+		{line + "--budget x", exitUsage, "--budget \"x\""},
+		{line + "--device none", exitUsage, "--device"},
+		{line + "-O yaml", exitUsage, "wanted one of table, json, csv, markdown, torch"},
+		{line + "--module-map none.json", exitUsage, "none.json"},
+		{"plan modules.onnx --module-map map.json", exitUsage, "--module-map is for --select modules"},
+		{"plan modules.onnx --select modules", exitUsage, "batch"},
+		{"plan unnamed.onnx --select modules --dim batch=64", exitInvalid, "no node has the name of a module"},
+		{"plan example:transformer --select modules", exitInvalid, "has a backward half"},
+		{"verify modules.onnx --select modules --budget 50% --dim batch=64", exitUsage, "--select modules is for plan"},
+		{"plan modules.onnx -O torch --dim batch=64", exitUsage, "wanted one of table, json, csv, markdown"},
+	} {
+		got := run(c.line)
+		require.Equal(t, c.code, got.code, "%s: %s", c.line, got.errors)
+		require.Contains(t, got.errors, c.wants, c.line)
+	}
+	_, err = os.Stat("c.json")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,194 @@
+package modules
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"memopt/graph"
+)
+
+// Key is the entry of a model's metadata under which memopt_torch lists the modules.
+const Key = "memopt.torch"
+
+// ScopesKey is the entry of a node's metadata with the names of the modules around it, a list as Python
+// prints it (onnx_ir's exporter of torch.export; pkg.torch.onnx in PyTorch's torch/onnx/_internal).
+const ScopesKey = "pkg.torch.onnx.name_scopes"
+
+// ErrNoModules: nothing in a file says from which modules its nodes come.
+var ErrNoModules = errors.New("no node has the name of a module: wanted names such as /model/h.0/attn/MatMul, as " +
+	"torch.onnx.export gives them, or the metadata " + ScopesKey + "; export with memopt_torch.export, or give a map " +
+	"with --module-map")
+
+// listed is the JSON under Key.
+type listed struct {
+	Version int    `json:"version"`
+	Root    string `json:"root"`
+	// Parameters names the initializers that are trained.
+	Parameters []string `json:"parameters"`
+	Modules    []struct {
+		Name           string         `json:"name"`
+		Class          string         `json:"class"`
+		Calls          int            `json:"calls"`
+		Training       *bool          `json:"training"`
+		Checkpointable any            `json:"checkpointable"`
+		Attributes     map[string]any `json:"attributes"`
+	} `json:"modules"`
+}
+
+// Read finds the modules of a model's main graph. globs, which may be nil, says by name of a module which
+// globs of nodes' names are of it, and replaces what the nodes say. The error is ErrNoModules, or says
+// what is wrong with the metadata or the map.
+func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
+	t := &Tree{Of: make([]int32, len(m.Graph.Nodes)), byName: map[string]ID{}}
+	var list *listed
+	if text, ok := m.Meta(Key); ok {
+		list = &listed{}
+		if err := json.Unmarshal([]byte(text), list); err != nil || list.Version != 1 {
+			return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export the "+
+				"model anew with memopt_torch.export", Key, text)
+		}
+		t.Root, t.Listed, t.Parameters = list.Root, true, list.Parameters
+	}
+	scopes, err := scopesOf(m.Graph, list, globs)
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]int32{}
+	for id := range m.Graph.Nodes {
+		t.place(graph.NodeID(id), scopes(graph.NodeID(id)), open)
+	}
+	if len(t.Modules) == 0 {
+		return nil, ErrNoModules
+	}
+	t.describe(list)
+	return t, nil
+}
+
+// scopesOf returns the function that gives the modules of a node, the outermost first.
+func scopesOf(g *graph.Graph, list *listed, globs map[string][]string) (func(graph.NodeID) []level, error) {
+	if globs != nil {
+		return mapped(g, globs)
+	}
+	known := map[string]bool{}
+	root := ""
+	if list != nil {
+		for _, m := range list.Modules {
+			known[m.Name] = true
+		}
+		root = list.Root
+	}
+	return func(id graph.NodeID) []level {
+		n := g.Nodes[id]
+		for _, p := range n.Rare().Metadata {
+			if p.Key == ScopesKey {
+				return ofNames(pythonList(p.Value), root)
+			}
+		}
+		return ofPath(n.Name, root, known)
+	}, nil
+}
+
+// ofNames are the levels of a list of modules' whole names, as the metadata of nodes has it: the root's is
+// empty, and the last is the node's own.
+func ofNames(names []string, root string) []level {
+	var out []level
+	for _, name := range names[:max(len(names)-1, 0)] {
+		if name = strings.TrimPrefix(strings.TrimPrefix(name, root), "."); name != "" {
+			out = append(out, level{name, name})
+		}
+	}
+	return out
+}
+
+// pythonList reads a list of strings as Python prints it. What is no such list gives what can be read.
+func pythonList(text string) []string {
+	var out []string
+	for {
+		at := strings.IndexAny(text, `'"`)
+		if at < 0 {
+			return out
+		}
+		quote := text[at]
+		end := strings.IndexByte(text[at+1:], quote)
+		if end < 0 {
+			return out
+		}
+		out = append(out, text[at+1:at+1+end])
+		text = text[at+end+2:]
+	}
+}
+
+// ofPath are the levels of a node's name that is a path of scopes. A module in a Sequential has the names
+// of those around it in its own: /seq/seq.1/seq.1.0 is seq, seq.1 and seq.1.0. A second call of a module
+// has a number behind its name, which the list of modules tells from a module of that name.
+func ofPath(path, root string, known map[string]bool) []level {
+	if !strings.HasPrefix(path, "/") {
+		return nil
+	}
+	parts := strings.Split(path[1:], "/")
+	parts = parts[:len(parts)-1]
+	var out []level
+	base, last, name := "", "", "" // what stands before a segment that goes on from the last one; the last segment
+	for i, part := range parts {
+		if last != "" && !strings.HasPrefix(part, last+".") {
+			base = name + "."
+		}
+		name, last = base+part, part
+		if root != "" && i == 0 {
+			if part != root {
+				return nil
+			}
+			continue
+		}
+		inner := strings.TrimPrefix(name, root+".")
+		if len(known) > 0 && !known[inner] {
+			if plain := withoutNumber(inner); known[plain] {
+				inner, name = plain, withoutNumber(name)
+			}
+		}
+		out = append(out, level{inner, part})
+	}
+	return out
+}
+
+// withoutNumber is a name without _N at its end.
+func withoutNumber(name string) string {
+	at := strings.LastIndexByte(name, '_')
+	if at <= 0 || at == len(name)-1 || strings.Trim(name[at+1:], "0123456789") != "" {
+		return name
+	}
+	return name[:at]
+}
+
+// describe adds what the list of the file says of the modules that have nodes, and counts calls where
+// there is no list.
+func (t *Tree) describe(list *listed) {
+	if list == nil {
+		for _, c := range t.Calls {
+			t.Modules[c.Module].Calls++
+		}
+		return
+	}
+	for i := range t.Modules {
+		t.Modules[i].Refusal = "the exporter's list of modules does not have it"
+	}
+	for _, l := range list.Modules {
+		id := t.Lookup(l.Name)
+		if id == None {
+			continue
+		}
+		m := &t.Modules[id]
+		m.Class, m.Calls, m.Attributes, m.Refusal = l.Class, l.Calls, l.Attributes, ""
+		m.Training = l.Training == nil || *l.Training
+		switch why := l.Checkpointable.(type) {
+		case string:
+			m.Refusal = why
+		case bool:
+			if !why {
+				m.Refusal = "the exporter says that it cannot be run again"
+			}
+		}
+	}
+}

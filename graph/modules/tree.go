@@ -1,0 +1,125 @@
+package modules
+
+import (
+	"slices"
+	"strings"
+
+	"memopt/graph"
+)
+
+// ID indexes Tree.Modules.
+type ID int32
+
+// None stands for no module: what the exported root computes itself.
+const None ID = -1
+
+// Module is one module of the program.
+type Module struct {
+	Name   string // as named_modules has it; the root's is left out
+	Parent ID     // the module around it, None at the top
+	// Calls is how often a step runs it; 0: the file does not say.
+	Calls int
+	Class string // of Python, "" where the file does not say
+	// Refusal says why the exporter found that the module cannot be run again; "": it can.
+	Refusal    string
+	Attributes map[string]any // of the modules whose memory depends on them: inplace, approximate, p
+	Training   bool           // in training mode, as far as the file says
+}
+
+// Call is one run of a module: the nodes from First up to, and not including, End that are of the module or
+// of one in it.
+type Call struct {
+	Module     ID
+	Outer      int32 // the call around it, an index of Tree.Calls; -1 at the top
+	First, End graph.NodeID
+}
+
+// Tree has the modules of a model, and which node is of which.
+type Tree struct {
+	Modules []Module // in the order in which a step enters them, each after its parent
+	Calls   []Call   // in the same order; inner calls follow the one around them
+	Of      []int32  // by NodeID, the innermost call that a node is of; -1: of none
+	Root    string   // the attribute of the exported wrapper that holds the model, "" if there is no wrapper
+	Listed  bool     // the file lists its modules: those of names that are not in the list are refused
+	// Parameters are the initializers that are trained, where the file lists them; else nil.
+	Parameters []string
+
+	byName map[string]ID
+}
+
+// Lookup returns the module of a name, None if there is none.
+func (t *Tree) Lookup(name string) ID {
+	if id, ok := t.byName[name]; ok {
+		return id
+	}
+	return None
+}
+
+// Within reports whether a call is another one or lies in it.
+func (t *Tree) Within(inner, outer int32) bool {
+	for ; inner >= 0; inner = t.Calls[inner].Outer {
+		if inner == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// Depth is how many modules lie around one.
+func (t *Tree) Depth(id ID) int {
+	depth := 0
+	for id = t.Modules[id].Parent; id != None; id = t.Modules[id].Parent {
+		depth++
+	}
+	return depth
+}
+
+// module returns the module of a name, which it adds with all around it.
+func (t *Tree) module(name string) ID {
+	if id, ok := t.byName[name]; ok {
+		return id
+	}
+	parent := None
+	for at := strings.LastIndexByte(name, '.'); at > 0; at = strings.LastIndexByte(name[:at], '.') {
+		if id, ok := t.byName[name[:at]]; ok {
+			parent = id
+			break
+		}
+	}
+	id := ID(len(t.Modules))
+	t.Modules = append(t.Modules, Module{Name: name, Parent: parent, Training: true})
+	t.byName[name] = id
+	return id
+}
+
+// place notes that a node is of the innermost of a list of modules, the outermost first, whose calls are
+// told apart by their keys.
+func (t *Tree) place(n graph.NodeID, scope []level, open map[string]int32) {
+	outer := int32(-1)
+	key := ""
+	for _, l := range scope {
+		key += "\x00" + l.key
+		call, ok := open[key]
+		if !ok {
+			call = int32(len(t.Calls))
+			t.Calls = append(t.Calls, Call{Module: t.module(l.name), Outer: outer, First: n})
+			open[key] = call
+		}
+		t.Calls[call].End = n + 1
+		outer = call
+	}
+	t.Of[n] = outer
+}
+
+// level is one module of a scope: its name, and what tells this call of it from others.
+type level struct{ name, key string }
+
+// names lists the modules, for messages.
+func (t *Tree) names() []string {
+	var list []string
+	for i := range t.Modules {
+		list = append(list, t.Modules[i].Name)
+	}
+	slices.Sort(list)
+	return list
+}

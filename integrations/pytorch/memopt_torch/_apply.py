@@ -1,0 +1,282 @@
+"""Modules of a plan under torch.utils.checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import os
+import types
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple, Union
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from ._plan import Plan, PlanError
+from ._state import tensors
+
+# The argument is there from torch 1.11 on. Without it autograd runs again in a backward of its own, which
+# takes positional tensors only.
+_REENTRANT = "use_reentrant" in inspect.signature(checkpoint).parameters
+
+_MARK = "_memopt_checkpointed"
+
+
+class Applied:
+    """A plan that is applied to a model. ``remove`` undoes it; so does the end of a ``with`` block."""
+
+    def __init__(self, model: nn.Module, plan: Plan, wrapped: List["_Wrapped"], hook: Any) -> None:
+        self.model, self.plan = model, plan
+        self._wrapped, self._hook = wrapped, hook
+
+    @property
+    def modules(self) -> Tuple[str, ...]:
+        """The names of the modules under checkpoints."""
+        return tuple(w.name for w in self._wrapped)
+
+    def remove(self) -> None:
+        """Leaves the model as it was before apply; a second call does nothing."""
+        for w in self._wrapped:
+            w.remove()
+        self._wrapped = []
+        self._hook.remove()
+
+    def __enter__(self) -> "Applied":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def apply(
+    model: nn.Module,
+    plan: Union[Plan, str, os.PathLike, Mapping[str, Any]],
+    *,
+    sizes: str = "check",
+    hooks: str = "refuse",
+) -> Applied:
+    """Puts the modules of a plan under ``torch.utils.checkpoint``.
+
+    The modules' ``forward`` is replaced; names, parameters, ``state_dict`` and the modules' own hooks stay as
+    they are. While gradients are off nothing is run again. Running statistics of batch norms move once.
+
+    Args:
+        model: the model that was exported, in training mode; of a DistributedDataParallel the model in it.
+        plan: a file of ``memopt plan --select modules --save-plan``, or its contents.
+        sizes: "check" refuses inputs of a module that are larger than those that were planned, as far as the
+            plan tells; "ignore" takes them.
+        hooks: "refuse" modules that have others with hooks in them, which would run again in the backward
+            half; "allow" takes them.
+
+    Raises:
+        PlanError: the plan is of another model, or a module cannot be run again; the model is as it was.
+    """
+    for what, got, wanted in (("sizes", sizes, ("check", "ignore")), ("hooks", hooks, ("refuse", "allow"))):
+        if got not in wanted:
+            raise ValueError(f"{what}={got!r}: wanted {' or '.join(map(repr, wanted))}")
+    plan = Plan.load(plan)
+    target = _unwrapped(model)
+    _compare(target, plan)
+    found = [(name, _module(target, plan, name)) for name in plan.modules]
+    for name, module in found:
+        _usable(target, plan, name, module, hooks)
+    wrapped = [_Wrapped(name, module, plan) for name, module in found]
+    limit = max((_elements(shape) for _, shape in plan.inputs), default=0) if sizes == "check" else 0
+
+    def begin(_: nn.Module, args: Tuple[Any, ...]) -> None:
+        for w in wrapped:
+            w.count = 0
+        if limit:
+            _fits(plan, args, limit)
+
+    hook = target.register_forward_pre_hook(begin)
+    for w in wrapped:
+        w.wrap()
+    return Applied(model, plan, wrapped, hook)
+
+
+def _elements(shape: Tuple[int, ...]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _fits(plan: Plan, args: Tuple[Any, ...], limit: int) -> None:
+    for t in tensors(args):
+        if t.numel() > limit:
+            raise PlanError(
+                f"{plan.path}: an input of the model is {tuple(t.shape)}, the plan was made for inputs "
+                f"{', '.join(f'{name} {shape}' for name, shape in plan.inputs)}: the peak would be higher than "
+                "promised; plan for these sizes, or apply with sizes=\"ignore\""
+            )
+
+
+def _unwrapped(model: nn.Module) -> nn.Module:
+    """The model in a DistributedDataParallel. What copies or shards modules is refused."""
+    kind = type(model).__name__
+    if kind == "DistributedDataParallel":
+        return model.module  # type: ignore[return-value]
+    if kind in ("DataParallel", "FullyShardedDataParallel", "OptimizedModule"):
+        raise PlanError(
+            f"the model is a {kind}, which copies or compiles the modules in it: apply the plan to the model before "
+            "it is wrapped"
+        )
+    if isinstance(model, torch.jit.ScriptModule):
+        raise PlanError("the model is a ScriptModule, whose modules cannot be replaced: apply the plan to the "
+                        "model that it was made of")
+    return model
+
+
+def _compare(model: nn.Module, plan: Plan) -> None:
+    """Finds out whether the plan was made for a model with these parameters."""
+    have: Dict[str, nn.Parameter] = dict(model.named_parameters())
+    for name, shape in plan.parameters.items():
+        p = have.get(name)
+        if p is None:
+            p = _shared(model, name)
+        if p is None:
+            raise PlanError(
+                f"{plan.path}: the plan was made for a model with a parameter {name}, which this one does not have; "
+                "export this model and plan it"
+            )
+        if tuple(p.shape) != tuple(shape):
+            raise PlanError(
+                f"{plan.path}: the plan was made for a model whose parameter {name} is {tuple(shape)}, here it is "
+                f"{tuple(p.shape)}; export this model and plan it"
+            )
+        if not p.requires_grad:
+            raise PlanError(
+                f"{plan.path}: the plan was made for a model that trains {name}, which is frozen here "
+                "(requires_grad is False); export the model as it is trained and plan it"
+            )
+
+
+def _shared(model: nn.Module, name: str) -> Any:
+    """A parameter under the second of its names, which named_parameters leaves out."""
+    owner, _, last = name.rpartition(".")
+    try:
+        return model.get_submodule(owner)._parameters.get(last)
+    except AttributeError:
+        return None
+
+
+def _module(model: nn.Module, plan: Plan, name: str) -> nn.Module:
+    try:
+        return model.get_submodule(name)
+    except AttributeError:
+        close = [n for n, _ in model.named_modules() if n and n.rpartition(".")[2] == name.rpartition(".")[2]]
+        hint = f" (it has {', '.join(close[:3])})" if close else ""
+        raise PlanError(
+            f"{plan.path}: names the module {name!r}, which the model does not have{hint}; apply the plan to the "
+            "model that was exported"
+        ) from None
+
+
+def _usable(model: nn.Module, plan: Plan, name: str, module: nn.Module, hooks: str) -> None:
+    def refuse(why: str) -> None:
+        raise PlanError(f"{plan.path}: module {name!r} ({type(module).__name__}) {why}")
+
+    if isinstance(module, torch.jit.ScriptModule):
+        refuse("is a ScriptModule, which cannot be put under a checkpoint; apply the plan to the model before "
+               "torch.jit")
+    if not module.training:
+        refuse("is in evaluation mode, the plan is for training: call model.train() before, or plan the model as it is")
+    if getattr(module, _MARK, None) is not None:
+        refuse("is under a checkpoint of another plan already; remove that one first")
+    if not _REENTRANT_FREE_NESTING:
+        for other in plan.modules:
+            if other != name and name.startswith(other + "."):
+                refuse(f"lies in {other!r}, and this torch does not nest checkpoints; plan without nested modules")
+    names = [n for n, m in model.named_modules(remove_duplicate=False) if m is module]
+    if len(names) > 1:
+        refuse(f"is in the model under several names ({', '.join(names)}); plan other modules")
+    if hooks == "refuse":
+        for inner_name, inner in module.named_modules():
+            if inner is not module and _hooked(inner):
+                refuse(f"has hooks in {name}.{inner_name}, which would run again in the backward half; remove them, "
+                       "or apply with hooks=\"allow\"")
+
+
+def _hooked(module: nn.Module) -> bool:
+    lists = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return any(getattr(module, x, None) for x in lists)
+
+
+# From torch 2.1 on, checkpoints without reentrance stop early and nest; the module has a class for their frames.
+_REENTRANT_FREE_NESTING = hasattr(torch.utils.checkpoint, "_CheckpointFrame")
+
+
+class _Wrapped:
+    """A module whose forward runs under a checkpoint."""
+
+    def __init__(self, name: str, module: nn.Module, plan: Plan) -> None:
+        self.name, self.module, self.plan = name, module, plan
+        self.count = 0
+        self.own = module.__dict__.get("forward")  # set on the instance before
+        self.forward: Callable[..., Any] = module.forward
+        self.norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
+
+    def wrap(self) -> None:
+        def forward(_: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            return self.run(*args, **kwargs)
+
+        self.module.__dict__["forward"] = types.MethodType(forward, self.module)
+        self.module.__dict__[_MARK] = self
+
+    def remove(self) -> None:
+        if self.own is None:
+            self.module.__dict__.pop("forward", None)
+        else:
+            self.module.__dict__["forward"] = self.own
+        self.module.__dict__.pop(_MARK, None)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return self.forward(*args, **kwargs)
+        self.count += 1
+        if self.count > self.plan.calls.get(self.name, 1):
+            raise PlanError(
+                f"{self.plan.path}: module {self.name!r} is called {self.count} times in a step, the plan counts "
+                f"{self.plan.calls.get(self.name, 1)}; plan the model as it runs"
+            )
+        before = [(t, t._version) for t in tensors((args, kwargs))]
+        runs = [0]
+
+        def again(*a: Any, **k: Any) -> Any:
+            runs[0] += 1
+            if runs[0] == 1:
+                return self.forward(*a, **k)
+            with _still(self.norms):
+                return self.forward(*a, **k)
+
+        rng = self.plan.preserve_rng_state
+        if _REENTRANT:
+            out = checkpoint(again, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
+        else:
+            out = checkpoint(lambda *a: again(*a, **kwargs), *args, preserve_rng_state=rng)
+        for t, version in before:
+            if t._version != version:
+                raise PlanError(
+                    f"{self.plan.path}: module {self.name!r} changes its input in place, so it cannot be run again "
+                    "from it; leave the first operation out of place (inplace=False), or plan other modules"
+                )
+        return out
+
+
+@contextlib.contextmanager
+def _still(norms: List[_BatchNorm]) -> Iterator[None]:
+    """Keeps running statistics where they are: the first run has moved them. What is normalised stays the same,
+    and so does what autograd saves."""
+    before = [(m, m.momentum, None if m.num_batches_tracked is None else m.num_batches_tracked.clone()) for m in norms]
+    for m in norms:
+        m.momentum = 0.0
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for m, momentum, batches in before:
+                m.momentum = momentum
+                if batches is not None:
+                    m.num_batches_tracked.copy_(batches)

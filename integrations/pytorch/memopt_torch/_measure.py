@@ -1,0 +1,135 @@
+"""What a step takes: bytes and time."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Tuple
+
+import torch
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a step took.
+
+    Attributes:
+        peak_bytes: the most bytes at one time that the step took of the allocator beyond what there was before.
+        left_bytes: what it left, as a rule the gradients.
+        seconds: the time of the quickest run.
+        median_seconds: the time of the median run.
+        events: calls of the allocator in one step on the CPU; 0 on a GPU.
+        device: "cpu" or "cuda".
+        reserved_bytes: on a GPU, the peak of what the allocator had reserved of the device; else 0.
+    """
+
+    peak_bytes: int
+    left_bytes: int
+    seconds: float
+    median_seconds: float
+    events: int
+    device: str
+    reserved_bytes: int = 0
+
+    def __str__(self) -> str:
+        text = (
+            f"peak {self.peak_bytes / 2**20:.2f} MiB beyond what was there before, {self.left_bytes / 2**20:.2f} MiB "
+            f"left; {1e3 * self.seconds:.1f} ms (median {1e3 * self.median_seconds:.1f})"
+        )
+        if self.reserved_bytes:
+            text += f"; reserved {self.reserved_bytes / 2**20:.2f} MiB"
+        return text
+
+
+def measure(
+    step: Callable[[], Any], *, warmup: int = 1, repeat: int = 1, device: Optional[str] = None, show: bool = True
+) -> Usage:
+    """Measures a step: a function without arguments that runs forward and backward.
+
+    The step should free gradients of the step before first, as ``optimizer.zero_grad()`` does, and keep nothing.
+    On the CPU the peak is the running sum of all events of the allocator that ``torch.profiler`` records; on a GPU
+    it is what ``torch.cuda.memory_stats`` says.
+
+    Args:
+        warmup: steps that are not measured.
+        repeat: steps whose time is taken, at least one.
+        device: "cpu" or "cuda"; default cuda where it has been used, else cpu.
+        show: print the result.
+    """
+    if repeat < 1 or warmup < 0:
+        raise ValueError(f"warmup={warmup}, repeat={repeat}: wanted at least 0 and 1")
+    if device is None:
+        device = "cuda" if torch.cuda.is_available() and torch.cuda.is_initialized() else "cpu"
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"device={device!r}: wanted 'cpu' or 'cuda'")
+    for _ in range(warmup):
+        step()
+    times = []
+    for _ in range(repeat):
+        begin = _now(device)
+        step()
+        times.append(_now(device) - begin)
+    gc.collect()
+    peak, left, events, reserved = _on_gpu(step) if device == "cuda" else _on_cpu(step)
+    u = Usage(peak, left, min(times), statistics.median(times), events, device, reserved)
+    if show:
+        print(u)
+    return u
+
+
+def _now(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def _on_gpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    step()
+    torch.cuda.synchronize()
+    stats = torch.cuda.memory_stats()
+    peak = stats["allocated_bytes.all.peak"] - before
+    return peak, torch.cuda.memory_allocated() - before, 0, stats["reserved_bytes.all.peak"]
+
+
+def _on_cpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as prof:
+        step()
+    sizes = allocations(prof)
+    now = top = 0
+    for n in sizes:
+        now += n
+        top = max(top, now)
+    return top, now, len(sizes), 0
+
+
+def allocations(prof: Any) -> List[int]:
+    """The bytes of the events of the CPU's allocator in order; what is freed is negative. What was allocated before
+    is no part of a step when it is freed in it."""
+    found: List[Tuple[int, int, int, int]] = []
+    stack = list(prof.profiler.kineto_results.experimental_event_tree())
+    while stack:
+        event = stack.pop()
+        stack.extend(event.children)
+        if event.tag == torch._C._profiler._EventType.Allocation:
+            fields = event.extra_fields
+            if fields.device.type == "cpu":
+                found.append((event.start_time_ns, len(found), fields.alloc_size, fields.ptr))
+    # Events of one instant lie in the tree in their order, which the stack has turned around.
+    found.sort(key=lambda e: (e[0], -e[1]))
+    own = set()
+    out = []
+    for _, _, size, pointer in found:
+        if size > 0:
+            own.add(pointer)
+        elif pointer in own:
+            own.remove(pointer)
+        else:
+            continue
+        out.append(size)
+    return out

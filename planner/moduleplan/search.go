@@ -1,0 +1,255 @@
+package moduleplan
+
+import (
+	"context"
+	"slices"
+
+	"memopt/graph/torchsim"
+)
+
+// Plan is a choice of calls to put under checkpoints.
+type Plan struct {
+	Calls   []int32 // in order of execution
+	Usage   torchsim.Usage
+	Exact   bool // no other choice of the same units and parts is cheaper within the limit
+	Choices int  // how many choices were simulated
+}
+
+// Blocks are the calls that are units with all of them under checkpoints, in order.
+type Blocks []int32
+
+// Search plans modules of a program.
+type Search struct {
+	cuts []*search // the program cut into units, coarser from one to the next
+}
+
+// search is a search in one cut.
+type search struct {
+	p      *torchsim.Program
+	sim    *torchsim.Simulator
+	units  []unit
+	of     []int // by forward step: its unit
+	chain  *chain
+	tried  int
+	manual bool // tests: not all choices are tried, however few they are
+}
+
+// New finds the units of a program and their options: the blocks that it repeats, and, where lists of few blocks
+// are modules themselves, these.
+func New(p *torchsim.Program) *Search {
+	f := newFinder(p)
+	out := &Search{cuts: []*search{newSearch(f, f.units(false))}}
+	coarse := f.units(true)
+	if !slices.EqualFunc(coarse, f.units(false), func(a, b unit) bool { return a.call == b.call }) {
+		out.cuts = append(out.cuts, newSearch(f, coarse))
+	}
+	return out
+}
+
+func newSearch(f *finder, units []unit) *search {
+	s := &search{p: f.p, sim: f.p.Simulator(), units: units}
+	for i := range s.units {
+		if c := s.units[i].call; c >= 0 {
+			s.units[i].block = len(f.children[c]) > 0
+		}
+	}
+	s.assign()
+	s.drop()
+	for i := range s.units {
+		if s.units[i].call >= 0 {
+			s.options(f, i)
+		}
+	}
+	if s.isChain() {
+		s.chain = newChain(s)
+	}
+	return s
+}
+
+// Blocks lists the blocks (search.Blocks) of the finest cut.
+func (s *Search) Blocks() Blocks { return s.cuts[0].Blocks() }
+
+// Of simulates a choice of calls.
+func (s *Search) Of(calls []int32) *Plan { return s.cuts[0].Of(calls) }
+
+// Best returns the cheapest plan whose peak is at most limit bytes; ok is false where there is none, and the
+// plan is then the one of the lowest peak that was found.
+func (s *Search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
+	exact, choices := true, 0
+	for _, cut := range s.cuts {
+		next, fits := cut.Best(ctx, limit)
+		exact, choices = exact && next.Exact, choices+next.Choices
+		if p == nil || fits && !ok || fits == ok && next.better(p, fits) {
+			p, ok = next, fits
+		}
+	}
+	p.Exact, p.Choices = exact, choices
+	return p, ok
+}
+
+// better reports whether a plan is preferable to another one: the cheaper of two that fit, else the lower one.
+func (p *Plan) better(than *Plan, fits bool) bool {
+	if fits {
+		return p.Usage.Seconds < than.Usage.Seconds
+	}
+	return p.Usage.Peak < than.Usage.Peak
+}
+
+// Blocks lists the units that have modules in them, can run again as a whole and keep less if they do.
+func (s *search) Blocks() Blocks {
+	var out Blocks
+	for i := range s.units {
+		if s.units[i].whole >= 0 && s.units[i].block {
+			out = append(out, s.units[i].call)
+		}
+	}
+	return out
+}
+
+// Of simulates a choice of calls.
+func (s *search) Of(calls []int32) *Plan { return &Plan{Calls: calls, Usage: s.sim.Run(calls)} }
+
+// Best is Search.Best in one cut.
+func (s *search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
+	before := s.tried
+	choice, exact, ok := s.solve(ctx, limit)
+	if !ok {
+		choice, exact = s.lowest(ctx, limit)
+	}
+	p = s.Of(s.callsOf(choice))
+	p.Exact, p.Choices = exact, s.tried-before
+	return p, ok
+}
+
+// solve finds a choice within a limit.
+func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, ok bool) {
+	if s.chain != nil {
+		choice, ok = s.chain.solve(limit)
+		return choice, true, ok
+	}
+	if !s.manual && s.few() {
+		choice, ok = s.all(limit)
+		return choice, true, ok
+	}
+	choice, ok = s.local(ctx, limit)
+	return choice, false, ok
+}
+
+// lowest finds a choice of a low peak, above limit: by bisection between limit and a peak that is reached.
+func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact bool) {
+	choice = make([]int, len(s.units))
+	low, high := limit, s.peak(choice)
+	exact = true
+	for high-low > max(high>>10, 1) && ctx.Err() == nil {
+		mid := low + (high-low)/2
+		c, e, ok := s.solve(ctx, mid)
+		exact = exact && e
+		if !ok {
+			low = mid
+			continue
+		}
+		choice, high = c, min(s.peak(c), mid)
+	}
+	return choice, exact
+}
+
+// callsOf are the calls of a choice.
+func (s *search) callsOf(choice []int) []int32 {
+	var out []int32
+	for i, o := range choice {
+		out = append(out, s.units[i].options[o].calls...)
+	}
+	return out
+}
+
+// peak simulates a choice.
+func (s *search) peak(choice []int) int64 {
+	s.tried++
+	return s.sim.Run(s.callsOf(choice)).Peak
+}
+
+// assign notes of which unit every forward step is: of a block's, or of what follows the block before.
+func (s *search) assign() {
+	unitOf := map[int32]int{}
+	for i := range s.units {
+		if s.units[i].call >= 0 {
+			unitOf[s.units[i].call] = i
+		}
+	}
+	s.of = make([]int, s.p.Backward)
+	now := 0
+	for i := range s.of {
+		at := -1
+		for c := s.p.Steps[i].Call; c >= 0; c = s.p.Tree.Calls[c].Outer {
+			if u, ok := unitOf[c]; ok {
+				at = u
+			}
+		}
+		if at < 0 {
+			at = now
+			if s.units[now].call >= 0 {
+				at = now + 1
+			}
+		}
+		now = at
+		s.of[i] = at
+	}
+}
+
+// drop leaves out units without steps.
+func (s *search) drop() {
+	has := make([]bool, len(s.units))
+	for _, u := range s.of {
+		has[u] = true
+	}
+	place := make([]int, len(s.units))
+	var kept []unit
+	for i, u := range s.units {
+		if place[i] = len(kept); has[i] {
+			kept = append(kept, u)
+		}
+	}
+	for i, u := range s.of {
+		s.of[i] = place[u]
+	}
+	s.units = kept
+}
+
+// options finds the ways to run a unit that are worth trying: no other one keeps as little, reaches as low and
+// costs as little.
+func (s *search) options(f *finder, i int) {
+	type measured struct {
+		option
+		kept, reach int64
+	}
+	choice := make([]int, len(s.units))
+	u := &s.units[i]
+	base := s.windows(choice)
+	list := []measured{{option{}, base.kept[i], base.reach[i]}}
+	for _, calls := range f.candidates(u.call) {
+		u.options = append(u.options[:1], option{calls: calls})
+		choice[i] = 1
+		w := s.windows(choice)
+		o := option{calls: calls, seconds: w.usage.Seconds}
+		if w.total() >= base.total() && w.reach[i] >= base.reach[i] {
+			continue // nothing is gained
+		}
+		list = append(list, measured{o, w.total(), w.reach[i]})
+	}
+	list[0].kept = base.total()
+	u.options = nil
+	for k, m := range list {
+		dominated := slices.ContainsFunc(list, func(x measured) bool {
+			return x.kept <= m.kept && x.reach <= m.reach && x.seconds <= m.seconds &&
+				(x.kept < m.kept || x.reach < m.reach || x.seconds < m.seconds)
+		})
+		whole := len(m.calls) == 1 && m.calls[0] == u.call
+		if k > 0 && dominated && !whole || len(u.options) >= maxOptions {
+			continue
+		}
+		if whole {
+			u.whole = len(u.options)
+		}
+		u.options = append(u.options, m.option)
+	}
+}

@@ -1,0 +1,193 @@
+package moduleplan_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt/graph"
+	"memopt/graph/modules"
+	"memopt/graph/op"
+	"memopt/graph/torchsim"
+	_ "memopt/internal/rapidflags"
+	"memopt/planner/moduleplan"
+)
+
+// net describes a program: blocks of two halves, each a product, an activation and a product.
+type net struct {
+	batch  int
+	widths []int // inner, by block
+	skips  bool  // what the first block makes is added to what the last one makes
+	gated  bool  // the second half has three operators more
+}
+
+const width = 8 // between blocks
+
+// program builds the step of a net.
+func (n net) program(t require.TestingT) *torchsim.Program {
+	var b, in strings.Builder
+	var wrt []string
+	layer := func(path, x, y string, from, to int) {
+		w := fmt.Sprintf("w%d", len(wrt))
+		wrt = append(wrt, w)
+		fmt.Fprintf(&in, ", float[%d, %d] %s", from, to, w)
+		fmt.Fprintf(&b, "[\"%s/fc/Gemm\"] %s = Gemm (%s, %s)\n", path, y, x, w)
+	}
+	layer("/embed", "x", "h0_in", width, width)
+	for i, inner := range n.widths {
+		at, h := fmt.Sprintf("/h.%d", i), fmt.Sprintf("h%d_", i)
+		for k, half := range []string{"/attn", "/mlp"} {
+			from := h + []string{"in", "mid"}[k]
+			a := fmt.Sprintf("%s%d", h, k)
+			layer(at+half, from, a+"a", width, inner)
+			act := a + "a"
+			if k == 1 && n.gated {
+				fmt.Fprintf(&b, "[\"%s%s/act/Exp\"] %se = Exp (%sa)\n[\"%s%s/act/Mul\"] %sg = Mul (%se, %sa)\n", at, half, a, a,
+					at, half, a, a, a)
+				act = a + "g"
+			}
+			fmt.Fprintf(&b, "[\"%s%s/act/Relu\"] %sr = Relu (%s)\n", at, half, a, act)
+			layer(at+half+"/out", a+"r", a+"o", inner, width)
+			to := h + "mid"
+			if k == 1 {
+				to = fmt.Sprintf("h%d_in", i+1)
+			}
+			fmt.Fprintf(&b, "[\"%s/Add_%d\"] %s = Add (%s, %so)\n", at, k, to, from, a)
+		}
+	}
+	last := fmt.Sprintf("h%d_in", len(n.widths))
+	if n.skips {
+		fmt.Fprintf(&b, "[\"/Skip\"] skipped = Mul (%s, h1_in)\n", last)
+		last = "skipped"
+	}
+	layer("/head", last, "out", width, 64)
+	fmt.Fprintf(&b, "[\"/Loss\"] loss = ReduceMean <keepdims = 0> (out)\n")
+	text := fmt.Sprintf("<ir_version: 8, opset_import: [\"\" : 17]> m (float[%d, %d] x%s) => (float loss) {\n%s}\n",
+		n.batch, width, in.String(), b.String())
+	m, err := graph.Parse(text, "m")
+	require.NoError(t, err, "%s", text)
+	types, err := op.InferAsIs(m)
+	require.NoError(t, err)
+	tree, err := modules.Read(m, nil)
+	require.NoError(t, err)
+	seconds := make([]float64, len(m.Graph.Nodes))
+	for i := range seconds {
+		seconds[i] = 1 + float64(i%7)/8
+	}
+	p, err := torchsim.Build(m, types, torchsim.Options{Tree: tree, Wrt: wrt, Loss: "loss", Seconds: seconds})
+	require.NoError(t, err, "%s", text)
+	return p
+}
+
+// someNet draws a net.
+func someNet(r *rapid.T, most int) net {
+	return net{batch: rapid.IntRange(1, 400).Draw(r, "batch"),
+		widths: rapid.SliceOfN(rapid.IntRange(1, 96), 2, most).Draw(r, "widths"),
+		skips:  rapid.Bool().Draw(r, "skips"), gated: rapid.Bool().Draw(r, "gated")}
+}
+
+// TestChain: the terms of a chain add up to the peak of the simulator, for every choice.
+func TestChain(t *testing.T) {
+	chains := 0
+	rapid.Check(t, func(r *rapid.T) {
+		n := someNet(r, 4)
+		s := moduleplan.New(n.program(r))
+		if !s.Chain() {
+			require.True(r, n.skips, "blocks one after the other are a chain")
+			return
+		}
+		chains++
+		s.Choices(func(calls []int32, peak, terms int64, _ float64) {
+			require.Equal(r, peak, terms, "%v", calls)
+		})
+	})
+	require.Positive(t, chains)
+}
+
+// TestBest: the plan is as cheap as the best of all choices, also where units are no chain; where nothing fits, its
+// peak is the lowest of all.
+func TestBest(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		s := moduleplan.New(someNet(r, 3).program(r))
+		none := s.Of(nil).Usage.Peak
+		limit := none - int64(rapid.Float64Range(0, 0.9).Draw(r, "less")*float64(none))
+		cheapest, lowest := -1.0, none
+		s.Choices(func(_ []int32, peak, _ int64, seconds float64) {
+			if lowest = min(lowest, peak); peak <= limit && (cheapest < 0 || seconds < cheapest) {
+				cheapest = seconds
+			}
+		})
+		p, ok := s.Best(context.Background(), limit)
+		require.Equal(r, cheapest >= 0, ok)
+		require.True(r, p.Exact)
+		if ok {
+			require.LessOrEqual(r, p.Usage.Peak, limit)
+			require.InDelta(r, cheapest, p.Usage.Seconds, 1e-9)
+		} else {
+			require.InDelta(r, float64(lowest), float64(p.Usage.Peak), 1+float64(none)/1024)
+		}
+	})
+}
+
+// TestLocal: the search by changes fits, and is never cheaper than the best of all.
+func TestLocal(t *testing.T) {
+	found, near := 0, 0
+	rapid.Check(t, func(r *rapid.T) {
+		p := someNet(r, 4).program(r)
+		s, exact := moduleplan.New(p), moduleplan.New(p)
+		s.Local()
+		none := s.Of(nil).Usage.Peak
+		limit := none - int64(rapid.Float64Range(0, 0.4).Draw(r, "less")*float64(none))
+		best, ok := exact.Best(context.Background(), limit)
+		got, fits := s.Best(context.Background(), limit)
+		if !ok {
+			require.False(r, fits)
+			return
+		}
+		if found++; fits {
+			require.LessOrEqual(r, got.Usage.Peak, limit)
+			require.GreaterOrEqual(r, got.Usage.Seconds, best.Usage.Seconds-1e-9)
+			if got.Usage.Seconds <= 1.25*best.Usage.Seconds {
+				near++
+			}
+		}
+	})
+	require.Greater(t, 10*near, 9*found, "%d of %d plans are at most a quarter above the best", near, found)
+}
+
+// TestInterrupted: a search that is told to stop returns a choice all the same.
+func TestInterrupted(t *testing.T) {
+	s := moduleplan.New(net{batch: 64, widths: []int{32, 32, 32}}.program(t))
+	s.Local()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	p, ok := s.Best(ctx, 1)
+	require.False(t, ok)
+	require.True(t, s.Of(nil).Usage.Peak >= p.Usage.Peak)
+	require.Positive(t, p.Usage.Peak)
+}
+
+// TestBlocks: every block is one, and what has no modules in it is none.
+func TestBlocks(t *testing.T) {
+	p := net{batch: 64, widths: []int{32, 32, 32}}.program(t)
+	s := moduleplan.New(p)
+	var names []string
+	for _, c := range s.Blocks() {
+		names = append(names, p.Tree.Modules[p.Tree.Calls[c].Module].Name)
+	}
+	require.Equal(t, []string{"h.0", "h.1", "h.2"}, names)
+	every := s.Of(s.Blocks())
+	require.Less(t, every.Usage.Saved, s.Of(nil).Usage.Saved)
+	require.Positive(t, every.Usage.Seconds)
+	// A module that a step calls twice cannot be under a checkpoint.
+	p.Tree.Modules[p.Tree.Lookup("h.1")].Calls = 2
+	p.Tree.Modules[p.Tree.Lookup("h.2")].Refusal = "it is odd"
+	require.Equal(t, "it is odd", moduleplan.Usable(p.Tree, p.Tree.Of[slices.Index(p.Tree.Of, every.Calls[2])]))
+	again := moduleplan.New(p)
+	require.Len(t, again.Blocks(), 5, "h.0, and the halves of the others")
+}

@@ -1,0 +1,87 @@
+package moduleplan
+
+import "memopt/graph/torchsim"
+
+// windows is what a simulation says of each unit.
+type windows struct {
+	usage torchsim.Usage
+	reach []int64 // by unit: the most that is live while it runs
+	kept  []int64 // by unit: what it keeps between the halves
+}
+
+// total is what all units keep.
+func (w *windows) total() int64 {
+	var n int64
+	for _, k := range w.kept {
+		n += k
+	}
+	return n
+}
+
+// windows simulates a choice and looks at every unit.
+func (s *search) windows(choice []int) *windows {
+	s.tried++
+	calls := s.callsOf(choice)
+	w := &windows{usage: s.sim.Run(calls), reach: make([]int64, len(s.units)), kept: make([]int64, len(s.units))}
+	s.sim.Live(func(step int, live int64) {
+		i := s.unitOf(step)
+		w.reach[i] = max(w.reach[i], live)
+	})
+	s.sim.Between(func(maker int, bytes int64) {
+		if maker >= 0 {
+			w.kept[s.of[maker]] += bytes
+		}
+	})
+	for i, o := range choice {
+		w.kept[i] += int64(len(s.units[i].options[o].calls)) * torchsim.GeneratorState
+	}
+	return w
+}
+
+// unitOf is the unit of a step of either half.
+func (s *search) unitOf(step int) int {
+	if step < s.p.Backward {
+		return s.of[step]
+	}
+	return s.of[s.p.Steps[step].Of]
+}
+
+// isChain reports whether what a unit makes in the forward half is needed by it and the next unit alone, or
+// for as long whatever runs again.
+func (s *search) isChain() bool {
+	none := s.ends(make([]int, len(s.units)))
+	choice := make([]int, len(s.units))
+	for i := range s.units {
+		choice[i] = max(s.units[i].whole, 0)
+	}
+	whole := s.ends(choice)
+	far := make([]int, len(s.p.Storages)) // the last unit that reads it
+	maker := make([]int, len(s.p.Storages))
+	for i := range maker {
+		maker[i] = -1
+	}
+	for i := range s.p.Steps {
+		u := s.unitOf(i)
+		for _, id := range s.p.Steps[i].Reads {
+			far[id] = max(far[id], u)
+		}
+		if i < s.p.Backward {
+			for _, id := range s.p.Steps[i].Makes {
+				maker[id] = u
+			}
+		}
+	}
+	for id := range maker {
+		if maker[id] >= 0 && far[id] > maker[id]+1 && none[id] != whole[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// ends are the steps at which storages are needed last with a choice.
+func (s *search) ends(choice []int) []int {
+	s.tried++
+	s.sim.Run(s.callsOf(choice))
+	return s.sim.Ends()
+}

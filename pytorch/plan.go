@@ -1,0 +1,211 @@
+package pytorch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/graph/modules"
+	"memopt/graph/torchsim"
+	"memopt/planner"
+	"memopt/planner/moduleplan"
+)
+
+// Options says what is planned. Without a limit and without Every, nothing runs again.
+type Options struct {
+	// Total is the most bytes that parameters, buffers, inputs and what the step makes may take together;
+	// Share is the most of what the step makes, as a share of what it makes without checkpoints. 0: no limit.
+	Total int64
+	Share float64
+	// Every puts every block under a checkpoint.
+	Every bool
+	// Map says which nodes are of which module (modules.Read); nil: the file does.
+	Map map[string][]string
+	// Profile is of the device whose times count; nil: planner.DefaultProfile.
+	Profile *planner.Profile
+	// Gradients says which gradients the step makes.
+	Gradients autograd.Options
+}
+
+// Plan is a choice of modules, and what PyTorch takes with it.
+type Plan struct {
+	Of      *memopt.Model
+	Tree    *modules.Tree
+	Program *torchsim.Program
+	Wrt     []string // the parameters, by their names in the file
+	Limit   int64    // bytes in total; 0: none
+	Share   float64  // Options.Share
+	Step    float64  // estimated seconds of a step without checkpoints
+
+	Baseline    *moduleplan.Plan // nothing runs again
+	Chosen      *moduleplan.Plan
+	Every       *moduleplan.Plan // every block; nil where the model has none that keeps less then
+	EverySecond *moduleplan.Plan
+	Fits        bool
+	Ladder      []Rung // what other budgets would cost, where one was given or Every was not asked for
+}
+
+// Rung is the cheapest plan for a share of what the step makes.
+type Rung struct {
+	Share float64
+	Plan  *moduleplan.Plan
+}
+
+// UnfitError says that no choice of modules fits.
+type UnfitError struct {
+	Limit, Lowest, Held int64 // bytes in total; Held are parameters, buffers and inputs
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("no choice of modules fits: the lowest peak in PyTorch is %d bytes, the budget %d", e.Lowest,
+		e.Limit)
+}
+
+// ErrBackward: the model has a backward half.
+var ErrBackward = errors.New("has a backward half: modules are planned in the forward model, as torch.onnx.export " +
+	"writes it")
+
+// shares are the rungs of a ladder.
+var shares = []float64{0.9, 0.75, 0.6, 0.45, 0.3}
+
+// Make plans modules of a forward model. The error is modules.ErrNoModules, a *torchsim.NoRow,
+// ErrBackward, an error of Differentiate or a *symbolic.UnboundError. A plan that does not fit is one with
+// Fits false, of the lowest peak that was found.
+func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
+	p := &Plan{Of: m, Share: o.Share}
+	var err error
+	if p.Tree, err = modules.Read(m.Model, o.Map); err != nil {
+		return nil, err
+	}
+	if o.Gradients.Params == nil {
+		o.Gradients.Params = p.trained()
+	}
+	step, how, err := m.Training(o.Gradients, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case how == nil:
+		return nil, ErrBackward
+	}
+	seconds, err := planner.NodeSeconds(m.Model, m.Types, m.Dims, o.Profile)
+	if err != nil {
+		return nil, err
+	}
+	all, err := planner.NodeSeconds(step.Model, step.Types, m.Dims, o.Profile)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		p.Step += s
+	}
+	p.Wrt = how.Wrt
+	p.Program, err = torchsim.Build(m.Model, m.Types, torchsim.Options{Dims: m.Dims, Tree: p.Tree, Wrt: how.Wrt,
+		Loss: how.Loss, Seconds: seconds})
+	if err != nil {
+		return nil, err
+	}
+	p.search(ctx, o)
+	return p, nil
+}
+
+// trained lists the parameters: those that the file lists, else all float initializers with more than one
+// element, as torch.onnx.export has them. nil: there are none, as where parameters were exported as inputs.
+func (p *Plan) trained() []string {
+	g := p.Of.Graph
+	var out []string
+	for _, name := range p.Tree.Parameters {
+		if v, ok := g.Lookup(name); ok && g.Values[v].IsInitializer() {
+			out = append(out, name)
+		}
+	}
+	if out != nil {
+		return out
+	}
+	for _, id := range g.Initializers {
+		v := &g.Values[id]
+		if n, known := v.Type.Shape.Elements().Const(); v.Type.DType.IsFloat() && (!known || n > 1) {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
+// search makes the plans.
+func (p *Plan) search(ctx context.Context, o Options) {
+	s := moduleplan.New(p.Program)
+	p.Baseline, p.Fits = s.Of(nil), true
+	p.Chosen = p.Baseline
+	if blocks := s.Blocks(); len(blocks) > 0 {
+		p.Every = s.Of(blocks)
+		var second []int32
+		for i := 0; i < len(blocks); i += 2 {
+			second = append(second, blocks[i])
+		}
+		p.EverySecond = s.Of(second)
+		if o.Every {
+			p.Chosen = p.Every
+		}
+	}
+	switch {
+	case o.Share > 0:
+		p.Limit = p.of(o.Share)
+	case o.Total > 0:
+		p.Limit = o.Total
+	}
+	if p.Limit > 0 {
+		p.Chosen, p.Fits = s.Best(ctx, p.Limit)
+	}
+	for _, share := range shares {
+		if r, ok := s.Best(ctx, p.of(share)); ok {
+			p.Ladder = append(p.Ladder, Rung{share, r})
+		}
+	}
+}
+
+// of is the total of a share of what the step makes.
+func (p *Plan) of(share float64) int64 {
+	return p.Program.Held + int64(share*float64(p.Baseline.Usage.Peak-p.Program.Held))
+}
+
+// Unfit is the error of a plan that does not fit, nil of one that does.
+func (p *Plan) Unfit() error {
+	if p.Fits {
+		return nil
+	}
+	return &UnfitError{Limit: p.Limit, Lowest: p.Chosen.Usage.Peak, Held: p.Program.Held}
+}
+
+// Names are the names of the modules of a plan, in order of execution.
+func (p *Plan) Names(x *moduleplan.Plan) []string {
+	out := []string{}
+	for _, c := range x.Calls {
+		out = append(out, p.Tree.Modules[p.Tree.Calls[c].Module].Name)
+	}
+	return out
+}
+
+// Overhead is what runs again, as a share of a step.
+func (p *Plan) Overhead(x *moduleplan.Plan) float64 {
+	if p.Step <= 0 {
+		return 0
+	}
+	return x.Usage.Seconds / p.Step
+}
+
+// Random reports whether a module of a plan draws random numbers, so that their generator's state is kept.
+func (p *Plan) Random(x *moduleplan.Plan) bool {
+	for i := range p.Program.Steps[:p.Program.Backward] {
+		s := &p.Program.Steps[i]
+		if !s.Random {
+			continue
+		}
+		for _, c := range x.Calls {
+			if p.Tree.Within(s.Call, c) {
+				return true
+			}
+		}
+	}
+	return false
+}

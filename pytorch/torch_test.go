@@ -1,0 +1,164 @@
+package pytorch_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/graph/modules"
+	"memopt/graph/torchsim"
+	"memopt/pytorch"
+)
+
+// python is a Python with PyTorch; "": there is none.
+var python = sync.OnceValue(func() string {
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(name, "-c", "import torch, torchvision").Run() == nil {
+			return name
+		}
+	}
+	return ""
+})
+
+func needPython(t *testing.T) string {
+	t.Helper()
+	if python() == "" {
+		t.Skip("no python3 with torch: apt-get install python3-torch python3-torchvision brings it")
+	}
+	return python()
+}
+
+// step is what PyTorch measured of a step.
+type step struct {
+	Modules []string
+	Peak    int64
+	Error   string
+}
+
+// measured is what PyTorch measured of a case.
+type measured struct {
+	Plain        step
+	Saved        int64
+	Checkpointed map[string]step
+}
+
+// The cases in which the simulator is known to be off, and why.
+var (
+	notSaved = map[string]string{
+		"chunks_gate": "F.silu outside of a module of its own is taken for a product with a sigmoid, which saves more",
+	}
+	notPeak = map[string]string{
+		"chunks_gate": "the same",
+		"hand_norm":   "temporary results of a division by a broadcast tensor",
+		"binary":      "temporary results in the forward half",
+		"clamp":       "masks",
+	}
+	unknown = map[string]string{"gru": "GRU", "lstm": "LSTM"}
+)
+
+// whole are the models of which also steps with all blocks, and with every second one, under checkpoints count.
+var whole = []string{"gpt2_6l_256", "resnet18", "mlp_8x1024", "bert_4l_256", "unet", "swin"}
+
+// TestPyTorch compares more than a hundred modules with PyTorch's own figures: what autograd saves, and the peak of
+// the allocator's events in a step, with and without checkpoints.
+func TestPyTorch(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(needPython(t), "../bench/torchmodules/torch_modules.py", "--models", "--export", dir, "--json",
+		filepath.Join(dir, "figures.json"), "--no-tensors")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	text, err := os.ReadFile(filepath.Join(dir, "figures.json"))
+	require.NoError(t, err)
+	var figures struct{ Cases map[string]measured }
+	require.NoError(t, json.Unmarshal(text, &figures))
+	require.Greater(t, len(figures.Cases), 100)
+	saved, near, checkpoints := 0, 0, 0
+	for name, c := range figures.Cases {
+		p, err := made(t, filepath.Join(dir, name+".onnx"))
+		if op := unknown[name]; op != "" {
+			var row *torchsim.NoRow
+			require.ErrorAs(t, err, &row, name)
+			require.Equal(t, op, row.Op)
+			continue
+		}
+		if errors.Is(err, modules.ErrNoModules) {
+			continue // a loss alone has no modules
+		}
+		require.NoError(t, err, name)
+		if notSaved[name] == "" {
+			saved++
+			requireWithin(t, 0.01, c.Saved, p.Program.Saved(), "%s: saved bytes", name)
+		}
+		if notPeak[name] == "" {
+			requireWithin(t, 0.05, c.Plain.Peak, p.Baseline.Usage.Peak-p.Program.Held, "%s: peak", name)
+		}
+		for way, s := range c.Checkpointed {
+			u, ok := checkpointed(p, s.Modules)
+			if !ok || s.Error != "" {
+				continue
+			}
+			checkpoints++
+			if within(0.05, s.Peak, u.Peak-p.Program.Held) {
+				near++
+			}
+			if slices.Contains(whole, name) {
+				requireWithin(t, 0.05, s.Peak, u.Peak-p.Program.Held, "%s: peak with %s block under a checkpoint", name, way)
+			}
+		}
+	}
+	t.Logf("%d of %d cases save what is predicted within 1 %%; %d of %d peaks with checkpoints are within 5 %%", saved,
+		len(figures.Cases), near, checkpoints)
+	require.GreaterOrEqual(t, saved, 100)
+	require.GreaterOrEqual(t, 100*near, 95*checkpoints)
+}
+
+// made plans a file.
+func made(t *testing.T, path string) (*pytorch.Plan, error) {
+	t.Helper()
+	m, err := memopt.Open(path, memopt.Options{})
+	require.NoError(t, err, path)
+	t.Cleanup(func() { m.Close() })
+	return pytorch.Make(context.Background(), m, pytorch.Options{})
+}
+
+// checkpointed simulates modules under checkpoints; ok is false if one of them has no operators.
+func checkpointed(p *pytorch.Plan, names []string) (u torchsim.Usage, ok bool) {
+	var calls []int32
+	for _, name := range names {
+		id := p.Tree.Lookup(name)
+		at := slices.IndexFunc(p.Tree.Calls, func(c modules.Call) bool { return c.Module == id })
+		if id < 0 || at < 0 {
+			return u, false
+		}
+		calls = append(calls, int32(at))
+	}
+	return p.Program.Simulate(calls), true
+}
+
+func within(share float64, want, got int64) bool {
+	return math.Abs(float64(got-want)) <= max(share*float64(want), 64)
+}
+
+func requireWithin(t *testing.T, share float64, want, got int64, format string, args ...any) {
+	t.Helper()
+	require.True(t, within(share, want, got), "%s: measured %d, predicted %d", fmt.Sprintf(format, args...), want, got)
+}
+
+// TestPackage runs the tests of memopt_torch.
+func TestPackage(t *testing.T) {
+	cmd := exec.Command(needPython(t), "-W", "ignore", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+	cmd.Dir = "../integrations/pytorch"
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
