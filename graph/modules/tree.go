@@ -1,7 +1,6 @@
 package modules
 
 import (
-	"slices"
 	"strings"
 
 	"memopt/graph"
@@ -113,13 +112,3 @@ func (t *Tree) place(n graph.NodeID, scope []level, open map[string]int32) {
 
 // level is one module of a scope: its name, and what tells this call of it from others.
 type level struct{ name, key string }
-
-// names lists the modules, for messages.
-func (t *Tree) names() []string {
-	var list []string
-	for i := range t.Modules {
-		list = append(list, t.Modules[i].Name)
-	}
-	slices.Sort(list)
-	return list
-}
