@@ -31,8 +31,8 @@ func (p *Plan) Lines(w io.Writer) error {
     )
 `, pythonBool(p.Random(x)))
 	if p.statistics() {
-		b.WriteString("# Running statistics of BatchNorm move twice in a module that runs again; memopt_torch.apply keeps\n" +
-			"# them, these lines do not. Gradients are the same.\n")
+		b.WriteString("# Running statistics of BatchNorm move twice in a module that runs again;\n" +
+			"# memopt_torch.apply keeps them, these lines do not. Gradients are the same.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -42,7 +42,7 @@ func (p *Plan) Lines(w io.Writer) error {
 func (p *Plan) statistics() bool {
 	for i := range p.Program.Steps[:p.Program.Backward] {
 		s := &p.Program.Steps[i]
-		if s.Op != "native_batch_norm" {
+		if !s.Moves {
 			continue
 		}
 		for _, c := range p.Chosen.Calls {

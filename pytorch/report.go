@@ -138,7 +138,8 @@ func (p *Plan) sentences() []string {
 	if x.Exact && p.Limit > 0 {
 		exact = ", the least of all choices of these modules"
 	}
-	return append(out, fmt.Sprintf("Under torch.utils.checkpoint: %s; %s less than the %s without, for %s of a step more%s.",
+	return append(out, fmt.Sprintf("Under torch.utils.checkpoint: %s; %s less than the %s without, for %s of a "+
+		"step more%s.",
 		p.listed(x), report.Bytes(base.Usage.Peak-x.Usage.Peak), report.Bytes(base.Usage.Peak),
 		report.Percent(p.Overhead(x)), exact), "")
 }

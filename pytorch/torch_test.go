@@ -113,7 +113,8 @@ func TestPyTorch(t *testing.T) {
 				near++
 			}
 			if slices.Contains(whole, name) {
-				requireWithin(t, 0.05, s.Peak, u.Peak-p.Program.Held, "%s: peak with %s block under a checkpoint", name, way)
+				requireWithin(t, 0.05, s.Peak, u.Peak-p.Program.Held, "%s: peak with %s block under a checkpoint", name,
+					way)
 			}
 		}
 	}

@@ -22,7 +22,8 @@ var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
-	inputFlags  = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model", "mpi-library", "module-map"}
+	inputFlags = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model", "mpi-library",
+		"module-map"}
 	outputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile", "plot"}
 )
 

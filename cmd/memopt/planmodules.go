@@ -57,8 +57,8 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 	}
 	var unfit error
 	if e := p.Unfit(); e != nil {
-		unfit = &exitError{exitUnfit, fmt.Errorf("%s: no choice of modules fits: the lowest peak in PyTorch is %s, the "+
-			"budget %s; allow more, or make the batch smaller", name, report.Bytes(p.Chosen.Usage.Peak),
+		unfit = &exitError{exitUnfit, fmt.Errorf("%s: no choice of modules fits: the lowest peak in PyTorch is %s, "+
+			"the budget %s; allow more, or make the batch smaller", name, report.Bytes(p.Chosen.Usage.Peak),
 			report.Bytes(p.Limit))}
 	} else if savePlan != "" {
 		data, err := p.File()
@@ -85,7 +85,8 @@ func (a *app) moduleOptions(sel *selectionFlags, moduleMap string) (*pytorch.Opt
 	case "", "0":
 	case "1":
 		if sel.budget != "" {
-			return nil, usage("--level 1 and --budget cannot be combined: a plan to a budget chooses which blocks run again")
+			return nil, usage("--level 1 and --budget cannot be combined: a plan to a budget chooses which " +
+				"blocks run again")
 		}
 		o.Every = true
 	default:

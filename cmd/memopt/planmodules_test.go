@@ -27,7 +27,8 @@ func writeModules(t *testing.T) {
 		["/h.1/down/Gemm"] c1 = Gemm (d1, w3)
 		["/Mean"] loss = ReduceMean <keepdims = 0> (c1)
 	}`
-	for name, source := range map[string]string{"modules.onnx": text, "unnamed.onnx": strings.ReplaceAll(text, "/", "")} {
+	unnamed := strings.ReplaceAll(text, "/", "")
+	for name, source := range map[string]string{"modules.onnx": text, "unnamed.onnx": unnamed} {
 		m, err := graph.Parse(strings.ReplaceAll(source, "Dropout <ratio = 0.1> (b1)", "Exp (b1)"), "m")
 		require.NoError(t, err)
 		require.NoError(t, onnx.WriteFile(name, m, onnx.Options{}))

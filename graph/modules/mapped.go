@@ -45,8 +45,8 @@ func mapped(g *graph.Graph, globs map[string][]string) (func(graph.NodeID) []lev
 			}
 			matched = true
 			if have := of[id]; len(have) > 0 && !strings.HasPrefix(name, have[len(have)-1].name+".") {
-				return nil, fmt.Errorf("the map of modules: node %q is of %q and of %q; wanted one, or one in the other",
-					n.Name, have[len(have)-1].name, name)
+				return nil, fmt.Errorf("the map of modules: node %q is of %q and of %q; wanted one, or one in the "+
+					"other", n.Name, have[len(have)-1].name, name)
 			}
 			of[id] = append(of[id], level{name, name})
 		}

@@ -44,8 +44,8 @@ func of(tree *modules.Tree) (list []string) {
 
 // TestPaths: names of nodes, as PyTorch 1.13 exported modules, lists, lists in lists and second calls.
 func TestPaths(t *testing.T) {
-	tree, err := modules.Read(model(t, "/model/seq/seq.0/l/Gemm", "/model/seq/seq.1/seq.1.0/act/Relu", "/model/h.1/act_1/Erf",
-		"/model/Add", "/Loss", "no path"), nil)
+	tree, err := modules.Read(model(t, "/model/seq/seq.0/l/Gemm", "/model/seq/seq.1/seq.1.0/act/Relu",
+		"/model/h.1/act_1/Erf", "/model/Add", "/Loss", "no path"), nil)
 	require.NoError(t, err)
 	require.Equal(t, []string{"model.seq.0.l", "model.seq.1.0.act", "model.h.1.act_1", "model", "", ""}, of(tree))
 	require.Equal(t, "model.seq", tree.Modules[tree.Modules[tree.Lookup("model.seq.0")].Parent].Name)
@@ -66,7 +66,8 @@ func TestListed(t *testing.T) {
 	m.SetMeta(modules.Key, `{"version":1,"root":"model","parameters":["model.0.l.weight"],"modules":[
 		{"name":"0","class":"Block","calls":1,"checkpointable":true},
 		{"name":"0.l","class":"torch.nn.Linear","calls":1,"training":false,"checkpointable":true},
-		{"name":"0.act","class":"torch.nn.ReLU","calls":2,"checkpointable":"a step calls it 2 times","attributes":{"inplace":true}},
+		{"name":"0.act","class":"torch.nn.ReLU","calls":2,"checkpointable":"a step calls it 2 times",
+			"attributes":{"inplace":true}},
 		{"name":"h_1","class":"H","calls":1,"checkpointable":false},
 		{"name":"unused","class":"U","calls":0,"checkpointable":true}]}`)
 	tree, err := modules.Read(m, nil)

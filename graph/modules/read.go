@@ -17,9 +17,9 @@ const Key = "memopt.torch"
 const ScopesKey = "pkg.torch.onnx.name_scopes"
 
 // ErrNoModules: nothing in a file says from which modules its nodes come.
-var ErrNoModules = errors.New("no node has the name of a module: wanted names such as /model/h.0/attn/MatMul, as " +
-	"torch.onnx.export gives them, or the metadata " + ScopesKey + "; export with memopt_torch.export, or give a map " +
-	"with --module-map")
+var ErrNoModules = errors.New("no node has the name of a module: wanted names such as " +
+	"/model/h.0/attn/MatMul, as torch.onnx.export gives them, or the metadata " + ScopesKey +
+	"; export with memopt_torch.export, or give a map with --module-map")
 
 // listed is the JSON under Key.
 type listed struct {
@@ -46,8 +46,8 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	if text, ok := m.Meta(Key); ok {
 		list = &listed{}
 		if err := json.Unmarshal([]byte(text), list); err != nil || list.Version != 1 {
-			return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export the "+
-				"model anew with memopt_torch.export", Key, text)
+			return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export "+
+				"the model anew with memopt_torch.export", Key, text)
 		}
 		t.Root, t.Listed, t.Parameters = list.Root, true, list.Parameters
 	}

@@ -155,6 +155,7 @@ func blocked(t tensor) int64 {
 // batchNorm saves its input and the mean and deviation of each channel.
 func batchNorm(k *kernel, r *row) {
 	k.norm(r.aten, k.in(0), k.in(1), k.in(2), k.in(0).dims[1])
+	k.step.Moves = true
 }
 
 // instanceNorm is a batch norm of batch × channels channels. GroupNorm is exported with one, of as many

@@ -32,6 +32,7 @@ type Step struct {
 	Work     int64   // bytes that it takes beside them while it runs
 	Saves    bool    // of a backward step: it reads tensors that autograd saved
 	Random   bool    // it draws random numbers
+	Moves    bool    // it moves running statistics
 	Seconds  float64 // of a forward step
 }
 

@@ -47,8 +47,8 @@ func (n net) program(t require.TestingT) *torchsim.Program {
 			layer(at+half, from, a+"a", width, inner)
 			act := a + "a"
 			if k == 1 && n.gated {
-				fmt.Fprintf(&b, "[\"%s%s/act/Exp\"] %se = Exp (%sa)\n[\"%s%s/act/Mul\"] %sg = Mul (%se, %sa)\n", at, half, a, a,
-					at, half, a, a, a)
+				fmt.Fprintf(&b, "[\"%s%s/act/Exp\"] %se = Exp (%sa)\n", at, half, a, a)
+				fmt.Fprintf(&b, "[\"%s%s/act/Mul\"] %sg = Mul (%se, %sa)\n", at, half, a, a, a)
 				act = a + "g"
 			}
 			fmt.Fprintf(&b, "[\"%s%s/act/Relu\"] %sr = Relu (%s)\n", at, half, a, act)
