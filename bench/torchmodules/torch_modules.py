@@ -37,7 +37,7 @@ def measured(name, case, options):
         blocks = [n for n, m in net.model.named_modules() if isinstance(m, block)]
         ways = {"every": blocks, "second": blocks[::2], "first half": blocks[:len(blocks) // 2]}
         inner = [f"{b}.{child}" for b in blocks[:1] for child in measure.children(dict(net.model.named_modules())[b])]
-        if inner:
+        if inner and options.nested:
             ways["nested"] = blocks + inner[:2]
     else:
         children = measure.children(net.model)
@@ -67,6 +67,7 @@ def main():
     parser.add_argument("--export", metavar="DIR", help="write NAME.onnx files there")
     parser.add_argument("--json", metavar="FILE", help="write the figures there; what it holds of other cases stays")
     parser.add_argument("--no-tensors", action="store_true", help="leave the saved tensors out of the file")
+    parser.add_argument("--nested", action="store_true", help="models with checkpoints inside checkpoints too")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeline", metavar="NAME", help="print the allocations of one step")
     parser.add_argument("--checkpoint", default="", help="modules to checkpoint in the timeline, separated by commas")
