@@ -45,15 +45,16 @@ func of(tree *modules.Tree) (list []string) {
 // TestPaths: names of nodes, as PyTorch 1.13 exported modules, lists, lists in lists and second calls.
 func TestPaths(t *testing.T) {
 	tree, err := modules.Read(model(t, "/model/seq/seq.0/l/Gemm", "/model/seq/seq.1/seq.1.0/act/Relu",
-		"/model/h.1/act_1/Erf", "/model/Add", "/Loss", "no path"), nil)
+		"/model/h.1/act_1/Erf", "/model/Add", "/Loss", "no path", "/h/head/Relu"), nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"model.seq.0.l", "model.seq.1.0.act", "model.h.1.act_1", "model", "", ""}, of(tree))
+	require.Equal(t, []string{"model.seq.0.l", "model.seq.1.0.act", "model.h.1.act_1", "model", "", "", "h.head"},
+		of(tree))
 	require.Equal(t, "model.seq", tree.Modules[tree.Modules[tree.Lookup("model.seq.0")].Parent].Name)
 	require.True(t, tree.Within(tree.Of[0], tree.Of[3]))
 	require.False(t, tree.Within(tree.Of[3], tree.Of[0]))
 	require.False(t, tree.Within(-1, 0))
 	require.Equal(t, 3, tree.Depth(tree.Lookup("model.seq.0.l")))
-	require.Equal(t, modules.None, tree.Lookup("h"))
+	require.Equal(t, modules.None, tree.Lookup("seq"))
 	c := tree.Calls[tree.Of[3]]
 	require.Equal(t, []graph.NodeID{0, 4}, []graph.NodeID{c.First, c.End})
 	require.Equal(t, 1, tree.Modules[tree.Lookup("model.h.1")].Calls)

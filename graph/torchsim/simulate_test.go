@@ -1,6 +1,8 @@
 package torchsim_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,9 +14,12 @@ import (
 )
 
 // build builds the step of a model in the textual syntax, whose parameters begin with w.
-func build(t *testing.T, text string) (*torchsim.Program, error) {
+func build(t *testing.T, text string) (*torchsim.Program, error) { return buildAt(t, 17, text) }
+
+// buildAt is build with another operator set.
+func buildAt(t *testing.T, opset int, text string) (*torchsim.Program, error) {
 	t.Helper()
-	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "m")
+	m, err := graph.Parse(fmt.Sprintf(`<ir_version: 8, opset_import: ["" : %d]> %s`, opset, text), "m")
 	require.NoError(t, err)
 	types, err := op.InferAsIs(m)
 	require.NoError(t, err)
@@ -95,6 +100,160 @@ func TestTwoReaders(t *testing.T) {
 		}
 	}
 	require.Equal(t, int64(256), kept)
+}
+
+// ops lists what runs in the backward half.
+func ops(p *torchsim.Program) (list []string) {
+	for _, s := range p.Steps[p.Backward:] {
+		list = append(list, s.Op)
+	}
+	return list
+}
+
+// makes are the bytes that the first step of a name makes.
+func makes(t *testing.T, p *torchsim.Program, op string) (bytes, work int64) {
+	t.Helper()
+	for _, s := range p.Steps {
+		if s.Op != op {
+			continue
+		}
+		for _, id := range s.Makes {
+			bytes += p.Storages[id].Bytes
+		}
+		return bytes, s.Work
+	}
+	t.Fatal(op)
+	return 0, 0
+}
+
+// TestSharedGradients: a sum hands one gradient to both summands. What is added to it while the other one still has
+// it goes elsewhere, and a parameter takes a copy.
+func TestSharedGradients(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 8] w2) => (float loss) {
+	["/a/Gemm"] p = Gemm (x, w1)
+	["/a/Gemm_1"] q = Gemm (x, w2)
+	["/a/Tanh"] r = Tanh (p)
+	["/a/Add"] s = Add (p, q)
+	["/a/Mul"] m = Mul (s, r)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (m)
+}`)
+	require.NoError(t, err)
+	require.Contains(t, ops(p), "add")
+	require.NotContains(t, ops(p), "add_")
+
+	p, err = build(t, `m (float[8, 8] x, float[8, 8] w1, float[8, 8] w2) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Add"] b = Add (a, w2)
+	["/a/Tanh"] c = Tanh (b)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (c)
+}`)
+	require.NoError(t, err)
+	require.Contains(t, ops(p), "clone")
+}
+
+// TestBroadcast: the gradient of what was broadcast is a sum of its own size; that of a difference's second operand
+// is made anew.
+func TestBroadcast(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8] w2, float[32, 8] w3) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Add"] b = Add (a, w2)
+	["/a/Sub"] c = Sub (b, w3)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (c)
+}`)
+	require.NoError(t, err)
+	bytes, _ := makes(t, p, "add_backward")
+	require.Equal(t, int64(8*4), bytes)
+	bytes, _ = makes(t, p, "sub_backward")
+	require.Equal(t, int64(32*8*4), bytes)
+}
+
+// TestCopies: a view that strides do not allow is a copy, which reads what it copies; a transposed convolution computes
+// by columns.
+func TestCopies(t *testing.T) {
+	p, err := build(t, `m (float[4, 8] x, float[8, 8] w1) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Transpose"] b = Transpose <perm = [1, 0]> (a)
+	["/a/Flatten"] c = Flatten <axis = 0> (b)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (c)
+}`)
+	require.NoError(t, err)
+	for _, s := range p.Steps {
+		if s.Op == "reshape" {
+			require.Len(t, s.Makes, 1)
+			require.Len(t, s.Reads, 1)
+		}
+	}
+	bytes, _ := makes(t, p, "reshape")
+	require.Equal(t, int64(4*8*4), bytes)
+
+	p, err = build(t, `m (float[2, 3, 5, 5] x, float[3, 4, 2, 2] w1) => (float loss) {
+	["/a/ConvTranspose"] a = ConvTranspose (x, w1)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (a)
+}`)
+	require.NoError(t, err)
+	_, work := makes(t, p, "convolution")
+	require.Equal(t, int64(4*2*2*5*5*4), work)
+}
+
+// TestResultsOfReruns: what a module returns lives until all of it has run again.
+func TestResultsOfReruns(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 64] w2, float[64, 8] w3) => (float loss) {
+	["/Gemm"] h = Gemm (x, w1)
+	["/a/Add"] out = Add (h, h)
+	["/a/up/Gemm"] b = Gemm (h, w2)
+	["/a/act/Tanh"] c = Tanh (b)
+	["/a/down/Gemm"] d = Gemm (c, w3)
+	["/Add"] e = Add (out, d)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (e)
+}`)
+	require.NoError(t, err)
+	s := p.Simulator()
+	s.Run([]int32{0})
+	var live []int64 // at the product with w3
+	s.Live(func(step int, bytes int64) {
+		if node := p.Steps[step].Node; step < p.Backward && node == 4 && len(p.Steps[step].Makes) > 0 {
+			live = append(live, bytes)
+		}
+	})
+	require.Len(t, live, 2, "once, and again")
+	// h, the gradient of e, which is one number for all; out, tanh's result, the product itself.
+	require.Equal(t, p.Held+int64(torchsim.GeneratorState)+1024+4+1024+8192+1024, live[1])
+}
+
+// TestHandWritten: before ONNX had an operator for it, exporters wrote a norm in many nodes; later only programs do,
+// which save more.
+func TestHandWritten(t *testing.T) {
+	const norm = `m (float[32, 8] x, float[8, 8] w1, float eps) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/ReduceMean"] b = ReduceMean <axes = [-1]> (a)
+	["/a/Sub"] c = Sub (a, b)
+	["/a/two"] two = Constant <value_float = 2.0> ()
+	["/a/Pow"] d = Pow (c, two)
+	["/a/ReduceMean_1"] e = ReduceMean <axes = [-1]> (d)
+	["/a/little"] little = Constant <value_float = 1e-5> ()
+	["/a/Add"] f = Add (e, little)
+	["/a/Sqrt"] g = Sqrt (f)
+	["/a/Div"] h = Div (c, g)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (h)
+}`
+	old, err := buildAt(t, 13, strings.ReplaceAll(norm, "axes = [-1]", "axes = [-1], keepdims = 1"))
+	require.NoError(t, err)
+	require.Equal(t, int64(1024+2*32*4), old.Saved())
+	now, err := build(t, strings.ReplaceAll(norm, "axes = [-1]", "axes = [-1], keepdims = 1"))
+	require.NoError(t, err)
+	require.Greater(t, now.Saved(), old.Saved())
+}
+
+// TestMasks: a mask is a tensor, however small; a list of few sizes is none.
+func TestMasks(t *testing.T) {
+	p, err := build(t, `m (float[4, 8] x, float[8, 8] w1) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Greater"] c = Greater (a, x)
+	["/a/Where"] b = Where (c, a, x)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (b)
+}`)
+	require.NoError(t, err)
+	require.Equal(t, int64(4*8), p.Saved())
 }
 
 // TestErrors: what is not known is named.

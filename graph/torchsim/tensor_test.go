@@ -97,6 +97,9 @@ func TestLayouts(t *testing.T) {
 	require.True(t, y.dense())
 	require.Equal(t, y.strides, y.stridesLike())
 	require.Equal(t, x, y.permuted(inverse([]int64{0, 2, 1})))
+	cut := x
+	cut.dims = []int64{2, 3, 3}
+	require.False(t, cut.contiguous(), "rows have gaps between them")
 	y.dims = []int64{2, 2, 3}
 	require.False(t, y.dense())
 	require.Equal(t, rowMajor(y.dims), y.stridesLike())

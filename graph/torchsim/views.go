@@ -8,13 +8,13 @@ func (k *kernel) view(op string, x, y tensor, to func(b *back) tensor) {
 	k.one(op, y, some(x), nil, func(b *back) { b.give(x, to(b)) })
 }
 
-// as is a tensor under other dims: a view where its strides allow that, else a copy, which the step makes.
+// as is a tensor under other dims: a view where its strides allow that, else a copy, which the step makes. The
+// step has noted that it reads the tensor.
 func (m *machine) as(t tensor, dims []int64) tensor {
 	if strides, ok := t.viewStrides(dims); ok {
 		t.dims, t.strides = dims, strides
 		return t
 	}
-	m.read(t)
 	return m.make(dims, t.elem)
 }
 

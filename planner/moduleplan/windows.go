@@ -1,6 +1,10 @@
 package moduleplan
 
-import "memopt/graph/torchsim"
+import (
+	"slices"
+
+	"memopt/graph/torchsim"
+)
 
 // windows is what a simulation says of each unit.
 type windows struct {
@@ -46,9 +50,12 @@ func (s *search) unitOf(step int) int {
 	return s.of[s.p.Steps[step].Of]
 }
 
-// isChain reports whether what a unit makes in the forward half is needed by it and the next unit alone, or
-// for as long whatever runs again.
+// isChain reports whether units run one after the other, and what a unit makes in the forward half is needed by
+// it and the next unit alone, or for as long whatever runs again.
 func (s *search) isChain() bool {
+	if !slices.IsSorted(s.of) {
+		return false
+	}
 	none := s.ends(make([]int, len(s.units)))
 	choice := make([]int, len(s.units))
 	for i := range s.units {
