@@ -35,6 +35,12 @@ type group struct {
 // onRanks runs a job on n ranks, of which rank 0 keeps checkpoints in a folder.
 func onRanks(t testing.TB, n int, dir string, change func(k *task, rank int)) *group {
 	t.Helper()
+	return onRanksOf(t, sharedText, n, dir, change)
+}
+
+// onRanksOf is onRanks of another model.
+func onRanksOf(t testing.TB, text string, n int, dir string, change func(k *task, rank int)) *group {
+	t.Helper()
 	g := &group{tasks: make([]*task, n), results: make([]*train.Result, n), errs: make([]error, n)}
 	groups := collective.Local(n)
 	var folder *checkpoint.Job
@@ -45,7 +51,7 @@ func onRanks(t testing.TB, n int, dir string, change func(k *task, rank int)) *g
 		defer folder.Close()
 	}
 	for r := range n {
-		k := newTask(t, sharedText)
+		k := newTask(t, text)
 		k.recipe.Optimizer.Ranks.Count = n
 		k.config.Session.Threads = 1
 		change(k, r)
@@ -81,7 +87,13 @@ func (g *group) noErrors(t testing.TB) *group {
 // reference runs the job of n ranks on one, which accumulates.
 func reference(t testing.TB, n int, change func(k *task, rank int)) (*task, []byte) {
 	t.Helper()
-	k := newTask(t, sharedText)
+	return referenceOf(t, sharedText, n, change)
+}
+
+// referenceOf is reference of another model.
+func referenceOf(t testing.TB, text string, n int, change func(k *task, rank int)) (*task, []byte) {
+	t.Helper()
+	k := newTask(t, text)
 	change(k, 0)
 	k.recipe.Optimizer.Ranks.Zero = 0
 	k.recipe.Micros, k.recipe.Apart = n*max(k.recipe.Micros, 1), true
@@ -116,6 +128,22 @@ func TestRanksEqualAccumulation(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRanksDraw: each rank draws what the micro-step in its place draws, which no other one does.
+func TestRanksDraw(t *testing.T) {
+	const text = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 64] w1, float[64, 4] w2) => (float loss) {
+	a = MatMul(x, w1)  share = Constant <value_float = 0.5> ()  on = Constant <value = bool {1}> ()
+	d = Dropout(a, share, on)  o = MatMul(d, w2)  loss = SoftmaxCrossEntropyLoss(o, y)
+}`
+	for _, n := range []int{2, 3} {
+		change := func(k *task, _ int) { k.recipe.Optimizer.Kind = "sgd" }
+		g := onRanksOf(t, text, n, t.TempDir(), change).noErrors(t)
+		one, want := referenceOf(t, text, n, change)
+		require.Equal(t, one.watch.losses, g.tasks[0].watch.losses)
+		require.Equal(t, want, contents(t, g.results[0].Saved))
 	}
 }
 
