@@ -27,6 +27,7 @@ type file struct {
 	PreserveRNG     bool               `json:"preserve_rng_state"`
 	Modules         []string           `json:"modules"`
 	Nested          bool               `json:"nested"`
+	Torch           string             `json:"torch"`
 	Calls           map[string]int     `json:"calls"`
 	usageJSON
 	BaselinePeak  int64   `json:"baseline_peak_bytes"`
@@ -44,7 +45,8 @@ type fileInput struct {
 func (p *Plan) File() ([]byte, error) {
 	f := &file{Format: Format, Version: Version, Model: filepath.Base(p.Of.Path), StructureSHA256: p.Of.StructureSHA256,
 		Device: "cpu", Dims: p.Of.Dims, Inputs: []fileInput{}, Parameters: map[string][]int64{},
-		PreserveRNG: p.Random(p.Chosen), Modules: p.Names(p.Chosen), Calls: map[string]int{},
+		PreserveRNG: p.Random(p.Chosen), Modules: p.Names(p.Chosen),
+		Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
 		usageJSON: p.usage(p.Chosen), BaselinePeak: p.Baseline.Usage.Peak, BaselineSaved: p.Baseline.Usage.Saved,
 		StepSeconds: p.Step}
 	for _, name := range f.Modules {
@@ -75,6 +77,14 @@ func (p *Plan) File() ([]byte, error) {
 	enc.SetIndent("", " ")
 	err := enc.Encode(f)
 	return b.Bytes(), err
+}
+
+// nested reports whether modules of the plan lie in others.
+func (p *Plan) nested() bool {
+	calls := p.Chosen.Calls
+	return slices.ContainsFunc(calls, func(inner int32) bool {
+		return slices.ContainsFunc(calls, func(c int32) bool { return c != inner && p.Tree.Within(inner, c) })
+	})
 }
 
 // parameter is a parameter's name in the program: without the attribute that holds the model.

@@ -36,9 +36,11 @@ def measured(name, case, options):
         block = MODELS[name][1]
         blocks = [n for n, m in net.model.named_modules() if isinstance(m, block)]
         ways = {"every": blocks, "second": blocks[::2], "first half": blocks[:len(blocks) // 2]}
-        inner = [f"{b}.{child}" for b in blocks[:1] for child in measure.children(dict(net.model.named_modules())[b])]
-        if inner and options.nested:
-            ways["nested"] = blocks + inner[:2]
+        modules = dict(net.model.named_modules())
+        inner = [[f"{b}.{child}" for child in measure.children(modules[b])] for b in blocks]
+        ways["nested first"] = blocks + [i[0] for i in inner if i]
+        ways["nested last"] = blocks + [i[-1] for i in inner if i]
+        ways["nested all"] = blocks + [child for i in inner for child in i]
     else:
         children = measure.children(net.model)
         ways = {child: [child] for child in children}
@@ -67,7 +69,6 @@ def main():
     parser.add_argument("--export", metavar="DIR", help="write NAME.onnx files there")
     parser.add_argument("--json", metavar="FILE", help="write the figures there; what it holds of other cases stays")
     parser.add_argument("--no-tensors", action="store_true", help="leave the saved tensors out of the file")
-    parser.add_argument("--nested", action="store_true", help="models with checkpoints inside checkpoints too")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--timeline", metavar="NAME", help="print the allocations of one step")
     parser.add_argument("--checkpoint", default="", help="modules to checkpoint in the timeline, separated by commas")

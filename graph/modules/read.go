@@ -1,6 +1,7 @@
 package modules
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ var ErrNoModules = errors.New("no node has the name of a module: wanted names su
 // listed is the JSON under Key.
 type listed struct {
 	Version int    `json:"version"`
+	Torch   string `json:"torch"`
 	Root    string `json:"root"`
 	// Parameters names the initializers that are trained.
 	Parameters []string `json:"parameters"`
@@ -42,6 +44,9 @@ type listed struct {
 // what is wrong with the metadata or the map.
 func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	t := &Tree{Of: make([]int32, len(m.Graph.Nodes)), byName: map[string]ID{}}
+	if m.ProducerName == "pytorch" {
+		t.Torch = m.ProducerVersion
+	}
 	var list *listed
 	if text, ok := m.Meta(Key); ok {
 		list = &listed{}
@@ -50,6 +55,7 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 				"the model anew with memopt_torch.export", Key, text)
 		}
 		t.Root, t.Listed, t.Parameters = list.Root, true, list.Parameters
+		t.Torch = cmp.Or(list.Torch, t.Torch)
 	}
 	scopes, err := scopesOf(m.Graph, list, globs)
 	if err != nil {

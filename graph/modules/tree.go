@@ -42,6 +42,8 @@ type Tree struct {
 	Listed  bool     // the file lists its modules: those of names that are not in the list are refused
 	// Parameters are the initializers that are trained, where the file lists them; else nil.
 	Parameters []string
+	// Torch is the version of PyTorch that exported the model, "" if the file does not say.
+	Torch string
 
 	byName map[string]ID
 }

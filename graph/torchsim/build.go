@@ -56,7 +56,8 @@ type kernel struct {
 // value whose size is not known.
 func Build(m *graph.Model, types *op.Result, o Options) (*Program, error) {
 	b := &builder{g: m.Graph, types: types, o: o, vals: make([]tensor, len(m.Graph.Values)), opset: m.OpsetVersion(""),
-		machine: machine{p: &Program{Tree: o.Tree}}, reads: make([]int32, len(m.Graph.Values))}
+		machine: machine{p: &Program{Tree: o.Tree, Stacked: stacked(o.Tree.Torch)}},
+		reads:   make([]int32, len(m.Graph.Values))}
 	for _, n := range b.g.Nodes {
 		for _, v := range n.Inputs {
 			if v != graph.NoValue {

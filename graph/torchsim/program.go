@@ -1,6 +1,8 @@
 package torchsim
 
 import (
+	"fmt"
+
 	"memopt/graph"
 	"memopt/graph/modules"
 )
@@ -44,6 +46,19 @@ type Program struct {
 	Backward int   // the first backward step
 	Held     int64 // bytes of parameters, buffers and inputs
 	Seconds  float64
+	// Stacked: a checkpoint in another one leaves what it reads to that one, which then runs again first, as from
+	// PyTorch 2.1 on (_CheckpointFrame in torch/utils/checkpoint.py). Else it keeps that from the forward half on, and
+	// runs again by itself, as in PyTorch up to 2.0.
+	Stacked bool
+}
+
+// stacked reports whether checkpoints of a version of PyTorch are stacked. A version that is not known is a new one.
+func stacked(version string) bool {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
+		return true
+	}
+	return major > 2 || major == 2 && minor >= 1
 }
 
 // Saved is the bytes that autograd keeps between the halves: storages of the forward half that backward

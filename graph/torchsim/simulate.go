@@ -32,11 +32,15 @@ type Simulator struct {
 	p     *Program
 	maker []int32 // by storage: the step that makes it, -1: none
 	// of one simulation
-	over         []int32 // by call: the checkpoint over it, an index of the selection; -1: none
-	of           []int32 // by step: the checkpoint
+	over         []int32 // by call: the innermost checkpoint over it, an index of the selection; -1: none
+	parent       []int32 // by checkpoint: the one around it, -1: none
+	depth        []int32 // by checkpoint: how many are around it
+	of           []int32 // by step: the innermost checkpoint
 	seq          []place
-	last, again  []int32 // by storage: where it is read for the last time; the same of what was made again
-	first, final []int32 // by checkpoint: the backward steps that need what was saved
+	last         []int32   // by storage: where it is read for the last time
+	again        [][]int32 // by depth and storage: the same of what a checkpoint of this depth made again; -1: nothing
+	first, final []int32   // by checkpoint: the backward steps that need what was saved
+	end          []int32   // by checkpoint: its last step that runs again
 	delta        []int64
 	round        []int64
 	top          []int64 // by place: what is live there, workspaces included
@@ -45,7 +49,7 @@ type Simulator struct {
 // Simulator returns a simulator of the program, for one goroutine.
 func (p *Program) Simulator() *Simulator {
 	s := &Simulator{p: p, maker: make([]int32, len(p.Storages)), over: make([]int32, len(p.Tree.Calls)),
-		of: make([]int32, len(p.Steps)), last: make([]int32, len(p.Storages)), again: make([]int32, len(p.Storages))}
+		of: make([]int32, len(p.Steps)), last: make([]int32, len(p.Storages))}
 	for i := range s.maker {
 		s.maker[i] = -1
 	}
@@ -57,29 +61,35 @@ func (p *Program) Simulator() *Simulator {
 	return s
 }
 
-// Simulate says what the step takes with calls of modules under checkpoints. A call in another one of the
-// list has no effect.
+// Simulate says what the step takes with calls of modules under checkpoints, in any order. A call may lie in
+// another one of the list (Program.Stacked).
 func (p *Program) Simulate(calls []int32) Usage { return p.Simulator().Run(calls) }
 
 // Run is Simulate.
 func (s *Simulator) Run(calls []int32) Usage {
 	s.cover(calls)
 	s.sequence(len(calls))
-	s.lifetimes(len(calls))
+	s.lifetimes()
 	return s.count(len(calls))
 }
 
-// cover notes which checkpoint each step is under: the outermost.
+// cover notes which checkpoint each step is under: the innermost.
 func (s *Simulator) cover(calls []int32) {
-	for i := range s.over { // a call follows the one around it
-		s.over[i] = -1
+	s.parent, s.depth = fill(s.parent, len(calls), -1), fill(s.depth, len(calls), 0)
+	s.over = fill(s.over, len(s.over), -1)
+	for c, call := range calls {
+		s.over[call] = int32(c)
+	}
+	for i, c := range s.over { // a call follows the one around it
+		around := int32(-1)
 		if outer := s.p.Tree.Calls[i].Outer; outer >= 0 {
-			s.over[i] = s.over[outer]
+			around = s.over[outer]
 		}
-		for c, call := range calls {
-			if int(call) == i && s.over[i] < 0 {
-				s.over[i] = int32(c)
-			}
+		switch {
+		case c < 0:
+			s.over[i] = around
+		case around >= 0:
+			s.parent[c], s.depth[c] = around, s.depth[around]+1
 		}
 	}
 	for i := range s.p.Steps {
@@ -90,28 +100,58 @@ func (s *Simulator) cover(calls []int32) {
 	}
 }
 
+// under reports whether what a checkpoint has, or one in it, is of another one. -1 has nothing.
+func (s *Simulator) under(inner, outer int32) bool {
+	for ; inner >= 0; inner = s.parent[inner] {
+		if inner == outer {
+			return true
+		}
+	}
+	return false
+}
+
+// makes is the checkpoint in which a storage is made in the forward half, -1: in none.
+func (s *Simulator) makes(id StorageID) int32 {
+	if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward {
+		return s.of[m]
+	}
+	return -1
+}
+
 // sequence puts the steps in the order in which they run: those of a checkpoint run again before the first
-// backward step that needs what they save.
+// backward step that needs what they save. Stacked checkpoints need what the ones around them save.
 func (s *Simulator) sequence(n int) {
-	s.first, s.final = fill(s.first, n, -1), fill(s.final, n, -1)
+	s.first, s.final, s.end = fill(s.first, n, -1), fill(s.final, n, -1), fill(s.end, n, -1)
 	s.seq = s.seq[:0]
 	for i := range s.p.Steps {
-		c := s.of[i]
-		if c >= 0 && s.p.Steps[i].Backward && s.p.Steps[i].Saves {
-			if s.first[c] < 0 {
-				s.first[c] = int32(len(s.seq))
-				s.rerun(c)
-			}
+		if c := s.of[i]; c >= 0 && s.p.Steps[i].Backward && s.p.Steps[i].Saves {
+			s.need(c)
 			s.final[c] = int32(len(s.seq))
+			for d := s.parent[c]; s.p.Stacked && d >= 0; d = s.parent[d] {
+				s.final[d] = int32(len(s.seq))
+			}
 		}
 		s.seq = append(s.seq, place{int32(i), -1})
 	}
 }
 
-// rerun appends the forward steps of a checkpoint.
+// need has a checkpoint run again if it has not.
+func (s *Simulator) need(c int32) {
+	if s.p.Stacked && s.parent[c] >= 0 {
+		s.need(s.parent[c])
+	}
+	if s.first[c] >= 0 {
+		return
+	}
+	s.first[c] = int32(len(s.seq))
+	s.rerun(c)
+	s.end[c] = int32(len(s.seq) - 1)
+}
+
+// rerun appends the forward steps of a checkpoint, those of checkpoints in it included.
 func (s *Simulator) rerun(c int32) {
 	for i := range s.p.Steps[:s.p.Backward] {
-		if s.of[i] == c {
+		if s.under(s.of[i], c) {
 			s.seq = append(s.seq, place{int32(i), c})
 		}
 	}
@@ -132,41 +172,83 @@ func fill(list []int32, n int, with int32) []int32 {
 // lifetimes notes where every storage is needed last. A checkpoint keeps what its module reads from outside
 // until its last gradient is made; it keeps nothing of what the module makes, which what runs again makes
 // anew. The results of what runs again live until all of it has run (torch/utils/checkpoint.py).
-func (s *Simulator) lifetimes(n int) {
-	s.last, s.again = fill(s.last, len(s.p.Storages), -1), fill(s.again, len(s.p.Storages), -1)
+func (s *Simulator) lifetimes() {
+	s.last = fill(s.last, len(s.p.Storages), -1)
+	for i := range s.again {
+		s.again[i] = fill(s.again[i], len(s.p.Storages), -1)
+	}
 	for at, pl := range s.seq {
 		step := &s.p.Steps[pl.step]
-		c := s.of[pl.step]
 		for _, list := range [2][]StorageID{step.Reads, step.Makes} {
 			for _, id := range list {
-				switch inside := c >= 0 && s.maker[id] >= 0 && s.of[s.maker[id]] == c; {
-				case inside && pl.again >= 0, inside && step.Backward && int(s.maker[id]) < s.p.Backward:
-					s.again[id] = max(s.again[id], int32(at))
-				case inside || c < 0 || step.Backward:
-					s.last[id] = max(s.last[id], int32(at))
-				default:
-					s.last[id] = max(s.last[id], int32(at), s.final[c])
-				}
+				s.used(id, pl, int32(at))
 			}
 		}
 	}
 	s.results()
 }
 
-// results keeps what other modules read of a checkpoint's until all of it has run again.
+// used notes that a step has a storage.
+func (s *Simulator) used(id StorageID, pl place, at int32) {
+	c, made := s.of[pl.step], s.makes(id)
+	switch {
+	case pl.again >= 0:
+		s.hold(id, s.found(id, pl.again), at)
+		// Checkpoints in what runs again keep what they read, for as long as this graph lives, which
+		// nobody goes back through.
+		for d := c; d != pl.again; d = s.parent[d] {
+			if !s.under(made, d) {
+				s.hold(id, s.found(id, pl.again), s.end[pl.again])
+			}
+		}
+	case s.p.Steps[pl.step].Backward:
+		s.hold(id, s.found(id, c), at)
+	default:
+		s.hold(id, -1, at)
+		for d := c; d >= 0; d = s.parent[d] {
+			if !s.under(made, d) {
+				s.hold(id, s.found(id, s.parent[d]), s.final[d])
+			}
+		}
+	}
+}
+
+// found says which of a storage's makings a checkpoint finds: that of the checkpoint itself, if the storage is made
+// in it, else the first one, which the forward half made (-1); of stacked ones, that of the checkpoint around it.
+func (s *Simulator) found(id StorageID, c int32) int32 {
+	made := s.makes(id)
+	for ; c >= 0; c = s.parent[c] {
+		if s.under(made, c) {
+			return s.depth[c]
+		}
+		if !s.p.Stacked {
+			break
+		}
+	}
+	return -1
+}
+
+// hold notes that one making of a storage (found) is needed at a place.
+func (s *Simulator) hold(id StorageID, making, at int32) {
+	list := s.last
+	if making >= 0 {
+		for len(s.again) <= int(making) {
+			s.again = append(s.again, fill(nil, len(s.p.Storages), -1))
+		}
+		list = s.again[making]
+	}
+	list[id] = max(list[id], at)
+}
+
+// results keeps what is read outside of a checkpoint until all of it has run again.
 func (s *Simulator) results() {
 	for i := range s.p.Steps[:s.p.Backward] {
 		for _, id := range s.p.Steps[i].Reads {
-			m := s.maker[id]
-			if m < 0 || s.of[m] < 0 || s.of[m] == s.of[i] || s.again[id] < 0 {
-				continue
+			for a := s.makes(id); a >= 0 && !s.under(s.of[i], a); a = s.parent[a] {
+				if s.first[a] >= 0 {
+					s.hold(id, s.depth[a], s.end[a])
+				}
 			}
-			c := s.of[m]
-			end := s.first[c]
-			for int(end)+1 < len(s.seq) && s.seq[end+1].again == c {
-				end++
-			}
-			s.again[id] = max(s.again[id], end)
 		}
 	}
 }
@@ -189,7 +271,7 @@ func (s *Simulator) count(n int) Usage {
 		for _, id := range s.p.Steps[pl.step].Makes {
 			end := s.last[id]
 			if pl.again >= 0 {
-				end = s.again[id]
+				end = s.again[s.depth[pl.again]][id]
 			}
 			if s.p.Storages[id].Kept {
 				end = int32(len(s.seq) - 1)

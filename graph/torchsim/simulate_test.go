@@ -58,21 +58,113 @@ func TestByHand(t *testing.T) {
 	require.Equal(t, int64(2<<20), u.Blocks)
 	require.False(t, u.Again)
 
-	call := func(name string) int32 {
-		for i, c := range p.Tree.Calls {
-			if p.Tree.Modules[c.Module].Name == name {
-				return int32(i)
-			}
-		}
-		t.Fatal(name)
-		return -1
-	}
+	call := func(name string) int32 { return callOf(t, p, name) }
 	// Under a checkpoint the first module keeps x, which is there anyway; tanh's result is kept by the second one.
 	u = p.Simulate([]int32{call("a")})
 	require.Equal(t, int64(2*1024+4+torchsim.GeneratorState), u.Saved)
 	u = p.Simulate([]int32{call("a"), call("b")})
 	require.Equal(t, int64(1024+4+2*torchsim.GeneratorState), u.Saved, "what b reads")
-	require.Equal(t, u, p.Simulate([]int32{call("a"), call("b"), call("b.fc")}), "in a module that runs again anyway")
+}
+
+// callOf is the call of a module.
+func callOf(t *testing.T, p *torchsim.Program, name string) int32 {
+	for i, c := range p.Tree.Calls {
+		if p.Tree.Modules[c.Module].Name == name {
+			return int32(i)
+		}
+	}
+	t.Fatal(name)
+	return -1
+}
+
+// again lists which steps run again, in order, and what is live then, less what is held anyhow.
+func again(p *torchsim.Program, s *torchsim.Simulator, calls ...int32) ([]string, []int64, torchsim.Usage) {
+	var steps []string
+	var live []int64
+	u := s.Run(calls)
+	last, backward := -1, false
+	s.Live(func(step int, bytes int64) {
+		if backward && step < p.Backward {
+			steps, live = append(steps, p.Steps[step].Op), append(live, bytes-p.Held)
+		}
+		last = step
+		backward = backward || last == p.Backward-1
+	})
+	return steps, live, u
+}
+
+// TestNested: up to 2.0 a checkpoint in another one keeps its inputs from the forward half on, and runs again with the
+// other one, which leaves nothing of it, and by itself. From 2.1 on it finds them in the other one, which runs first.
+func TestNested(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 8] w2) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/in/Tanh"] b = Tanh (a)
+	["/a/in/Exp"] c = Exp (b)
+	["/a/Gemm_1"] d = Gemm (c, w2)
+	["/a/Sigmoid"] e = Sigmoid (d)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (e)
+}`)
+	require.NoError(t, err)
+	const size, state, one = 1024, torchsim.GeneratorState, 4
+	outer, inner := callOf(t, p, "a"), callOf(t, p, "a.in")
+	s := p.Simulator()
+	p.Stacked = false
+	steps, _, plain := again(p, s, outer)
+	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid"}, steps)
+	require.Equal(t, int64(one+state), plain.Saved)
+
+	steps, live, u := again(p, s, outer, inner)
+	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
+	require.Equal(t, int64(size+one+2*state), u.Saved, "what the inner one reads is kept")
+	base := int64(size + 2*state + one) // the gradient of the sum is one number
+	require.Equal(t, base+3*size, live[2], "the product and tanh's result are of no use, the first as an argument")
+	// The second product ends the life of what it reads but for exp's result.
+	require.Equal(t, base+3*size, live[3])
+	require.Equal(t, base+4*size, live[4])
+	swapped := p.Simulate([]int32{inner, outer})
+	require.Equal(t, u, swapped)
+
+	p.Stacked = true
+	steps, live, u = again(p, s, outer, inner)
+	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
+	require.Equal(t, int64(one+2*state), u.Saved, "what the inner one reads is found again")
+	require.Equal(t, base+3*size, live[4], "the argument that runs again serves both")
+}
+
+// TestStackedOrder: a checkpoint whose inner one is needed first runs again itself only where they are stacked.
+func TestStackedOrder(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Sigmoid"] e = Sigmoid (a)
+	["/a/in/Tanh"] b = Tanh (e)
+	["/a/in/Exp"] c = Exp (b)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (c)
+}`)
+	require.NoError(t, err)
+	outer, inner := callOf(t, p, "a"), callOf(t, p, "a.in")
+	p.Stacked = false
+	steps, _, _ := again(p, p.Simulator(), outer, inner)
+	require.Equal(t, []string{"tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
+	p.Stacked = true
+	steps, _, _ = again(p, p.Simulator(), outer, inner)
+	require.Equal(t, []string{"addmm", "sigmoid", "tanh", "exp", "tanh", "exp"}, steps)
+}
+
+// TestVersions: from which version on checkpoints are stacked.
+func TestVersions(t *testing.T) {
+	for version, want := range map[string]bool{"1.13.1": false, "2.0.1": false, "2.1.0+cpu": true, "2.10.0": true,
+		"3.0": true, "": true, "nightly": true, "1.9": false} {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch", producer_version: "`+
+			version+`"> `+layers, "m")
+		require.NoError(t, err)
+		types, err := op.InferAsIs(m)
+		require.NoError(t, err)
+		tree, err := modules.Read(m, nil)
+		require.NoError(t, err)
+		p, err := torchsim.Build(m, types, torchsim.Options{Tree: tree, Wrt: []string{"w1", "w2"}, Loss: "loss"})
+		require.NoError(t, err)
+		require.Equal(t, want, p.Stacked, version)
+	}
 }
 
 // TestTwoReaders: gradients of what two operators read are added up in place; a parameter that is used twice has

@@ -27,6 +27,7 @@ type net struct {
 	ends   bool  // blocks end with an activation, whose result they save themselves
 	listed bool  // blocks are items of two lists
 	first  bool  // a module without others in it comes before the blocks
+	old    bool  // checkpoints in checkpoints are those of PyTorch up to 2.0
 }
 
 const width = 8 // between blocks
@@ -114,6 +115,7 @@ func (n net) program(t require.TestingT) *torchsim.Program {
 	}
 	p, err := torchsim.Build(m, types, torchsim.Options{Tree: tree, Wrt: wrt, Loss: "loss", Seconds: seconds})
 	require.NoError(t, err, "%s", text)
+	p.Stacked = !n.old
 	return p
 }
 
@@ -123,7 +125,7 @@ func someNet(r *rapid.T, most int) net {
 		widths: rapid.SliceOfN(rapid.IntRange(1, 96), 2, most).Draw(r, "widths"),
 		skips:  rapid.Bool().Draw(r, "skips"), gated: rapid.Bool().Draw(r, "gated"),
 		ends: rapid.Bool().Draw(r, "ends"), listed: rapid.Bool().Draw(r, "listed"),
-		first: rapid.Bool().Draw(r, "first")}
+		first: rapid.Bool().Draw(r, "first"), old: rapid.Bool().Draw(r, "old")}
 }
 
 // TestChain: the terms of a chain add up to the peak of the simulator, for every choice.
@@ -195,6 +197,29 @@ func TestLocal(t *testing.T) {
 		}
 	})
 	require.Greater(t, 10*near, 9*found, "%d of %d plans are at most a quarter above the best", near, found)
+}
+
+// TestNested: a half that runs again inside its block lowers the peak below that of all choices without nesting.
+func TestNested(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		p := net{batch: 400, widths: []int{96, 96, 96, 96}, old: old}.program(t)
+		s := moduleplan.New(p)
+		nested := func(calls []int32) bool {
+			return slices.ContainsFunc(calls, func(c int32) bool {
+				return slices.Contains(calls, p.Tree.Calls[c].Outer)
+			})
+		}
+		flat := s.Of(nil).Usage.Peak
+		s.Choices(func(calls []int32, peak, _ int64, _ float64) {
+			if !nested(calls) {
+				flat = min(flat, peak)
+			}
+		})
+		best, ok := s.Best(context.Background(), flat-1)
+		require.True(t, ok)
+		require.True(t, nested(best.Calls), "%v", best.Calls)
+		require.Less(t, best.Usage.Peak, flat)
+	}
 }
 
 // TestInterrupted: a search that is told to stop returns a choice all the same.

@@ -25,8 +25,8 @@ type option struct {
 
 // Limits of the search for options of one unit.
 const (
-	maxParts   = 8 // parts of which all subsets are tried
-	maxOptions = 8 // options that are kept
+	maxParts   = 8  // parts of which all subsets are tried
+	maxOptions = 16 // options that are kept
 )
 
 // finder finds the units of a program.
@@ -170,8 +170,8 @@ func (f *finder) units(coarse bool) []unit {
 // between is a unit of what no block has: nothing of it can run again.
 func between() unit { return unit{call: -1, whole: -1, options: []option{{}}} }
 
-// candidates lists the sets of calls that a unit may have under checkpoints: all of it, and subsets of its
-// parts.
+// candidates lists the sets of calls that a unit may have under checkpoints: all of it, subsets of its parts, and
+// these in all of it, where the parts run again once more but need not all be there at the same time.
 func (f *finder) candidates(call int32) [][]int32 {
 	sets := [][]int32{{call}}
 	var parts []int32
@@ -193,6 +193,9 @@ func (f *finder) candidates(call int32) [][]int32 {
 			}
 		}
 		sets = append(sets, set)
+	}
+	for _, set := range sets[1:] {
+		sets = append(sets, append([]int32{call}, set...))
 	}
 	return sets
 }

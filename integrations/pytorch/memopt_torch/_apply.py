@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
+import threading
 import types
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple, Union
 
@@ -78,6 +79,7 @@ def apply(
     plan = Plan.load(plan)
     target = _unwrapped(model)
     _compare(target, plan)
+    _nested(plan)
     found = [(name, _module(target, plan, name)) for name in plan.modules]
     for name, module in found:
         _usable(target, plan, name, module, hooks)
@@ -162,6 +164,18 @@ def _shared(model: nn.Module, name: str) -> Any:
         return None
 
 
+def _nested(plan: Plan) -> None:
+    """Refuses a plan of nested modules whose peak was told for checkpoints of another kind."""
+    version = plan.torch.split(".")[:2]
+    if not plan.nested or len(version) < 2 or not all(v.isdigit() for v in version):
+        return
+    if (tuple(map(int, version)) >= (2, 1)) != _STACKED:
+        raise PlanError(
+            f"{plan.path}: has modules in modules, planned for torch {plan.torch}; this is torch {torch.__version__}, "
+            "where checkpoints in checkpoints take other memory (from 2.1 on they do); export and plan with this torch"
+        )
+
+
 def _module(model: nn.Module, plan: Plan, name: str) -> nn.Module:
     try:
         return model.get_submodule(name)
@@ -185,10 +199,6 @@ def _usable(model: nn.Module, plan: Plan, name: str, module: nn.Module, hooks: s
         refuse("is in evaluation mode, the plan is for training: call model.train() before, or plan the model as it is")
     if getattr(module, _MARK, None) is not None:
         refuse("is under a checkpoint of another plan already; remove that one first")
-    if not _REENTRANT_FREE_NESTING:
-        for other in plan.modules:
-            if other != name and name.startswith(other + "."):
-                refuse(f"lies in {other!r}, and this torch does not nest checkpoints; plan without nested modules")
     names = [n for n, m in model.named_modules(remove_duplicate=False) if m is module]
     if len(names) > 1:
         refuse(f"is in the model under several names ({', '.join(names)}); plan other modules")
@@ -204,8 +214,11 @@ def _hooked(module: nn.Module) -> bool:
     return any(getattr(module, x, None) for x in lists)
 
 
-# From torch 2.1 on, checkpoints without reentrance stop early and nest; the module has a class for their frames.
-_REENTRANT_FREE_NESTING = hasattr(torch.utils.checkpoint, "_CheckpointFrame")
+# From torch 2.1 on, a checkpoint in another one leaves its inputs to that one: what nested plans take differs.
+_STACKED = hasattr(torch.utils.checkpoint, "_CheckpointFrame")
+
+# Of a thread: how many checkpoints are running again.
+_running = threading.local()
 
 
 class _Wrapped:
@@ -235,7 +248,8 @@ class _Wrapped:
     def run(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
-        self.count += 1
+        if not getattr(_running, "again", 0):
+            self.count += 1
         if self.count > self.plan.calls.get(self.name, 1):
             raise PlanError(
                 f"{self.plan.path}: module {self.name!r} is called {self.count} times in a step, the plan counts "
@@ -248,8 +262,12 @@ class _Wrapped:
             runs[0] += 1
             if runs[0] == 1:
                 return self.forward(*a, **k)
-            with _still(self.norms):
-                return self.forward(*a, **k)
+            _running.again = getattr(_running, "again", 0) + 1
+            try:
+                with _still(self.norms):
+                    return self.forward(*a, **k)
+            finally:
+                _running.again -= 1
 
         rng = self.plan.preserve_rng_state
         if _REENTRANT:

@@ -25,6 +25,8 @@ class Plan:
     parameters: Mapping[str, Tuple[int, ...]]
     inputs: Tuple[Tuple[str, Tuple[int, ...]], ...]
     preserve_rng_state: bool
+    nested: bool
+    torch: str
     peak_bytes: int
     baseline_peak_bytes: int
     raw: Mapping[str, Any]
@@ -68,6 +70,8 @@ def _parse(path: str, raw: Any) -> Plan:
             parameters,
             inputs,
             bool(raw.get("preserve_rng_state", True)),
+            bool(raw.get("nested", False)),
+            str(raw.get("torch", "")),
             int(raw["peak_bytes"]),
             int(raw["baseline_peak_bytes"]),
             raw,

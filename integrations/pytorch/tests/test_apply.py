@@ -227,10 +227,25 @@ class TestRefused(unittest.TestCase):
         self.refused(model, models.plan(model, ["h.0"]), "'h.0'", "again")
 
     def test_nested(self):
-        if hasattr(torch.utils.checkpoint, "_CheckpointFrame"):
-            self.skipTest("this torch nests checkpoints")
+        names = ["h.0", "h.0.up", "h.1.drop", "h.1"]
+        for options in ({}, {"p": 0.3, "norm": True}):
+            model, (x, y) = models.Net(**options).train(), models.batch()
+            result = check(model, models.plan(model, names, nested=True), x, loss=models.loss, labels=y)
+            self.assertTrue(result, str(result))
+        count = runs(model.h[0])
+        with apply(model, models.plan(model, names, nested=True)):
+            for i in range(2):
+                step(model, x, y)
+                self.assertEqual(count[0], 3 * (i + 1), "forward, with the block, and by itself")
+
+    def test_nested_elsewhere(self):
         model = models.Net().train()
-        self.refused(model, models.plan(model, ["h.0", "h.0.up"]), "'h.0.up'", "lies in 'h.0'")
+        here = torch.__version__
+        other = "1.13.1" if hasattr(torch.utils.checkpoint, "_CheckpointFrame") else "2.1.0+cpu"
+        self.refused(model, models.plan(model, ["h.0", "h.0.up"], nested=True, torch=other), other, here)
+        for more in ({"nested": False, "torch": other}, {"nested": True, "torch": here}, {"nested": True, "torch": ""},
+                     {"nested": True, "torch": "unknown"}):
+            apply(model, models.plan(model, ["h.0"], **more)).remove()
 
     def test_script(self):
         model = models.Net().train()
