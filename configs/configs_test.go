@@ -173,6 +173,15 @@ func FuzzParseORT(f *testing.F) {
 	})
 }
 
+// TestModulePlan: a plan for PyTorch is told apart from a damaged one.
+func TestModulePlan(t *testing.T) {
+	_, err := configs.ParsePlan([]byte(`{"format": "memopt-modules", "version": 1, "modules": ["h.0"]}`), "plan.json")
+	require.ErrorContains(t, err, "plan.json: is a plan of modules")
+	require.ErrorContains(t, err, "memopt_torch.apply")
+	_, err = configs.ParsePlan([]byte(`{"format": "other"}`), "plan.json")
+	require.ErrorContains(t, err, `has schema ""`)
+}
+
 func FuzzParsePlan(f *testing.F) {
 	f.Add([]byte(`{"schema":"memopt.recompute/v1","order":[1,0],"placements":[{"value":"v","nodes":["a"],"before":"b","copy":1}]}`))
 	f.Add([]byte(`{"schema":"memopt.plan/v1"}`))

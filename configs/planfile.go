@@ -20,6 +20,10 @@ func LoadPlan(path string) (*recompute.Record, error) {
 // ParsePlan reads the JSON of a plan.
 func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
+	if IsModulePlan(data) {
+		return nil, faultf(where, "is a plan of modules, which PyTorch runs: apply it there with memopt_torch.apply "+
+			"(docs/pytorch.md); wanted what plan --save-plan writes without --select modules")
+	}
 	var r recompute.Record
 	if err := dec.Decode(&r); err != nil {
 		return nil, faultf(where, "is not a plan: %v; wanted the JSON that plan --save-plan "+
@@ -29,6 +33,15 @@ func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 		return nil, faultf(where, "has schema %q, wanted %q", r.Schema, recompute.Schema)
 	}
 	return &r, nil
+}
+
+// ModuleFormat is what a plan of modules has under "format".
+const ModuleFormat = "memopt-modules"
+
+// IsModulePlan reports whether a file is a plan of modules (plan --select modules --save-plan), for PyTorch.
+func IsModulePlan(data []byte) bool {
+	var head struct{ Format string }
+	return json.Unmarshal(data, &head) == nil && head.Format == ModuleFormat
 }
 
 // FormatPlan writes a plan.json.

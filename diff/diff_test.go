@@ -316,6 +316,7 @@ func TestUnreadable(t *testing.T) {
 		{"[]", "is no JSON object"},
 		{"{}", `has schema ""`},
 		{`{"schema":3}`, `has schema ""`},
+		{`{"format":"memopt-modules","modules":[]}`, "is a plan of modules for PyTorch; compare the reports"},
 		{`{"schema":"other/v1"}`, `has schema "other/v1", wanted one of memopt's`},
 		{`{"schema":"memopt.run/v1"} 1`, "has something behind"},
 		{`{"schema":"memopt.recompute/v1"}`, `"placements" is missing, wanted a list`},

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"memopt/configs"
 	"memopt/recompute"
 )
 
@@ -38,6 +39,10 @@ func Parse(data []byte, name string) (*Subject, error) {
 	root, ok := doc.(map[string]any)
 	if !ok {
 		return nil, fmt.Errorf("%s: is no JSON object; %s", name, wanted)
+	}
+	if root["format"] == configs.ModuleFormat {
+		return nil, fmt.Errorf("%s: is a plan of modules for PyTorch; compare the reports of memopt plan "+
+			"--select modules -O json", name)
 	}
 	schema, _ := root["schema"].(string)
 	if !strings.HasPrefix(schema, "memopt.") || !strings.Contains(schema, "/") {

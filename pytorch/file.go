@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"memopt/configs"
 )
 
 // Format and Version name the plan files that memopt_torch reads.
 const (
-	Format  = "memopt-modules"
+	Format  = configs.ModuleFormat
 	Version = 1
 )
 

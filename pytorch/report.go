@@ -69,9 +69,9 @@ func (p *Plan) choices() []choiceJSON {
 			list = append(list, choiceJSON{name, p.Names(x), p.usage(x)})
 		}
 	}
-	add("nothing again", p.Baseline)
+	add("nothing", p.Baseline)
 	add("every block", p.Every)
-	add("every second block", p.EverySecond)
+	add("every second", p.EverySecond)
 	for _, r := range p.Ladder {
 		add(fmt.Sprintf("budget %.0f%%", 100*r.Share), r.Plan)
 	}
@@ -131,7 +131,10 @@ func (p *Plan) sentences() []string {
 	}
 	out = append(out, fmt.Sprintf("Peak in PyTorch: %s, of which %s are parameters, buffers and inputs; in %s at %s%s.",
 		report.Bytes(x.Usage.Peak), report.Bytes(p.Program.Held), at.Operator, at.Node, again))
-	if len(x.Calls) == 0 {
+	switch {
+	case len(x.Calls) == 0 && !p.Fits:
+		return append(out, "Nothing runs again: no checkpoint lowers this peak.", "")
+	case len(x.Calls) == 0:
 		return append(out, "Nothing runs again: no budget or level was given, or nothing needs to.", "")
 	}
 	exact := ""
@@ -185,22 +188,21 @@ func follows(a, b string) bool {
 
 // table compares the plan with others.
 func (p *Plan) table() *report.Table {
-	t := &report.Table{Title: "What PyTorch takes", Header: []string{"Choice", "Peak", "Of peak", "Saved", "GPU blocks",
-		"More time", "Under checkpoints"}, Right: []bool{false, true, true, true, true, true, false}}
+	t := &report.Table{Title: "What PyTorch takes", Header: []string{"Choice", "Peak", "Saved", "GPU blocks",
+		"More time", "Under checkpoints"}, Right: []bool{false, true, true, true, true, false}}
 	list := p.choices()
 	if len(p.Chosen.Calls) > 0 && !slices.ContainsFunc(list, func(c choiceJSON) bool {
 		return slices.Equal(c.Modules, p.Names(p.Chosen))
 	}) {
 		list = append([]choiceJSON{{"this plan", p.Names(p.Chosen), p.usage(p.Chosen)}}, list...)
 	}
-	step := p.Baseline.Usage.Peak - p.Program.Held
 	for _, c := range list {
 		x := &moduleplan.Plan{}
 		for _, name := range c.Modules {
 			x.Calls = append(x.Calls, p.callOf(name))
 		}
-		t.Add(c.Name, report.Bytes(c.Peak), report.Percent(float64(c.Peak-p.Program.Held)/float64(max(step, 1))),
-			report.Bytes(c.Saved), report.Bytes(c.Blocks), report.Percent(c.Share), p.listed(x))
+		t.Add(c.Name, report.Bytes(c.Peak), report.Bytes(c.Saved), report.Bytes(c.Blocks), report.Percent(c.Share),
+			p.listed(x))
 	}
 	return t
 }

@@ -3,6 +3,7 @@ package modules
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,6 +38,10 @@ func mapped(g *graph.Graph, globs map[string][]string) (func(graph.NodeID) []lev
 	names := slices.SortedFunc(maps.Keys(globs), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
+	if len(names) > 0 && names[0] == "" {
+		return nil, errors.New("the map of modules: a module has the name \"\", which stands for the whole model; " +
+			"wanted names as model.named_modules() has them, such as \"h.0\"")
+	}
 	for _, name := range names {
 		matched := false
 		for id, n := range g.Nodes {

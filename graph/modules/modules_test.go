@@ -108,6 +108,8 @@ func TestMapped(t *testing.T) {
 	require.Equal(t, []string{"a", "a.second", ""}, of(tree))
 	_, err = modules.Read(m, map[string][]string{"a": {"a*"}, "b": {"b*", "a2"}})
 	require.ErrorContains(t, err, `node "a2" is of "a" and of "b"`)
+	_, err = modules.Read(m, map[string][]string{"": {"a*"}})
+	require.ErrorContains(t, err, `a module has the name ""`)
 	_, err = modules.Read(m, map[string][]string{"c": {"c*"}})
 	require.ErrorContains(t, err, `no node's name matches ["c*"] of module "c"`)
 }
