@@ -60,6 +60,24 @@ func TestPaths(t *testing.T) {
 	require.Equal(t, 1, tree.Modules[tree.Lookup("model.h.1")].Calls)
 }
 
+// TestDicts: of an item of a ModuleDict the exporter writes the key alone, unless it is a number.
+func TestDicts(t *testing.T) {
+	m := model(t, "/model/b/l/Gemm", "/model/d.7/l/Gemm", "/model/enc_1/Relu", "/model/enc_1/enc_1.0/Relu",
+		"/model/in/c/Relu", "/model/in_1/c_1/Relu", "/model/twice/Relu", "/model/elsewhere/Relu")
+	m.SetMeta(modules.Key, `{"version":1,"root":"model","modules":[
+		{"name":"d","calls":0},{"name":"d.b","calls":1},{"name":"d.b.l","calls":1},{"name":"d.7","calls":1},
+		{"name":"d.7.l","calls":1},{"name":"d.enc_1","calls":1},{"name":"d.enc_1.0","calls":1},
+		{"name":"in","calls":2},{"name":"in.e","calls":0},{"name":"in.e.f","calls":0},{"name":"in.e.f.c","calls":2},
+		{"name":"d.twice","calls":1},{"name":"e","calls":0},{"name":"e.twice","calls":1},
+		{"name":"ran","calls":1},{"name":"ran.elsewhere","calls":1}]}`)
+	tree, err := modules.Read(m, nil)
+	require.NoError(t, err)
+	require.Equal(t, []string{"d.b.l", "d.7.l", "d.enc_1", "d.enc_1.0", "in.e.f.c", "in.e.f.c", "twice", "elsewhere"},
+		of(tree))
+	require.Contains(t, tree.Modules[tree.Lookup("twice")].Refusal, "does not have it")
+	require.Contains(t, tree.Modules[tree.Lookup("elsewhere")].Refusal, "does not have it")
+}
+
 // TestListed: the exporter's list settles the root, calls and what cannot run again.
 func TestListed(t *testing.T) {
 	m := model(t, "/model/model.0/l/Gemm", "/model/model.0/act/Relu", "/model/model.0/act_1/Relu", "/model/h_1/Relu",

@@ -77,11 +77,11 @@ func scopesOf(g *graph.Graph, list *listed, globs map[string][]string) (func(gra
 	if globs != nil {
 		return mapped(g, globs)
 	}
-	known := map[string]bool{}
+	names := &names{calls: map[string]int{}, found: map[[2]string]string{}}
 	root := ""
 	if list != nil {
 		for _, m := range list.Modules {
-			known[m.Name] = true
+			names.calls[m.Name] = m.Calls
 		}
 		root = list.Root
 	}
@@ -92,7 +92,7 @@ func scopesOf(g *graph.Graph, list *listed, globs map[string][]string) (func(gra
 				return ofNames(pythonList(p.Value), root)
 			}
 		}
-		return ofPath(n.Name, root, known)
+		return ofPath(n.Name, root, names)
 	}, nil
 }
 
@@ -129,19 +129,24 @@ func pythonList(text string) []string {
 // ofPath are the levels of a node's name that is a path of scopes. A module in a Sequential has the names
 // of those around it in its own: /seq/seq.1/seq.1.0 is seq, seq.1 and seq.1.0. A second call of a module
 // has a number behind its name, which the list of modules tells from a module of that name.
-func ofPath(path, root string, known map[string]bool) []level {
+func ofPath(path, root string, known *names) []level {
 	if !strings.HasPrefix(path, "/") {
 		return nil
 	}
 	parts := strings.Split(path[1:], "/")
 	parts = parts[:len(parts)-1]
 	var out []level
-	base, last, name := "", "", "" // what stands before a segment that goes on from the last one; the last segment
+	name, last, around := "", "", "" // the module, its segment, the module around it without the root
 	for i, part := range parts {
-		if last != "" && !strings.HasPrefix(part, last+".") {
-			base = name + "."
+		switch {
+		case i == 0:
+			name = part
+		case strings.HasPrefix(part, last+"."):
+			name += part[len(last):]
+		default:
+			name += "." + part
 		}
-		name, last = base+part, part
+		last = part
 		if root != "" && i == 0 {
 			if part != root {
 				return nil
@@ -149,14 +154,65 @@ func ofPath(path, root string, known map[string]bool) []level {
 			continue
 		}
 		inner := strings.TrimPrefix(name, root+".")
-		if len(known) > 0 && !known[inner] {
-			if plain := withoutNumber(inner); known[plain] {
-				inner, name = plain, withoutNumber(name)
-			}
-		}
-		out = append(out, level{inner, part})
+		whole := known.resolve(inner, around, part)
+		name = strings.TrimSuffix(name, inner) + whole
+		around = whole
+		out = append(out, level{whole, part})
 	}
 	return out
+}
+
+// names are those of a file's list of modules.
+type names struct {
+	calls map[string]int       // how often a step runs each
+	found map[[2]string]string // what resolve found
+}
+
+// resolve is the name in the list of a module that the exporter calls inner, whose last part in the module around
+// it is part: that name itself, or without the number of a second call; or the key of a ModuleDict, whose own name
+// the exporter leaves out. What the list does not have stays as it is.
+func (n *names) resolve(inner, around, part string) string {
+	if _, ok := n.calls[inner]; ok || len(n.calls) == 0 {
+		return inner
+	}
+	key := [2]string{inner, part}
+	if name, ok := n.found[key]; ok {
+		return name
+	}
+	n.found[key] = inner
+	plain := withoutNumber(inner)
+	_, ok := n.calls[plain]
+	for _, name := range []string{n.inContainer(around, part), n.inContainer(around, withoutNumber(part))} {
+		if !ok && name != "" {
+			plain, ok = name, true
+		}
+	}
+	if ok {
+		n.found[key] = plain
+	}
+	return n.found[key]
+}
+
+// inContainer is the one name in the list that has only modules that no step runs, lists and dicts, between the module
+// around it and its last part; "" if there are none or several.
+func (n *names) inContainer(around, part string) string {
+	found := ""
+	for name := range n.calls {
+		owner, ok := strings.CutSuffix(name, "."+part)
+		for ok && owner != around {
+			calls, listed := n.calls[owner]
+			ok = listed && calls == 0
+			owner = owner[:max(strings.LastIndexByte(owner, '.'), 0)]
+		}
+		if !ok {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
 }
 
 // withoutNumber is a name without _N at its end.
