@@ -60,7 +60,6 @@ var (
 	}
 	notPeak = map[string]string{
 		"chunks_gate": "the same",
-		"hand_norm":   "temporary results of a division by a broadcast tensor",
 		"binary":      "temporary results in the forward half",
 		"clamp":       "masks",
 	}

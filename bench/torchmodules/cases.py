@@ -347,6 +347,30 @@ class ViT(nn.Module):
         return self.head(self.norm(self.blocks(x))[:, 0])
 
 
+class Normed(nn.Module):
+    """Rows of length one between products."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(64, 128), nn.Linear(128, 64)
+
+    def forward(self, x):
+        x = self.a(x)
+        return self.b(x / x.norm(dim=-1, keepdim=True))
+
+
+class Branches(nn.Module):
+    """Modules in a dict, of which the exporter leaves out the name."""
+
+    def __init__(self):
+        super().__init__()
+        self.ways = nn.ModuleDict({
+            k: nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 64)) for k in ("up", "b_1", "3")})
+
+    def forward(self, x):
+        return sum(way(x) for way in self.ways.values())
+
+
 class DoubleConv(nn.Sequential):
     def __init__(self, a, b):
         super().__init__(nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(inplace=True),
@@ -525,6 +549,10 @@ case("unet_small", lambda: UNet((8, 16, 32)), lambda: [torch.randn(2, 3, 64, 64)
 case("autoencoder", Autoencoder, images(4, 3, 64))
 case("dense_block", lambda: nn.Sequential(nn.Conv2d(16, 32, 3, padding=1),
                                           torchvision.models.densenet._DenseBlock(3, 32, 2, 16, 0)), images())
+case("weight_norm", lambda: nn.Sequential(*[nn.Sequential(nn.utils.weight_norm(nn.Linear(64, 64)), nn.Tanh())
+                                            for _ in range(3)]), rows(256, 64))
+case("normed", lambda: Normed(), rows(256, 64))
+case("branches", lambda: Branches(), rows(256, 64))
 case("gru", lambda: Recurrent(nn.GRU), lambda: [torch.randint(0, 500, (16, 12)), torch.randint(0, 10, (16,))], "ce")
 case("lstm", lambda: Recurrent(nn.LSTM), lambda: [torch.randint(0, 500, (16, 12)), torch.randint(0, 10, (16,))], "ce")
 case("mlp_norm_dropout", lambda: nn.Sequential(

@@ -291,6 +291,22 @@ func total(k *kernel, r *row) {
 	})
 }
 
+// weightNorm saves both parameters and the norms (nn.utils.weight_norm, as one operator on the CPU).
+func weightNorm(k *kernel, r *row) {
+	v, g := k.value(k.match.Named("v")), k.value(k.match.Named("g"))
+	k.start(r.aten, v, g)
+	norms := k.make(g.dims, g.elem)
+	k.one(r.aten, k.like(v), some(v, g), some(v, g, norms), func(b *back) { b.fresh(v, g) })
+}
+
+// norm saves its input and its result.
+func norm(k *kernel, r *row) {
+	x := k.in(0)
+	k.start(r.aten, x)
+	y := k.make(k.outDims(0), k.elem())
+	k.one(r.aten, y, some(x), some(x, y), func(b *back) { b.fresh(x) })
+}
+
 // extremeAlong saves its input and its result.
 func extremeAlong(k *kernel, r *row) {
 	x := k.in(0)

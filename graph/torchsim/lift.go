@@ -40,6 +40,7 @@ var liftRows = []liftRow{
 	{form: `Add(Mul(Reshape(InstanceNormalization(Reshape(x, p), s, b), q), w), v)`,
 		row: row{aten: "native_group_norm", run: groupNorm}},
 	{form: `ReduceMean(Mul(c: Sub(x, ReduceMean(x)), c))`, row: row{aten: "var", run: variance}},
+	{form: `Mul(Div(v, n: ReduceL2(v)), g)`, row: row{aten: "_weight_norm_interface", run: weightNorm}},
 	{form: `Reciprocal(Sqrt(x))`, row: row{aten: "rsqrt", saves: result, temps: 2, run: unary}},
 	{form: `Div(1, Sqrt(x))`, row: row{aten: "rsqrt", saves: result, temps: 2, run: unary}},
 	{form: `Neg(Add(Mul(y, Log(s: Sigmoid(x))), Mul(Sub(1, y), Log(Sub(1, s)))))`,

@@ -177,8 +177,12 @@ func quotient(k *kernel, r *row) {
 	}
 	k.one(r.aten, out, some(x, y), keep, func(b *back) {
 		b.times(x)
-		if wanted(y) {
-			b.work(elements(b.g().dims) * b.g().elem)
+		if wanted(y) { // −g·(x/y)/y in four steps, before the other gradient is there
+			temps := int64(3)
+			if wanted(x) {
+				temps = 2
+			}
+			b.work(temps * elements(b.g().dims) * b.g().elem)
 		}
 		b.times(y)
 	})

@@ -82,6 +82,7 @@ var rows = []row{
 	// Reductions.
 	{kind: op.ReduceMean, aten: "mean", run: mean},
 	{kind: op.ReduceSum, aten: "sum", run: total},
+	{kind: op.ReduceL2, aten: "linalg_vector_norm", run: norm},
 	{kind: op.ReduceMax, aten: "amax", run: extremeAlong},
 	{kind: op.ReduceMin, aten: "amin", run: extremeAlong},
 	{kind: op.CumSum, aten: "cumsum", run: unary},
