@@ -2,6 +2,7 @@ package torchsim
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/modules"
@@ -93,7 +94,7 @@ func (b *builder) hold() error {
 		if err != nil {
 			return err
 		}
-		if b.host(graph.ValueID(i), t) && !v.Input {
+		if b.host(graph.ValueID(i), t) && !v.Input && !slices.Contains(b.o.Wrt, v.Name) {
 			continue
 		}
 		t.storage = b.storage(t.bytes())

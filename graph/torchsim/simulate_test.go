@@ -364,3 +364,52 @@ func TestErrors(t *testing.T) {
 }`)
 	require.ErrorContains(t, err, "n")
 }
+
+// TestOneNumber: a parameter of one element is a tensor with a gradient, not a number that the host knows.
+func TestOneNumber(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+m (float[32, 8] x, float[8, 8] w1) => (float loss) <float[1] slope = {0.25}> {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/PRelu"] b = PRelu (a, slope)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (b)
+}`, "m")
+	require.NoError(t, err)
+	types, err := op.InferAsIs(m)
+	require.NoError(t, err)
+	tree, err := modules.Read(m, nil)
+	require.NoError(t, err)
+	p, err := torchsim.Build(m, types, torchsim.Options{Tree: tree, Wrt: []string{"w1", "slope"}, Loss: "loss"})
+	require.NoError(t, err)
+	require.Equal(t, int64(1024+256+4), p.Held)
+}
+
+// TestWeightNorm: one operator on the CPU, which saves its parameters and the norms.
+func TestWeightNorm(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 1] w2) => (float loss) {
+	["/a/ReduceL2"] n = ReduceL2 <axes = [1], keepdims = 1> (w1)
+	["/a/Div"] d = Div (w1, n)
+	["/a/Mul"] w = Mul (d, w2)
+	["/a/Gemm"] y = Gemm (x, w)
+	["/a/Tanh"] z = Tanh (y)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (z)
+}`)
+	require.NoError(t, err)
+	require.Contains(t, ops(p), "_weight_norm_interface_backward")
+	require.Equal(t, int64(8*4+32*8*4), p.Saved(), "norms and tanh's result")
+}
+
+// TestQuotient: four temporaries are there at the same time in a quotient's gradient.
+func TestQuotient(t *testing.T) {
+	for _, x := range []string{"a", "x"} {
+		p, err := build(t, `m (float[32, 8] x, float[8, 8] w1) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/ReduceL2"] n = ReduceL2 <axes = [1], keepdims = 1> (a)
+	["/a/Div"] y = Div (`+x+`, n)
+	["/a/Exp"] z = Exp (y)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (z)
+}`)
+		require.NoError(t, err)
+		bytes, work := makes(t, p, "div_backward")
+		require.Equal(t, int64(4*1024+32*4), bytes+work, x)
+	}
+}
