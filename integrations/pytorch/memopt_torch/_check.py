@@ -72,9 +72,11 @@ def check(
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Equality of bits: a NaN is itself, 0 is not -0."""
-    return a.shape == b.shape and bytes(a.contiguous().cpu().view(torch.uint8).numpy().tobytes()) == bytes(
-        b.contiguous().cpu().view(torch.uint8).numpy().tobytes()
-    ) if a.dim() else torch.equal(a, b) or bool(a.isnan()) and bool(b.isnan())
+    return a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bytes(a), _bytes(b))
+
+
+def _bytes(t: torch.Tensor) -> torch.Tensor:
+    return t.contiguous().reshape(-1).view(torch.uint8)
 
 
 def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -> Dict[str, Optional[torch.Tensor]]:

@@ -73,6 +73,24 @@ class InPlace(nn.Module):
         return self.inner(self.pre(x))
 
 
+class Counts(nn.Module):
+    """Counts in a buffer how often it runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Block()
+        self.inner.register_buffer("ran", torch.zeros(()))
+        self.inner.register_forward_pre_hook(self.count)
+        self.outer = nn.Sequential(self.inner, nn.Linear(16, 5))
+
+    @staticmethod
+    def count(module, _):
+        module.ran.add_(1)
+
+    def forward(self, x):
+        return self.outer(x)
+
+
 def loss(output, labels):
     return F.cross_entropy(output, labels)
 

@@ -72,6 +72,38 @@ class TestApply(unittest.TestCase):
         self.assertGreater(result.difference, 0)
         self.assertIn("differs by up to", str(result))
 
+    def test_check_finds_buffers(self):
+        model, (x, y) = models.Counts().train(), models.batch()
+        plan = models.plan(model, ["outer"])
+        result = check(model, plan, x, loss=models.loss, labels=y, hooks="allow")
+        self.assertEqual((result.what, result.difference), ("the buffer inner.ran", 1.0))
+        self.assertEqual(model.inner.ran.item(), 0)
+
+    def test_check_says_the_largest_difference(self):
+        model, (x, y) = models.Net(p=0.5).train(), models.batch()
+        plan = models.plan(model, ["h.1"], preserve_rng_state=False)
+        result = check(model, plan, x, loss=models.loss, labels=y)
+        torch.manual_seed(0)
+        plain = step(model, x, y)
+        torch.manual_seed(0)
+        with apply(model, plan):
+            planned = step(model, x, y)
+        largest = {f"the gradient of {n}": (a - b).abs().max().item()
+                   for (n, _), a, b in zip(model.named_parameters(), plain, planned)}
+        self.assertAlmostEqual(result.difference, largest[result.what])
+
+    def test_without_gradients(self):
+        model, (x, _) = models.Net().train(), models.batch()
+        with apply(model, models.plan(model, ["h.0"])), torch.no_grad():
+            model(x)
+            model.h[0](x)
+            model.h[0](x)
+
+    def test_random_numbers_are_kept_by_default(self):
+        plan = models.plan(models.Net(), ["h.0"])
+        del plan["preserve_rng_state"]
+        self.assertTrue(Plan.load(plan).preserve_rng_state)
+
     def test_statistics_move_once(self):
         x, y = models.batch()
         for momentum in (0.1, None):
@@ -244,7 +276,7 @@ class TestRefused(unittest.TestCase):
         other = "1.13.1" if hasattr(torch.utils.checkpoint, "_CheckpointFrame") else "2.1.0+cpu"
         self.refused(model, models.plan(model, ["h.0", "h.0.up"], nested=True, torch=other), other, here)
         for more in ({"nested": False, "torch": other}, {"nested": True, "torch": here}, {"nested": True, "torch": ""},
-                     {"nested": True, "torch": "unknown"}):
+                     {"nested": True, "torch": "unknown"}, {"nested": True, "torch": "2.1.2" if other < "2" else "2.0.1"}):
             apply(model, models.plan(model, ["h.0"], **more)).remove()
 
     def test_script(self):
@@ -259,6 +291,17 @@ class TestRefused(unittest.TestCase):
         model = models.Net().train()
         with self.assertRaisesRegex(PlanError, "DataParallel"):
             apply(nn.DataParallel(model), models.plan(model, ["h.0"]))
+
+    def test_distributed(self):
+        class DistributedDataParallel(nn.Module):  # by its name: the real one needs a group of processes
+            def __init__(self, module):
+                super().__init__()
+                self.module = module
+
+        model = models.Net().train()
+        with apply(DistributedDataParallel(model), models.plan(model, ["h.0"])) as applied:
+            self.assertEqual(applied.modules, ("h.0",))
+            self.assertIn("forward", model.h[0].__dict__)
 
     def test_called_twice(self):
         model, (x, y) = models.Twice().train(), models.batch()

@@ -135,6 +135,25 @@ class TestExport(unittest.TestCase):
             export(torch.jit.script(nn.Linear(2, 2)), torch.ones(1, 2), self.path, loss=lambda o: o.sum())
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_what_torch_cannot_export_leaves_no_file(self):
+        class Transformed(nn.Linear):
+            def forward(self, x):
+                return torch.fft.rfft(super().forward(x)).abs()
+
+        x, y = models.batch()
+        with self.assertRaises(Exception):
+            export(nn.Sequential(Transformed(16, 16)), x, self.path, loss=lambda out, _: out.sum(), labels=y)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_shared_parameters_have_all_names(self):
+        model, (x, y) = models.Net().train(), models.batch()
+        model.h[2].up.weight, model.again = model.h[0].up.weight, model.h[1]
+        export(model, x, self.path, loss=models.loss, labels=y)
+        parameters = read(self.path)[0]["parameters"]
+        self.assertIn("model.h.0.up.weight", parameters)
+        self.assertIn("model.h.2.up.weight", parameters)
+        self.assertIn("model.again.up.weight", parameters)
+
     def test_metadata(self):
         data = metadata("k" * 200, "v" * 40000)
         number, value = next(fields(data))
