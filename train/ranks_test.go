@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"memopt"
 	"memopt/autograd"
 	"memopt/collective"
+	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/train"
@@ -145,19 +147,34 @@ net (float[B, 6] x, int64[B] y, float[6, 64] w1, float[64, 4] w2) => (float loss
 		require.Equal(t, one.watch.losses, g.tasks[0].watch.losses)
 		require.Equal(t, want, contents(t, g.results[0].Saved))
 	}
+	same := newTask(t, text) // one batch again and again, with weights that stay
+	same.recipe.Optimizer.Kind, same.source.n, same.config.Updates = "sgd", same.batch, 4
+	same.config.Schedule.LR = 0
+	same.run(t, context.Background(), t.TempDir())
+	losses := slices.Sorted(slices.Values(same.watch.losses))
+	require.Len(t, slices.Compact(losses), 4, "each update draws anew: %v", same.watch.losses)
 }
 
 // TestRanksWithinRounding: where the order of sums differs, by no more than that: pieces of the norm of
-// stage 2, ranks that accumulate.
+// stage 2, ranks that accumulate. Of four ranks, two have no batch in a turn of an update, and with batches
+// of two samples one has none in a whole update.
 func TestRanksWithinRounding(t *testing.T) {
-	for _, micros := range []int{1, 2} {
+	for _, c := range []struct {
+		ranks, micros int
+		batch         int64
+	}{{2, 1, 4}, {2, 2, 4}, {4, 2, 4}, {4, 2, 2}} {
 		change := func(k *task, _ int) {
 			k.recipe.Optimizer.Ranks.Zero, k.recipe.Optimizer.Ranks.BucketBytes = 2, 1000
-			k.recipe.Micros, k.config.Micros = micros, int64(micros)
+			k.recipe.Micros, k.config.Micros, k.batch = c.micros, int64(c.micros), c.batch
 		}
-		g := onRanks(t, 2, "", change).noErrors(t)
-		one, _ := reference(t, 2, change)
-		require.InDeltaSlice(t, one.watch.losses, g.tasks[0].watch.losses, 1e-4)
+		dir := t.TempDir()
+		g := onRanks(t, c.ranks, dir, change).noErrors(t)
+		one, _ := reference(t, c.ranks, change)
+		require.InDeltaSlice(t, one.watch.losses, g.tasks[0].watch.losses, 1e-4, "%+v", c)
+		saved, err := checkpoint.Load(dir)
+		require.NoError(t, err)
+		require.Equal(t, int64(c.ranks*c.micros), saved.Accumulation, "micro-batches of an update")
+		require.NoError(t, saved.Close())
 	}
 }
 
@@ -274,6 +291,29 @@ func TestRanksEvaluate(t *testing.T) {
 		require.Equal(t, s.tasks[0].watch.evals, s.tasks[r].watch.evals)
 		require.Len(t, s.tasks[r].watch.evals, 2)
 	}
+}
+
+// alike is a source of which all samples are the first.
+type alike struct{ samples }
+
+func (s *alike) Fill(_ int64, row int, batch []*executor.Tensor) error {
+	return s.samples.Fill(0, row, batch)
+}
+
+// TestRanksEvaluateAlike: all ranks evaluate with the running statistics of rank 0: the loss of equal
+// samples is the same where rank 0 finds all of it and where others help.
+func TestRanksEvaluateAlike(t *testing.T) {
+	eval := func(n int64) []float64 {
+		g := onRanksOf(t, netText, 3, "", func(k *task, _ int) {
+			k.config.EvalEvery, k.config.Updates = 3, 6
+			k.config.Eval = &alike{samples{n: n, inputs: k.source.inputs, poison: -1}}
+		})
+		for _, err := range g.errs {
+			require.NoError(t, err)
+		}
+		return g.tasks[0].watch.evals
+	}
+	require.InDeltaSlice(t, eval(4), eval(12), 1e-6)
 }
 
 // TestRanksStop: a rank that is asked to stop ends the job on all after the same update, with a
