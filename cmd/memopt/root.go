@@ -96,7 +96,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	}
 	a.spare(streams, e.err)
 	var quiet *quietError
-	if !errors.As(err, &quiet) {
+	if !errors.As(err, &quiet) && (e.code != exitInterrupted || !k.isTold()) {
 		a.complain(e.err)
 	}
 	if e.code == exitInterrupted {

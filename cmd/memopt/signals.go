@@ -56,6 +56,7 @@ type keeper struct {
 	keeps bool
 	stays bool
 	cut   bool
+	told  bool
 	never chan struct{} // what waits after the cut waits for this; nil except in tests
 }
 
@@ -67,6 +68,20 @@ func (k *keeper) keep() {
 		<-k.never
 	}
 	k.keeps = true
+}
+
+// tell says that it is known, or is for another rank to say, why the program ends: a signal has nothing to add.
+func (k *keeper) tell() {
+	k.mu.Lock()
+	k.told = true
+	k.mu.Unlock()
+}
+
+// isTold reports whether tell was called.
+func (k *keeper) isTold() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.told
 }
 
 // stay says that the verb ends by itself after a signal, however long that takes: only a second
@@ -176,7 +191,9 @@ func (w *watch) end(ctx context.Context, force bool) {
 	done := make(chan struct{})
 	go func() {
 		w.clean()
-		fmt.Fprintln(w.err, "memopt: "+interrupted)
+		if !w.keeper.isTold() {
+			fmt.Fprintln(w.err, "memopt: "+interrupted)
+		}
 		close(done)
 	}()
 	select {

@@ -82,6 +82,12 @@ func TestWatch(t *testing.T) {
 			require.Equal(t, 143, w.after(2))
 			require.Equal(t, "memopt: interrupted\n", w.said.String())
 		},
+		"told": func(t *testing.T, w *watched) {
+			w.keeper.tell()
+			w.signals <- syscall.SIGTERM
+			require.Equal(t, 143, w.after(patience+1))
+			require.Empty(t, w.said.String())
+		},
 		"with something to show": func(t *testing.T, w *watched) {
 			w.keeper.keep()
 			w.signals <- os.Interrupt

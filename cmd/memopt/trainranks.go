@@ -81,6 +81,7 @@ func (t *training) openRanks() (err error) {
 	}
 	if t.rank() > 0 {
 		t.app.out = nowhere{}
+		t.keeper.tell() // rank 0 does, and a launcher ends the others by a signal where one fails
 	}
 	o := mpi.Options{Launch: t.launch, Library: t.library, Exact: t.reduce == "exact",
 		Timeout: time.Duration(t.timeout) * time.Second}
@@ -218,6 +219,9 @@ func (t *training) leave(err error) error {
 		}
 		t.complain(err)
 		err = &exitError{code, &quietError{err}}
+	}
+	if err != nil {
+		t.keeper.tell() // the launcher may end this rank while it parts from the others
 	}
 	if e := t.group.Close(); err == nil && e != nil {
 		return lostGroup(e)
