@@ -178,3 +178,29 @@ func TestRanksDisagree(t *testing.T) {
 	require.ErrorContains(t, err, "AllReduceStart")
 	require.ErrorIs(t, err, collective.ErrAborted)
 }
+
+// TestEndOfPieces: the last piece ends with zeros, whatever was in its memory before.
+func TestEndOfPieces(t *testing.T) {
+	model := func() *graph.Model {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "memopt" : 1]>
+g (float[64] c, float[10] a) => (float s, float[3] y) {
+  e = Exp (c)
+  s = ReduceSum <keepdims = 0> (e)
+  piece = memopt.RankPiece <ranks = 4> (a)
+  y = Abs (piece)
+}`, "piece")
+		require.NoError(t, err)
+		return m
+	}
+	in := make([]map[string]*executor.Tensor, 4)
+	for r := range in {
+		in[r] = map[string]*executor.Tensor{"c": executor.NewTensor(graph.Float32, []int{64}, make([]float32, 64)...),
+			"a": executor.NewTensor(graph.Float32, []int{10}, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}...)}
+	}
+	out, errs := onRanks(model, collective.Local(4), in)
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	require.Equal(t, []float32{7, 8, 9}, executor.Of[float32](out[2][1]))
+	require.Equal(t, []float32{10, 0, 0}, executor.Of[float32](out[3][1]))
+}
