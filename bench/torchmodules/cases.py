@@ -550,7 +550,7 @@ case("autoencoder", Autoencoder, images(4, 3, 64))
 case("dense_block", lambda: nn.Sequential(nn.Conv2d(16, 32, 3, padding=1),
                                           torchvision.models.densenet._DenseBlock(3, 32, 2, 16, 0)), images())
 case("weight_norm", lambda: nn.Sequential(*[nn.Sequential(nn.utils.weight_norm(nn.Linear(64, 64)), nn.Tanh())
-                                            for _ in range(3)]), rows(256, 64))
+                                            for _ in range(3)]), rows(4096, 64))
 case("normed", lambda: Normed(), rows(256, 64))
 case("branches", lambda: Branches(), rows(256, 64))
 case("gru", lambda: Recurrent(nn.GRU), lambda: [torch.randint(0, 500, (16, 12)), torch.randint(0, 10, (16,))], "ce")
