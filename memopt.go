@@ -3,14 +3,12 @@
 // numbers and the promised peak:
 //
 //	m, err := memopt.Open("model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
-//	m, _, err = m.Training(autograd.Options{}, nil)  // of a forward model: differentiates it
+//	m, _, err = m.Training(autograd.Options{}, nil) // differentiates a forward model
 //	p, err := m.Plan(ctx, memopt.Budget{Share: 0.6}, memopt.PlanOptions{})
 //	r, err := p.Rewrite(memopt.RewriteOptions{})
 //	err = r.WriteFile("out.onnx", memopt.WriteOptions{})
-//	x, err := r.Execution()  // both graphs, on the same inputs
-//
-// err = x.Fill(1)          // which are generated
-//
+//	x, err := r.Execution() // both graphs, on the same inputs
+//	err = x.Fill(1)         // makes inputs up from seed 1
 //	v, err := x.Verify(ctx, verify.Options{Engine: verify.On(cpu.Device{})}, verify.DefaultTolerance)
 //
 // Each step returns a value that the next one does not change, so one model can be planned in

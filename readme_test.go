@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,20 +92,31 @@ var comparing = []string{"optimize", "quantize"}
 // is met.
 var answers = []int{0, 3, 8}
 
+// consoleStart opens a block of commands and their output. A number behind the word shows that many
+// lines of each output and leaves the rest out: "```console 3".
+var consoleStart = regexp.MustCompile("^```console(?: ([0-9]+))?\\n$")
+
 // fillConsole replaces the output in every console block by what run returns for its commands. Long
 // output is cut as the README shows it: the number of lines between markers stays the same.
 func fillConsole(t *testing.T, text string, run func(args []string) string) string {
 	var b strings.Builder
 	inside := false
+	shown := maxConsole
 	for line := range strings.Lines(text) {
+		start := consoleStart.FindStringSubmatch(line)
 		switch {
-		case strings.HasPrefix(line, "```console"):
-			inside = true
+		case start != nil:
+			inside, shown = true, maxConsole
+			if start[1] != "" {
+				var err error
+				shown, err = strconv.Atoi(start[1])
+				require.NoError(t, err)
+			}
 		case strings.HasPrefix(line, "```"):
 			inside = false
 		case inside && strings.HasPrefix(line, "$ memopt "):
 			b.WriteString(line)
-			b.WriteString(console(run(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "$ memopt ")))))
+			b.WriteString(console(run(strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "$ memopt "))), shown))
 			continue
 		case inside:
 			continue
@@ -115,8 +127,8 @@ func fillConsole(t *testing.T, text string, run func(args []string) string) stri
 	return b.String()
 }
 
-// maxConsole is the number of lines that the README shows of a command's output, maxWidth of its
-// columns.
+// maxConsole is the number of lines that a page shows of a command's output where its block does not
+// say another, maxWidth of its columns.
 const (
 	maxConsole = 48
 	maxWidth   = 150
@@ -129,8 +141,8 @@ var (
 	rule     = regexp.MustCompile(`^-+(  -+)+$`)
 )
 
-// console cuts output to what a README should show.
-func console(out string) string {
+// console cuts output to the number of lines that a page shows.
+func console(out string, shown int) string {
 	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
 	for i := 1; i < len(lines); i++ {
 		if rule.MatchString(lines[i]) {
@@ -143,8 +155,8 @@ func console(out string) string {
 			}
 		}
 	}
-	if len(lines) > maxConsole {
-		lines = append(lines[:maxConsole], "…")
+	if len(lines) > shown {
+		lines = append(lines[:shown], "…")
 	}
 	var b strings.Builder
 	for _, line := range lines {
@@ -237,9 +249,10 @@ process                  …           …  VmHWM - VmRSS before the first step
 time of a step           …           …  medians of 3 steps
 slowdown                 …           …  …: the median of 5 paired ratios (… to …)
 `
-	require.Equal(t, want, console(slow))
-	require.Equal(t, want, console(fast))
+	require.Equal(t, want, console(slow, maxConsole))
+	require.Equal(t, want, console(fast, maxConsole))
 	const plain = "Sizes\n  Bytes  Value  Op\n-------  -----  --------\n     12  a\n1234567  b      1.25 GiB\nand 2 " +
 		"more  so  it  goes, 1.25 GiB\n"
-	require.Equal(t, plain, console(plain))
+	require.Equal(t, plain, console(plain, maxConsole))
+	require.Equal(t, "Sizes\n…\n", console(plain, 1))
 }

@@ -37,7 +37,7 @@ func TestDocs(t *testing.T) {
 	sameBlock(t, "../docs/doctor.md", "memopt doctor", b.String())
 	first, _, found := strings.Cut(b.String(), "\nWhat costs memory")
 	require.True(t, found)
-	sameBlock(t, "../README.md", "memopt doctor", first+"…\n")
+	sameBlock(t, "../docs/tour.md", "memopt doctor", first+"…\n")
 }
 
 // TestTrialDocs: the docs show what a trial prints.
