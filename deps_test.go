@@ -52,7 +52,7 @@ const order = `
 	inference/optimize
 	inference/quantize
 	bench/gpu/stages
-	cmd/memopt bench/forward bench/gpu
+	cmd/memopt bench/forward bench/gpu scripts/mutants
 `
 
 // TestImportOrder holds the packages to the order of ARCHITECTURE.md.

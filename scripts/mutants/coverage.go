@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A pkg is what go list says of a package.
+type pkg struct {
+	ImportPath, Dir                    string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+}
+
+// list returns the packages that patterns name.
+func list(ctx context.Context, patterns []string) ([]pkg, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	var packages []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
+	}
+	return packages, nil
+}
+
+// A test is one that was run by itself: the time it took, and the code that it reached.
+type test struct {
+	Package, Dir, Name string
+	Seconds            float64
+	Blocks             map[string][][2]int // by "import/path/file.go": first and last line of each block
+}
+
+// reaches reports whether the test runs a line.
+func (t test) reaches(file string, line int) bool {
+	for _, b := range t.Blocks[file] {
+		if b[0] <= line && line <= b[1] {
+			return true
+		}
+	}
+	return false
+}
+
+// coverageOf runs the tests of the packages one at a time and returns the code that each reaches. Where
+// the options name a file that exists, it is read from there.
+func coverageOf(ctx context.Context, o options, targets, testers []pkg) ([]test, error) {
+	if o.coverage != "" {
+		data, err := os.ReadFile(o.coverage)
+		if err == nil {
+			var tests []test
+			return tests, json.Unmarshal(data, &tests)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	var covered []string
+	for _, p := range targets {
+		covered = append(covered, p.ImportPath)
+	}
+	var tests []test
+	seen := map[string]bool{}
+	for _, p := range append(targets, testers...) {
+		if seen[p.ImportPath] || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
+		}
+		seen[p.ImportPath] = true
+		found, err := coverageBy(ctx, o, p, strings.Join(covered, ","))
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, found...)
+	}
+	if o.coverage == "" {
+		return tests, nil
+	}
+	data, err := json.Marshal(tests)
+	if err != nil {
+		return nil, err
+	}
+	return tests, os.WriteFile(o.coverage, data, 0o666)
+}
+
+// coverageBy runs each test of a package.
+func coverageBy(ctx context.Context, o options, p pkg, covered string) ([]test, error) {
+	bin := filepath.Join(o.dir, "covering.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-cover", "-coverpkg="+covered,
+		"-o", bin, p.ImportPath)
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", p.ImportPath, err, out)
+	}
+	names := exec.CommandContext(ctx, bin, "-test.list", "^(Test|Example|Fuzz)")
+	names.Dir = p.Dir
+	out, err := names.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.ImportPath, err)
+	}
+	var tests []test
+	for _, name := range strings.Fields(string(out)) {
+		profile := filepath.Join(o.dir, "profile")
+		cmd := exec.CommandContext(ctx, bin, "-test.run", "^"+regexp.QuoteMeta(name)+"$", "-test.coverprofile", profile)
+		cmd.Dir = p.Dir
+		began := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s %s fails as it is and is left out: %v\n%s", p.ImportPath, name, err, out)
+			continue
+		}
+		t := test{Package: p.ImportPath, Dir: p.Dir, Name: name, Seconds: time.Since(began).Seconds()}
+		if t.Blocks, err = readProfile(profile); err != nil {
+			return nil, err
+		}
+		tests = append(tests, t)
+	}
+	return tests, nil
+}
+
+// profileLine is a line of a coverage profile: file:line.column,line.column statements count.
+var profileLine = regexp.MustCompile(`^(.+):(\d+)\.\d+,(\d+)\.\d+ \d+ (\d+)$`)
+
+// readProfile returns the blocks of a coverage profile that were run.
+func readProfile(path string) (map[string][][2]int, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	blocks := map[string][][2]int{}
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		m := profileLine.FindStringSubmatch(s.Text())
+		if m == nil || m[4] == "0" {
+			continue
+		}
+		first, _ := strconv.Atoi(m[2]) // digits, by the expression
+		last, _ := strconv.Atoi(m[3])
+		blocks[m[1]] = append(blocks[m[1]], [2]int{first, last})
+	}
+	return blocks, s.Err()
+}

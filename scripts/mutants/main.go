@@ -1,0 +1,121 @@
+// Command mutants measures the tests: it changes the code in one small way at a time, such as <
+// into <= or a statement removed, and runs the tests that reach the changed line. A mutant lives if
+// all of them pass. It prints one line a mutant and the share of those that died.
+//
+//	go run ./scripts/mutants -n 300 -seed 1 ./planner/... ./fit ./fission
+//
+// Lines are drawn evenly over all lines of the packages that can be changed, from the seed, so a
+// run can be repeated. The tests of a line are found by coverage: each test runs once by itself. The
+// tests of a mutant's own package run first, then those of the packages that -with names. Sources
+// stay as they are: the compiler reads changed files by -overlay.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// options are the command's flags.
+type options struct {
+	number   int           // mutants to run
+	seed     uint64        // of the draw of lines
+	with     string        // further packages whose tests run, separated by commas
+	limit    time.Duration // time that the tests of one mutant may take together
+	dir      string        // work folder
+	coverage string        // file of the coverage by test; it is read if it exists
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.number, "n", 100, "number of mutants")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the draw of lines")
+	flag.StringVar(&o.with, "with", "", "further packages whose tests run: ./planner,./cmd/memopt")
+	flag.DurationVar(&o.limit, "limit", time.Minute, "time for the tests of one mutant; slower ones are left out")
+	flag.StringVar(&o.coverage, "coverage", "", "file that keeps the coverage by test; an existing one is read")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// run draws mutants of packages, and prints the fate of each and the sum of all.
+func run(ctx context.Context, o options, patterns []string) error {
+	if len(patterns) == 0 {
+		return fmt.Errorf("which packages? go run ./scripts/mutants ./planner/... for example")
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	o.dir = dir
+
+	targets, err := list(ctx, patterns)
+	if err != nil {
+		return err
+	}
+	var testers []pkg
+	if o.with != "" {
+		if testers, err = list(ctx, strings.Split(o.with, ",")); err != nil {
+			return err
+		}
+	}
+	sites, err := sitesOf(targets)
+	if err != nil {
+		return err
+	}
+	reach, err := coverageOf(ctx, o, targets, testers)
+	if err != nil {
+		return err
+	}
+	c := campaign{options: o, reach: reach}
+	for _, s := range draw(sites, rand.New(rand.NewPCG(o.seed, 0))) {
+		if c.died+len(c.lived) == o.number || ctx.Err() != nil {
+			break
+		}
+		if err := c.try(ctx, s); err != nil {
+			return err
+		}
+	}
+	c.report()
+	return nil
+}
+
+// draw returns one site of every line that has any, in random order.
+func draw(sites []site, rng *rand.Rand) []site {
+	byLine := map[string][]site{}
+	var lines []string
+	for _, s := range sites {
+		key := fmt.Sprintf("%s:%d", s.file, s.line)
+		if byLine[key] == nil {
+			lines = append(lines, key)
+		}
+		byLine[key] = append(byLine[key], s)
+	}
+	rng.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	drawn := make([]site, len(lines))
+	for i, key := range lines {
+		drawn[i] = byLine[key][rng.IntN(len(byLine[key]))]
+	}
+	return drawn
+}
+
+// relative returns a path as people read it in this folder.
+func relative(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if r, err := filepath.Rel(wd, path); err == nil {
+			return r
+		}
+	}
+	return path
+}
