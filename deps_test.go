@@ -15,7 +15,7 @@ import (
 const order = `
 	internal/cgroup internal/cleanup internal/rapidflags internal/schematest
 	internal/memlimit
-	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate
+	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate internal/nearmiss
 	symbolic
 	graph
 	graph/op estimate/parts

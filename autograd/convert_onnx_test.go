@@ -47,7 +47,7 @@ func convertNode(t *testing.T, dir string) (passes bool, raised int) {
 		return false, 0
 	}
 	defer closer.Close() // constants are read until the end
-	if _, err := graph.InlineFunctions(m); err != nil {
+	if _, err := graph.InlineFunctions(m, nil); err != nil {
 		return false, 0
 	}
 	set, err := dataset.LoadDir(filepath.Join(dir, "test_data_set_0"), m.Graph, nil)

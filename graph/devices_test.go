@@ -94,7 +94,7 @@ g (float[4] x) => (float[4] y) {
   [in] b = Neg (a)
   <device_configurations: ["pair" @ 5 ["b" [0] {} []]]> [own] c = Abs (b)
 }`)
-	_, err := graph.InlineFunctions(m)
+	_, err := graph.InlineFunctions(m, nil)
 	require.NoError(t, err)
 	require.Len(t, m.Graph.Nodes, 2)
 	assert.EqualValues(t, 2, m.Graph.Nodes[0].Stage("pair"))

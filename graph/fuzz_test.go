@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err, text)
 		require.NoError(t, graphtest.Equal(m, back), text)
 		require.Equal(t, text, graph.Format(back, everything))
-		if _, err := graph.InlineFunctions(m); err == nil {
+		if _, err := graph.InlineFunctions(m, nil); err == nil {
 			require.NoError(t, graph.Verify(m), text)
 		}
 	})

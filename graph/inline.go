@@ -28,11 +28,14 @@ const (
 //     not have.
 //   - Of the body's value_info only numbers are kept as dims: its symbols are local to
 //     the function.
-//   - Operator sets that the bodies use join the model's; a domain that both import in
-//     different versions is an error.
+//   - Operator sets that the bodies use join the model's. Where both import a domain in different
+//     versions, an operator of the body that same does not hold for is an error.
+//
+// same says whether an operator that is called as in one version of its domain means the same in the
+// other; nil stands for never.
 //
 // More than 2,000,000 nodes are an error. After an error the model must not be used.
-func InlineFunctions(m *Model) (changed bool, err error) {
+func InlineFunctions(m *Model, same func(n *Node, from, to int64) bool) (changed bool, err error) {
 	if len(m.Functions) == 0 {
 		return false, nil
 	}
@@ -40,6 +43,7 @@ func InlineFunctions(m *Model) (changed bool, err error) {
 		return false, err
 	}
 	in := newInliner(m)
+	in.same = same
 	if err := in.measure(m.Graph); err != nil {
 		return false, err
 	}
@@ -61,6 +65,7 @@ func InlineFunctions(m *Model) (changed bool, err error) {
 type inliner struct {
 	m      *Model
 	opsets []Opset // the model's, and those that bodies use
+	same   func(n *Node, from, to int64) bool
 	byKey  map[functionKey]int
 	weight []weight // of each function's body with all its calls inlined
 	known  []bool

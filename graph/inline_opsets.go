@@ -38,13 +38,35 @@ func (in *inliner) mergeOpsets(opsets []Opset, f *Function) ([]Opset, error) {
 		case 0:
 			opsets = append(opsets, Opset{Domain: o.Domain, Version: o.Version})
 		default:
-			return nil,
-				fmt.Errorf("function %q of domain %q uses version %d of the operator set %q, the rest of the model "+
-					"version %d; convert one of them",
-					f.Name, f.Domain, o.Version, o.Domain, have)
+			if n := in.otherwise(f.Body, o, have); n != nil {
+				return nil,
+					fmt.Errorf("function %q of domain %q uses version %d of the operator set %q, the rest of the "+
+						"model version %d, and operator %s is not known to be the same in both; convert one of them",
+						f.Name, f.Domain, o.Version, o.Domain, have, n.Op)
+			}
 		}
 	}
 	return opsets, nil
+}
+
+// otherwise returns the first node whose operator may mean something else in another version of its
+// domain, calls left out, or nil.
+func (in *inliner) otherwise(g *Graph, from Opset, to int64) (found *Node) {
+	for _, n := range g.Nodes {
+		if _, call := in.callee(n); !call && CanonicalDomain(n.Domain) == CanonicalDomain(from.Domain) &&
+			(in.same == nil || !in.same(n, from.Version, to)) {
+			return n
+		}
+		n.Subgraphs(func(_ string, sub *Graph) {
+			if found == nil {
+				found = in.otherwise(sub, from, to)
+			}
+		})
+		if found != nil {
+			return found
+		}
+	}
+	return nil
 }
 
 // usedDomains finds the domains of the operators, calls left out, in a graph.

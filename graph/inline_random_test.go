@@ -20,7 +20,7 @@ func TestInlineRandom(t *testing.T) {
 		m, err := graph.Parse(text, fmt.Sprintf("seed %d", seed))
 		require.NoError(t, err, text)
 		before := meaning(m)
-		if _, err = graph.InlineFunctions(m); err != nil {
+		if _, err = graph.InlineFunctions(m, nil); err != nil {
 			// The only fault that such models can have.
 			require.ErrorContains(t, err, "an input that the call leaves out", "seed %d:\n%s", seed, text)
 			continue

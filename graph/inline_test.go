@@ -20,7 +20,7 @@ func TestInline(t *testing.T) {
 			d.Fatalf(t, "%v", err)
 		}
 		before, names := meaning(m), graph.NewNames(m)
-		changed, err := graph.InlineFunctions(m)
+		changed, err := graph.InlineFunctions(m, nil)
 		if err != nil {
 			return err.Error() + "\n"
 		}
@@ -60,12 +60,12 @@ func TestInlineTower(t *testing.T) {
 	} {
 		m, err := graph.Parse(c.text, c.name)
 		require.NoError(t, err, c.name)
-		_, err = graph.InlineFunctions(m)
+		_, err = graph.InlineFunctions(m, nil)
 		require.ErrorContains(t, err, c.want, c.name)
 	}
 	m, err := graph.Parse(tower(10, 2, "z = Neg (a)"), "small")
 	require.NoError(t, err)
-	_, err = graph.InlineFunctions(m)
+	_, err = graph.InlineFunctions(m, nil)
 	require.NoError(t, err)
 	require.Len(t, m.Graph.Nodes, 1<<10+1<<10-1, "2^10 Negs and an Identity for each call above them")
 	require.Equal(t, "top/f1#0/f2#0/f3#0/f4#0/f5#0/f6#0/f7#0/f8#0/f9#0/f10#0/Neg#0", m.Graph.Nodes[0].Name)

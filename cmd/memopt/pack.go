@@ -32,7 +32,8 @@ it looks for the smallest arena (for 20,000 buffers or more, only if
 --time-limit is given: the first answer is close to what a search finds).
 
 The format is that of google/minimalloc: CSV with a header, columns in any
-order. The answer has one column more, offset.
+order, and gaps (2-5 8-9) if buffers are free for others in between. The answer
+has one column more, offset.
 
 ` + packInstance + `
 

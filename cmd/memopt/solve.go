@@ -145,6 +145,9 @@ func classifySolve(path string, err error) error {
 // bytes reads the budget.
 func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
 	if sf.budget == "" {
+		if in.Budget == 0 {
+			return 0, usage("the instance has no budget: add one, as \"budget\": 1000, or --budget 80%%")
+		}
 		return 0, nil
 	}
 	if share, ok, err := report.ParseShare(sf.budget); ok {

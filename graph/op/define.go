@@ -110,7 +110,8 @@ func undefined(m *graph.Model) (list []*graph.Function) {
 }
 
 // InlineFunctions is graph.InlineFunctions but for the definitions of operators of memopt's own, which
-// stay, and whose calls stay nodes.
+// stay, and whose calls stay nodes. A body of another version of an operator set than the model's is
+// inlined where its operators are the same in both.
 func InlineFunctions(m *graph.Model) (changed bool, err error) {
 	var own, others []*graph.Function
 	for _, f := range m.Functions {
@@ -124,7 +125,7 @@ func InlineFunctions(m *graph.Model) (changed bool, err error) {
 		return false, err
 	}
 	m.Functions = others
-	changed, err = graph.InlineFunctions(m)
+	changed, err = graph.InlineFunctions(m, sameIn)
 	m.Functions = append(m.Functions, own...)
 	return changed, err
 }

@@ -1,6 +1,7 @@
 package op
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -74,6 +75,42 @@ func TestDefine(t *testing.T) {
 	require.ErrorContains(t, Define(m), "IR version 3 cannot have: wanted version 4 or newer")
 	require.Empty(t, m.Functions)
 	require.Empty(t, m.OpsetVersion("memopt"))
+}
+
+// TestInlineOtherVersions: a body of another operator set is inlined where its operators did not change
+// on the way.
+func TestInlineOtherVersions(t *testing.T) {
+	for _, c := range []struct {
+		body     string
+		from, to int64
+		err      string
+	}{
+		{"z = Tanh (a)", 18, 20, ""},
+		{"z = Tanh (a)", 20, 18, ""},
+		{"z = Tanh (a)", 12, 13, "operator Tanh"},
+		{"z = Tanh (a)", 13, 12, "operator Tanh"},
+		{"b = Relu (a) z = Gelu (b)", 20, 18, "operator Gelu"},
+		{"z = Identity (a)", 18, 23, ""},
+		{"z = Identity (a)", 23, 18, "operator Identity"},
+		{"z = Softmax (a)", 11, 17, "operator Softmax"},
+		{"s = Shape (a) z = GroupNormalization <num_groups = 1> (a, a, a)", 18, 21, "operator GroupNormalization"},
+		{"c = Constant <value = bool {1}> () z = If (c) <then_branch = t () => (r) { r = Softmax (a) }, " +
+			"else_branch = e () => (r) { r = Relu (a) }>", 12, 13, "operator Constant"},
+		{"z = Own (a)", 18, 20, "operator Own"},
+	} {
+		text := fmt.Sprintf("<ir_version: 10, opset_import: [\"\": %d, \"l\": 1]>\n"+
+			"g (float[2,3] x) => (y) { y = l.f (x) }\n"+
+			"<domain: \"l\", opset_import: [\"\": %d]> f (a) => (z) { %s }\n", c.to, c.from, c.body)
+		m, err := graph.Parse(text, "g")
+		require.NoError(t, err, c.body)
+		_, err = InlineFunctions(m)
+		if c.err != "" {
+			require.ErrorContains(t, err, c.err, "%s from %d to %d", c.body, c.from, c.to)
+			continue
+		}
+		require.NoError(t, err, "%s from %d to %d", c.body, c.from, c.to)
+		require.Equal(t, c.to, m.OpsetVersion(""))
+	}
 }
 
 // TestOtherDefinitions: a function that only has the name of memopt's own operator is a function like

@@ -37,22 +37,32 @@ func Check(buffers []Buffer, offsets []int64, capacity int64) error {
 	return sweep(buffers, offsets)
 }
 
+// moment is when a buffer becomes live, or ceases to be.
+type moment struct {
+	time int64
+	id   int
+}
+
 // sweep looks for two live buffers that share a byte. A buffer that starts need only be compared
 // with its neighbours by offset.
 func sweep(buffers []Buffer, offsets []int64) error {
-	var starts, ends []int
-	for i, b := range buffers {
-		if b.Size > 0 {
-			starts, ends = append(starts, i), append(ends, i)
+	var starts, ends []moment
+	for i := range buffers {
+		if buffers[i].Size > 0 {
+			buffers[i].pieces(func(lower, upper int64) {
+				starts, ends = append(starts, moment{lower, i}), append(ends, moment{upper, i})
+			})
 		}
 	}
-	slices.SortFunc(starts, func(a, b int) int { return cmp.Compare(buffers[a].Lower, buffers[b].Lower) })
-	slices.SortFunc(ends, func(a, b int) int { return cmp.Compare(buffers[a].Upper, buffers[b].Upper) })
+	inTime := func(a, b moment) int { return cmp.Compare(a.time, b.time) }
+	slices.SortFunc(starts, inTime)
+	slices.SortFunc(ends, inTime)
 	var live spanList
 	next := 0
-	for _, i := range starts {
-		for buffers[ends[next]].Upper <= buffers[i].Lower {
-			live.remove(offsets[ends[next]])
+	for _, s := range starts {
+		i := s.id
+		for ends[next].time <= s.time {
+			live.remove(offsets[ends[next].id])
 			next++
 		}
 		s := span{offset: offsets[i], top: offsets[i] + buffers[i].Size, id: i}

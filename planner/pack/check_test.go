@@ -60,7 +60,7 @@ func TestCheckDisturbed(t *testing.T) {
 }
 
 func TestCheckErrors(t *testing.T) {
-	two := []Buffer{{0, 2, 4}, {1, 3, 4}}
+	two := []Buffer{{0, 2, 4, nil}, {1, 3, 4, nil}}
 	for _, c := range []struct {
 		buffers  []Buffer
 		offsets  []int64
@@ -72,9 +72,9 @@ func TestCheckErrors(t *testing.T) {
 		{two, []int64{-1, 4}, 0, "buffer 0 lies at the negative offset -1"},
 		{two, []int64{0}, 0, "1 offsets for 2 buffers"},
 		{two, []int64{0, math.MaxInt64}, 0, "buffer 1 of size 4 at offset 9223372036854775807 ends beyond"},
-		{[]Buffer{{1, 1, 4}}, []int64{0}, 0, "buffer 0 is live from 1 to 1"},
-		{[]Buffer{{0, 1, -4}}, []int64{0}, 0, "buffer 0 has the size -4"},
-		{[]Buffer{{0, 1, math.MaxInt64}, {4, 5, 1}}, []int64{0, 0}, 0, "buffers 0 to 1 add up"},
+		{[]Buffer{{1, 1, 4, nil}}, []int64{0}, 0, "buffer 0 is live from 1 to 1"},
+		{[]Buffer{{0, 1, -4, nil}}, []int64{0}, 0, "buffer 0 has the size -4"},
+		{[]Buffer{{0, 1, math.MaxInt64, nil}, {4, 5, 1, nil}}, []int64{0, 0}, 0, "buffers 0 to 1 add up"},
 	} {
 		assert.ErrorContains(t, Check(c.buffers, c.offsets, c.capacity), c.want)
 	}

@@ -14,7 +14,7 @@ func TestCSV(t *testing.T) {
 	const in = "\ufeffsize, lower,id,note,upper\r\n4,0,b1,\"a, b\",3\n 8 ,-2,b2,,9\n"
 	table, err := ReadCSV(strings.NewReader(in))
 	require.NoError(t, err)
-	assert.Equal(t, []Buffer{{0, 3, 4}, {-2, 9, 8}}, table.Buffers)
+	assert.Equal(t, []Buffer{{0, 3, 4, nil}, {-2, 9, 8, nil}}, table.Buffers)
 	assert.Equal(t, []string{"b1", "b2"}, table.IDs)
 	assert.Nil(t, table.Offsets)
 	var out strings.Builder
@@ -32,7 +32,7 @@ func TestCSV(t *testing.T) {
 }
 
 func TestCSVErrors(t *testing.T) {
-	const header = "id,lower,upper,size\n"
+	const header, gaps = "id,lower,upper,size\n", "id,lower,upper,size,gaps\n"
 	for in, want := range map[string]string{
 		"":                                    "the file is empty: wanted a header with id, lower, upper and size",
 		"id,lower,upper\n":                    `line 1: no column "size" in the header "id,lower,upper"`,
@@ -47,6 +47,17 @@ func TestCSVErrors(t *testing.T) {
 		header + "a,0,1,2\n\na,0,1,2\n":       `line 4: id "a" is on line 2 already`,
 		"id,lower,upper,size,alignment\na,0,1,2,1\nb,0,1,2,64\n": "line 3: alignment 64: only 1 is supported",
 		"id,lower,upper,size,offset\na,0,1,2,?\n":                `line 2: offset is "?": wanted a whole number`,
+
+		gaps + "a,0,9,2,2-5 4-6\n":                           "line 2: the gap from 4 to 6 begins before 5",
+		gaps + "a,0,9,2,2-10\n":                              "line 2: the gap from 2 to 10 leaves the time",
+		gaps + "a,0,9,2,5-5\n":                               "line 2: the gap from 5 to 5 must end after it starts",
+		gaps + "a,0,9,2,5-9 0-5\n":                           "line 2: the gaps leave no time in which",
+		gaps + "a,0,9,2,5\n":                                 `line 2: gap "5": wanted two whole numbers, such as "2-5"`,
+		gaps + "a,0,9,2,5-x\n":                               `line 2: the end of gap "5-x" is "x"`,
+		gaps + "a,0,9,2,2-5@0:1\n":                           `line 2: gap "2-5@0:1" keeps a part of the buffer live`,
+		"id,lower,upper,size,begin\n":                        `line 1: the columns "lower" and "begin" are`,
+		"buffer,begin,end,size\na,5,4,2\n":                   "line 2: begin is 5 and end is 4: end must not",
+		"buffer,begin,end,size\na,5,9223372036854775807,2\n": "line 2: end is 9223372036854775807: wanted a smaller",
 	} {
 		_, err := ReadCSV(strings.NewReader(in))
 		assert.ErrorContains(t, err, want, "%q", in)
@@ -54,6 +65,25 @@ func TestCSVErrors(t *testing.T) {
 	table, err := ReadCSV(strings.NewReader(header))
 	require.NoError(t, err)
 	assert.Empty(t, table.Buffers)
+}
+
+// TestCSVNames: minimalloc's other names of columns; an end is the last step, of gaps as well.
+func TestCSVNames(t *testing.T) {
+	want := []Buffer{{0, 10, 4, []Gap{{2, 5}, {7, 8}}}, {-3, 5, 4, []Gap{{-2, -1}}}}
+	for in, header := range map[string]string{
+		"id,lower,upper,size,gaps\na,0,10,4,7-8  2-5\nb,-3,5,4,-2--1\n":    "id,lower,upper,size,gaps,offset\n",
+		"buffer,begin,end,size,gaps\na,0,9,4,2-4 7-7\nb,-3,4,4,-2--2\n":    "buffer,begin,end,size,gaps,offset\n",
+		"buffer_id,start,end,size,gaps\na,0,9,4,2-4 7-7\nb,-3,4,4,-2--2\n": "buffer_id,start,end,size,gaps,offset\n",
+		"id,begin,upper,size,gaps\na,0,10,4,2-5 7-8\nb,-3,5,4, -2--1 \n":   "id,begin,upper,size,gaps,offset\n",
+	} {
+		table, err := ReadCSV(strings.NewReader(in))
+		require.NoError(t, err, "%q", in)
+		require.Equal(t, want, table.Buffers, "%q", in)
+		require.Equal(t, []string{"a", "b"}, table.IDs)
+		var out strings.Builder
+		require.NoError(t, table.WriteCSV(&out, []int64{0, 0}))
+		require.Contains(t, out.String(), header)
+	}
 }
 
 func BenchmarkReadCSV(b *testing.B) {

@@ -1,6 +1,9 @@
 package pack
 
-import "math/rand"
+import (
+	"math/rand"
+	"slices"
+)
 
 // exact is a depth-first search for a packing within a capacity. It builds the packing from
 // below: a decision picks a section and asks which of its jobs rests on what is placed
@@ -27,11 +30,11 @@ type exact struct {
 
 	members [][]int32 // by section: its jobs, the first open[] of which are not placed
 	open    []int32
-	spot    [][]int32 // by job: its positions in members
+	spot    [][]int32 // by job: its positions in members, by section from its first on; absent in gaps
 	total   []int64   // by section: the sum of sizes not placed
 	floor   []int64   // by section: the smallest level of a job not placed
 	choice  []int32   // by section: its candidates, see branch
-	cross   []int32   // by section: the jobs not placed that also live in the section before
+	cross   []int32   // by section: the jobs not placed that began before it and have not ended
 	weight  []float64 // by section: dead ends found in it
 
 	offset []int64 // by job; -1 while not placed
@@ -119,7 +122,9 @@ func newExact(p *problem) *exact {
 			return nil
 		}
 		for k := j.lo; k < j.hi; k++ {
-			x.members[k] = append(x.members[k], int32(i))
+			if p.live(j, k) {
+				x.members[k] = append(x.members[k], int32(i))
+			}
 		}
 	}
 	if !x.findMeets() {
@@ -133,14 +138,17 @@ func newExact(p *problem) *exact {
 	x.history, x.level, x.stuck = make([][]int32, n), make([]int64, n), make([]bool, n)
 	x.witness = make([]int32, n)
 	x.choice = make([]int32, p.sections)
+	for i, j := range p.jobs {
+		x.spot[i] = slices.Repeat([]int32{absent}, int(j.hi-j.lo))
+		for k := j.lo + 1; k < j.hi; k++ {
+			x.cross[k]++
+		}
+	}
 	for k, list := range x.members {
 		x.open[k] = int32(len(list))
 		for at, i := range list {
 			x.total[k] += p.jobs[i].size
-			x.spot[i] = append(x.spot[i], int32(at))
-			if int32(k) > p.jobs[i].lo {
-				x.cross[k]++
-			}
+			x.spot[i][int32(k)-p.jobs[i].lo] = int32(at)
 		}
 	}
 	x.words = n/32 + 4
@@ -153,9 +161,15 @@ func newExact(p *problem) *exact {
 	return x
 }
 
+// absent is the position of a job in a section of its gaps.
+const absent = -1
+
 // findMeets lists for every job those live at once with it: the ones live when it
 // starts and the ones that start before it ends. It reports false if they are too many.
 func (x *exact) findMeets() bool {
+	if x.gaps != nil {
+		return x.findMeetsInSections()
+	}
 	starts := make([][]int32, x.sections)
 	before := make([]int, x.sections+1) // starts before a section
 	for i, j := range x.jobs {
@@ -182,6 +196,30 @@ func (x *exact) findMeets() bool {
 			list = append(list, more...)
 		}
 		x.meets[i] = list
+	}
+	return true
+}
+
+// findMeetsInSections is findMeets for jobs with gaps: it goes through all of their sections.
+func (x *exact) findMeetsInSections() bool {
+	x.meets = make([][]int32, len(x.jobs))
+	seen := make([]int32, len(x.jobs)) // by job: the last one, counted from 1, that was found to meet it
+	looks := 0
+	for i, j := range x.jobs {
+		for k := j.lo; k < j.hi; k++ {
+			if !x.live(j, k) {
+				continue
+			}
+			if looks += len(x.members[k]); looks > exactPairs {
+				return false
+			}
+			for _, u := range x.members[k] {
+				if int(u) != i && seen[u] != int32(i)+1 {
+					seen[u] = int32(i) + 1
+					x.meets[i] = append(x.meets[i], u)
+				}
+			}
+		}
 	}
 	return true
 }

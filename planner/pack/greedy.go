@@ -97,7 +97,7 @@ const orderPause = 1 << 18
 // inOrder gives each job in turn the lowest gap that holds it. If halted, it has no answer.
 func (p *problem) inOrder(order []int32, work int64, method string, halt func() bool) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
-	placed := newShelves(p.sections, work)
+	placed := newShelves(p, work)
 	asked := work // what was left when halt was last asked
 	for n, i := range order {
 		if n%1024 == 1023 || asked-placed.budget > orderPause {

@@ -132,12 +132,15 @@ func (x *exact) drop(i int32, offset int64, depth int) bool {
 	x.placed = append(x.placed, i)
 	for n, k := range x.spot[i] {
 		s := j.lo + int32(n)
-		x.swap(s, k, x.open[s]-1)
-		x.open[s]--
-		x.total[s] -= j.size
 		if n > 0 {
 			x.cross[s]--
 		}
+		if k == absent {
+			continue
+		}
+		x.swap(s, k, x.open[s]-1)
+		x.open[s]--
+		x.total[s] -= j.size
 		if x.floor[s] == offset {
 			x.touch(s)
 		}
@@ -166,12 +169,14 @@ func (x *exact) drop(i int32, offset int64, depth int) bool {
 func (x *exact) lift(i int32) {
 	j := x.jobs[i]
 	x.offset[i] = -1
-	for n := range x.spot[i] {
+	for n, k := range x.spot[i] {
 		s := j.lo + int32(n)
-		x.open[s]++
-		x.total[s] += j.size
 		if n > 0 {
 			x.cross[s]++
+		}
+		if k != absent {
+			x.open[s]++
+			x.total[s] += j.size
 		}
 	}
 }

@@ -18,8 +18,18 @@ import (
 	"math"
 )
 
-// Buffer is a piece of memory that is live from time Lower up to, but without, Upper.
-type Buffer struct{ Lower, Upper, Size int64 }
+// Buffer is a piece of memory that is live from time Lower up to, but without, Upper, except during
+// its gaps. It has one place all the time; in a gap other buffers may lie there.
+type Buffer struct {
+	Lower, Upper, Size int64
+
+	// Gaps are in order of time, have no step in common, lie between Lower and Upper, and leave some of
+	// that time. nil: there are none.
+	Gaps []Gap
+}
+
+// Gap is a time from Lower up to, but without, Upper in which the contents of a buffer are not needed.
+type Gap struct{ Lower, Upper int64 }
 
 // Options are the options of Solve. The zero value asks for the smallest arena that can be found
 // before the context ends.
@@ -74,9 +84,50 @@ func validate(buffers []Buffer) error {
 		case b.Size > math.MaxInt64-sum:
 			return fmt.Errorf("pack: the sizes of buffers 0 to %d add up to more than 2⁶³-1", i)
 		}
+		if err := b.checkGaps(); err != nil {
+			return fmt.Errorf("pack: buffer %d: %w", i, err)
+		}
 		sum += b.Size
 	}
 	return nil
+}
+
+// checkGaps names the first gap that is empty, outside of the buffer's time or meets the one before.
+func (b *Buffer) checkGaps() error {
+	from := b.Lower
+	for _, g := range b.Gaps {
+		switch {
+		case g.Lower >= g.Upper:
+			return fmt.Errorf("the gap from %d to %d must end after it starts", g.Lower, g.Upper)
+		case g.Lower < b.Lower || g.Upper > b.Upper:
+			return fmt.Errorf("the gap from %d to %d leaves the time from %d to %d in which the buffer exists",
+				g.Lower, g.Upper, b.Lower, b.Upper)
+		case g.Lower < from:
+			return fmt.Errorf("the gap from %d to %d begins before %d, where the gap before it ends",
+				g.Lower, g.Upper, from)
+		}
+		from = g.Upper
+	}
+	live := false
+	b.pieces(func(_, _ int64) { live = true })
+	if !live {
+		return fmt.Errorf("the gaps leave no time in which the buffer is live")
+	}
+	return nil
+}
+
+// pieces calls visit with each piece of time in which the buffer is live, in order.
+func (b *Buffer) pieces(visit func(lower, upper int64)) {
+	from := b.Lower
+	for _, g := range b.Gaps {
+		if from < g.Lower {
+			visit(from, g.Lower)
+		}
+		from = g.Upper
+	}
+	if from < b.Upper {
+		visit(from, b.Upper)
+	}
 }
 
 // height is the largest offset plus size.

@@ -8,7 +8,7 @@ import (
 
 // slot is a placed job.
 type slot struct {
-	lo, hi      int32
+	job
 	offset, top int64
 }
 
@@ -24,20 +24,20 @@ const shelfSlots = 256
 // the slots it looks at; beyond its allowance it only stacks: a job then lies on top of all that it
 // meets, which costs a logarithm instead of a scan.
 type shelves struct {
-	list   []shelf
-	budget int64
-	roof   *roof
-	count  int // of sections
+	problem *problem
+	list    []shelf
+	budget  int64
+	roof    *roof
 }
 
-func newShelves(sections int, budget int64) *shelves {
-	return &shelves{budget: budget, count: sections}
+func newShelves(p *problem, budget int64) *shelves {
+	return &shelves{problem: p, budget: budget}
 }
 
 // place finds room for a job and takes it.
 func (s *shelves) place(j job) int64 {
 	if s.roof == nil && s.budget < 0 {
-		s.roof = newRoof(s.count)
+		s.roof = newRoof(s.problem.sections)
 		for _, h := range s.list {
 			for _, t := range h.slots {
 				s.roof.raise(t.lo, t.hi, t.top)
@@ -50,7 +50,7 @@ func (s *shelves) place(j job) int64 {
 		return offset
 	}
 	offset := s.gap(j)
-	s.put(slot{j.lo, j.hi, offset, offset + j.size})
+	s.put(slot{j, offset, offset + j.size})
 	return offset
 }
 
@@ -65,7 +65,7 @@ func (s *shelves) gap(j job) int64 {
 		}
 		for k := range h.slots {
 			t := &h.slots[k]
-			if t.lo < j.hi && j.lo < t.hi {
+			if t.lo < j.hi && j.lo < t.hi && s.problem.meet(t.job, j) {
 				if t.offset-at >= j.size {
 					s.budget -= int64(k)
 					return at

@@ -98,7 +98,8 @@ func TestSkylineIsValid(t *testing.T) {
 
 // TestSkylineTooLarge: heights that could overflow int64 are not added up.
 func TestSkylineTooLarge(t *testing.T) {
-	buffers := []Buffer{{0, 3, math.MaxInt64/4 - 1}, {2, 5, math.MaxInt64 / 4}, {4, 6, math.MaxInt64 / 4}}
+	buffers := []Buffer{{0, 3, math.MaxInt64/4 - 1, nil}, {2, 5, math.MaxInt64 / 4, nil},
+		{4, 6, math.MaxInt64 / 4, nil}}
 	require.Nil(t, newSkyline(split(buffers)[0], 1))
 	r := Greedy(context.Background(), buffers)
 	require.NoError(t, Check(buffers, r.Offsets, r.Height))

@@ -3,6 +3,7 @@ package pack
 import (
 	"context"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,22 +55,39 @@ func lowestGap(buffers []Buffer, offsets []int64, placed []int, i int) int64 {
 }
 
 func meet(buffers []Buffer, i, k int) bool {
-	return buffers[i].Lower < buffers[k].Upper && buffers[k].Lower < buffers[i].Upper
+	for step := max(buffers[i].Lower, buffers[k].Lower); step < min(buffers[i].Upper, buffers[k].Upper); step++ {
+		if !gapped(buffers[i], step) && !gapped(buffers[k], step) {
+			return true
+		}
+	}
+	return false
+}
+
+func gapped(b Buffer, step int64) bool {
+	return slices.ContainsFunc(b.Gaps, func(g Gap) bool { return g.Lower <= step && step < g.Upper })
 }
 
 // drawBuffers draws up to n buffers that live within a few moments, so that they
-// conflict.
+// conflict; some have gaps.
 func drawBuffers(t *rapid.T, n int) []Buffer {
 	moments := rapid.Int64Range(1, 8).Draw(t, "moments")
 	most := rapid.Int64Range(1, 9).Draw(t, "most")
 	unit := rapid.SampledFrom([]int64{1, 1, 256}).Draw(t, "unit")
+	gaps := rapid.Bool().Draw(t, "gaps")
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Buffer {
 		lower := rapid.Int64Range(0, moments-1).Draw(t, "lower")
-		return Buffer{
+		b := Buffer{
 			Lower: lower,
 			Upper: rapid.Int64Range(lower+1, moments).Draw(t, "upper"),
 			Size:  unit * rapid.Int64Range(0, most).Draw(t, "size"),
 		}
+		for at := lower; gaps && at < b.Upper; at++ {
+			if at > lower && rapid.IntRange(0, 2).Draw(t, "gap") == 0 {
+				b.Gaps = append(b.Gaps, Gap{at, rapid.Int64Range(at+1, b.Upper).Draw(t, "end")})
+				at = b.Gaps[len(b.Gaps)-1].Upper
+			}
+		}
+		return b
 	}), 0, n).Draw(t, "buffers")
 }
 
@@ -169,12 +187,13 @@ func TestStackingIsValid(t *testing.T) {
 }
 
 // TestSections checks sections against their definition: two buffers meet in time exactly if their
-// ranges of sections do.
+// sections do.
 func TestSections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 20)
 		group, jobs := make([]int, len(buffers)), make([]job, len(buffers))
-		for g, p := range split(buffers) {
+		problems := split(buffers)
+		for g, p := range problems {
 			for i, id := range p.ids {
 				group[id], jobs[id] = g, p.jobs[i]
 			}
@@ -182,7 +201,7 @@ func TestSections(t *testing.T) {
 		for i := range buffers {
 			for k := range i {
 				if buffers[i].Size > 0 && buffers[k].Size > 0 {
-					same := group[i] == group[k] && jobs[i].lo < jobs[k].hi && jobs[k].lo < jobs[i].hi
+					same := group[i] == group[k] && problems[group[i]].meet(jobs[i], jobs[k])
 					require.Equal(t, meet(buffers, i, k), same, "buffers %d and %d", i, k)
 				}
 			}
@@ -191,15 +210,15 @@ func TestSections(t *testing.T) {
 }
 
 func TestSolveErrors(t *testing.T) {
-	_, err := Solve(context.Background(), []Buffer{{0, 1, 1}, {5, 5, 1}}, Options{})
+	_, err := Solve(context.Background(), []Buffer{{0, 1, 1, nil}, {5, 5, 1, nil}}, Options{})
 	assert.ErrorContains(t, err, "buffer 1 is live from 5 to 5")
-	for _, buffers := range [][]Buffer{nil, {{0, 1, 0}}, {{0, 1, 5}}} {
+	for _, buffers := range [][]Buffer{nil, {{0, 1, 0, nil}}, {{0, 1, 5, nil}}} {
 		r, err := Solve(context.Background(), buffers, Options{Capacity: 5})
 		require.NoError(t, err)
 		assert.True(t, r.Optimal)
 		assert.Len(t, r.Offsets, len(buffers))
 	}
-	r, err := Solve(context.Background(), []Buffer{{0, 2, 4}, {1, 3, 4}}, Options{Capacity: 7})
+	r, err := Solve(context.Background(), []Buffer{{0, 2, 4, nil}, {1, 3, 4, nil}}, Options{Capacity: 7})
 	assert.ErrorIs(t, err, ErrInfeasible)
 	assert.EqualValues(t, 8, r.Height)
 }
@@ -210,7 +229,7 @@ func tight(n int) []Buffer {
 	buffers := make([]Buffer, n)
 	for i := range buffers {
 		lower := rng.Int63n(int64(n))
-		buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(int64(n)/2), 1 + rng.Int63n(1000)}
+		buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(int64(n)/2), 1 + rng.Int63n(1000), nil}
 	}
 	return buffers
 }
@@ -289,7 +308,7 @@ func BenchmarkGreedy(b *testing.B) {
 			buffers := make([]Buffer, n)
 			for i := range buffers {
 				lower := rng.Int63n(n)
-				buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(span), 1 + rng.Int63n(1000)}
+				buffers[i] = Buffer{lower, lower + 1 + rng.Int63n(span), 1 + rng.Int63n(1000), nil}
 			}
 			for b.Loop() {
 				r := Greedy(context.Background(), buffers)

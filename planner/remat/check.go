@@ -17,7 +17,7 @@ func Check(in *Instance, s *Schedule) error {
 			do = c.free
 		}
 		if err := do(step.Node, i); err != nil {
-			return fmt.Errorf("remat: check: step %d, node %d: %w", i, in.id(int(step.Node)), err)
+			return fmt.Errorf("remat: check: step %d, node %s: %w", i, in.id(int(step.Node)), err)
 		}
 	}
 	switch {
@@ -54,7 +54,7 @@ func (c *checker) compute(v int32, at int) error {
 	}
 	for _, u := range node.Inputs {
 		if _, ok := c.set[u]; !ok {
-			return fmt.Errorf("input %d is missing", c.in.id(int(u)))
+			return fmt.Errorf("input %s is missing", c.in.id(int(u)))
 		}
 	}
 	own := node.Size
@@ -86,7 +86,7 @@ func (c *checker) free(v int32, _ int) error {
 		return fmt.Errorf("it is freed, but must be kept")
 	}
 	if w, ok := c.shared(v); ok {
-		return fmt.Errorf("it is freed while node %d shares its memory", c.in.id(int(w)))
+		return fmt.Errorf("it is freed while node %s shares its memory", c.in.id(int(w)))
 	}
 	delete(c.set, v)
 	c.bytes -= own

@@ -2,10 +2,16 @@ package remat
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"strconv"
+	"strings"
+
+	"memopt/internal/nearmiss"
 )
 
 // maxFile bounds the bytes Read takes from its reader.
@@ -13,43 +19,148 @@ const maxFile = 1 << 31
 
 // fileNode is a node as it stands in a file. Pointers tell what is missing.
 type fileNode struct {
-	ID        *int64  `json:"id"`
-	Cost      *int64  `json:"cost"`
-	Size      *int64  `json:"size"`
-	Inputs    []int64 `json:"inputs"`
-	Keep      bool    `json:"keep,omitempty"`
-	Workspace int64   `json:"workspace,omitempty"`
-	Alias     *int64  `json:"alias,omitempty"`
+	ID        *fileID  `json:"id"`
+	Cost      *int64   `json:"cost"`
+	Size      *int64   `json:"size"`
+	Inputs    []fileID `json:"inputs"`
+	Keep      bool     `json:"keep,omitempty"`
+	Workspace int64    `json:"workspace,omitempty"`
+	Alias     *fileID  `json:"alias,omitempty"`
+}
+
+// fields of an instance and of a node, for messages.
+var (
+	instanceFields = []string{"name", "budget", "nodes"}
+	nodeFields     = []string{"id", "cost", "size", "inputs", "keep", "workspace", "alias"}
+)
+
+// fileID is a node's name in JSON: 7 or "a".
+type fileID string
+
+// MarshalJSON returns the name.
+func (id fileID) MarshalJSON() ([]byte, error) { return []byte(id), nil }
+
+// UnmarshalJSON takes a whole number or a text.
+func (id *fileID) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		var text string
+		if err := json.Unmarshal(b, &text); err != nil {
+			return err
+		}
+		own, err := json.Marshal(text)
+		*id = fileID(own)
+		return err
+	}
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("id %s does not fit into 64 bits: names may be longer, in quotes", b)
+	}
+	if err != nil {
+		return fmt.Errorf("an id is %.40s: wanted a whole number, or a name in quotes", b)
+	}
+	*id = fileID(strconv.FormatInt(n, 10))
+	return nil
 }
 
 // reader is one call of Read.
 type reader struct {
 	*json.Decoder
 	in     *Instance
-	place  map[int64]int32
+	place  map[fileID]int32
 	budget bool
+	window window
 }
 
 // Read reads an instance in JSON: {"name", "budget", "nodes": [{"id", "cost", "size",
 // "inputs", "keep", "workspace", "alias"}, ...]}. The nodes must stand in a topological
-// order; their ids may be any distinct integers. Unknown fields are errors.
+// order; their ids may be any distinct integers or texts. The budget may be left out; it is 0 then.
+// Unknown fields are errors. Errors name the line.
 func Read(r io.Reader) (*Instance, error) {
-	d := json.NewDecoder(io.LimitReader(r, maxFile))
-	d.DisallowUnknownFields()
-	rd := reader{Decoder: d, in: &Instance{}, place: map[int64]int32{}}
+	rd := &reader{in: &Instance{}, place: map[fileID]int32{}}
+	rd.Decoder = json.NewDecoder(io.TeeReader(io.LimitReader(r, maxFile), &rd.window))
+	rd.DisallowUnknownFields()
 	if err := rd.object(); err != nil {
-		return nil, fmt.Errorf("remat: %w", err)
+		return nil, fmt.Errorf("remat: %w", rd.located(err))
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("remat: there is data after the end of the instance")
+	if _, err := rd.Token(); err != io.EOF {
+		return nil, fmt.Errorf("remat: line %d: there is data after the end of the instance",
+			rd.window.line(rd.InputOffset()))
 	}
 	if !rd.budget {
-		return nil, fmt.Errorf("remat: the instance has no budget")
+		rd.in.Budget = math.MaxInt64
+		defer func() { rd.in.Budget = 0 }()
 	}
 	if err := rd.in.Validate(); err != nil {
 		return nil, err
 	}
 	return rd.in, nil
+}
+
+// located says an error of the decoder in the words of the file's format, with the line.
+func (r *reader) located(err error) error {
+	line := r.window.line(r.InputOffset())
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		last := r.window.lines + bytes.Count(r.window.text, []byte("\n")) + 1
+		if r.window.from == 0 && len(bytes.TrimSpace(r.window.text)) == 0 {
+			return errors.New("the file is empty: wanted an instance, {\"budget\": …, \"nodes\": […]}")
+		}
+		return fmt.Errorf("line %d: the file ends before the instance does: it is cut off", last)
+	case errors.As(err, &kind):
+		return fmt.Errorf("line %d: %s", line, r.wrongKind(err, kind))
+	case errors.As(err, &syntax):
+		return fmt.Errorf("line %d: this is no JSON: %w", line, err)
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// wrongKind says that a field has a value of another kind than it wants.
+func (r *reader) wrongKind(err error, kind *json.UnmarshalTypeError) string {
+	got := strings.TrimPrefix(kind.Value, "number ")
+	wanted := "a whole number"
+	switch {
+	case kind.Field == "":
+		return strings.TrimSuffix(err.Error(), kind.Error()) + "it is " + article(got) + ": wanted an object, {…}"
+	case kind.Field == "inputs":
+		wanted = "a list of ids"
+	case kind.Field == "name":
+		wanted = "a text in quotes"
+	case kind.Field == "keep":
+		wanted = "true or false"
+	case kind.Value != got && !strings.ContainsAny(got, ".eE"):
+		wanted += " of at most 64 bits"
+	}
+	return fmt.Sprintf("%s%s is %s: wanted %s", strings.TrimSuffix(err.Error(), kind.Error()), kind.Field,
+		article(got), wanted)
+}
+
+// article puts "a" or "an" before the name of a kind of value; numbers stand as they are.
+func article(kind string) string {
+	switch kind {
+	case "array":
+		return "a list"
+	case "string":
+		return "a text"
+	case "object":
+		return "an object"
+	case "number":
+		return "a number"
+	case "bool":
+		return "true or false"
+	}
+	return kind
+}
+
+// unknownField finds the name in the decoder's error about a field that a node does not have.
+func unknownField(err error) (string, bool) {
+	quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field ")
+	if !ok {
+		return "", false
+	}
+	name, err := strconv.Unquote(quoted)
+	return name, err == nil
 }
 
 // open reads the delimiter that starts an object or a list.
@@ -59,9 +170,17 @@ func (r *reader) open(want json.Delim, what string) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if t != want {
-		return fmt.Errorf("%s starts with %v: it must start with %v", what, t, want)
+		return fmt.Errorf("%s starts with %v: it must start with %v", what, begin(t), want)
 	}
 	return nil
+}
+
+// begin shows a token: texts in quotes, and cut.
+func begin(t json.Token) string {
+	if s, ok := t.(string); ok {
+		return fmt.Sprintf("%.40q", s)
+	}
+	return fmt.Sprint(t)
 }
 
 func (r *reader) object() error {
@@ -81,20 +200,29 @@ func (r *reader) object() error {
 		seen[key] = true
 		switch key {
 		case "name":
-			err = r.Decode(&r.in.Name)
+			err = fieldOf(key, r.Decode(&r.in.Name))
 		case "budget":
 			r.budget = true
-			err = r.Decode(&r.in.Budget)
+			err = fieldOf(key, r.Decode(&r.in.Budget))
 		case "nodes":
 			err = r.nodes()
 		default:
-			return fmt.Errorf("there is no field %q in an instance", key)
+			return fmt.Errorf("an instance has no field %q%s", key, nearmiss.Question(key, instanceFields))
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return err
 		}
 	}
 	_, err := r.Token()
+	return err
+}
+
+// fieldOf names the field whose value was decoded alone.
+func fieldOf(name string, err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		kind.Field = name
+	}
 	return err
 }
 
@@ -105,7 +233,12 @@ func (r *reader) nodes() error {
 	for r.More() {
 		var n fileNode
 		at := len(r.in.Nodes)
+		r.window.forget(r.InputOffset())
 		if err := r.Decode(&n); err != nil {
+			if name, ok := unknownField(err); ok {
+				return fmt.Errorf("the node at position %d: a node has no field %q%s", at, name,
+					nearmiss.Question(name, nodeFields))
+			}
 			return fmt.Errorf("the node at position %d: %w", at, err)
 		}
 		if n.ID == nil || n.Cost == nil || n.Size == nil {
@@ -115,7 +248,7 @@ func (r *reader) nodes() error {
 			return fmt.Errorf("there are more than %d nodes", at)
 		}
 		if err := r.node(&n); err != nil {
-			return fmt.Errorf("node %d: %w", *n.ID, err)
+			return fmt.Errorf("node %s: %w", *n.ID, err)
 		}
 	}
 	_, err := r.Token()
@@ -131,22 +264,37 @@ func (r *reader) node(n *fileNode) error {
 	for _, id := range n.Inputs {
 		u, ok := r.place[id]
 		if !ok {
-			return fmt.Errorf("its input %d is not one of the nodes before it", id)
+			return fmt.Errorf("its input %s is not one of the nodes before it%s", id, r.nearID(id))
 		}
 		node.Inputs = append(node.Inputs, u)
 	}
 	if n.Alias != nil {
 		u, ok := r.place[*n.Alias]
 		if !ok {
-			return fmt.Errorf("its alias %d is not one of the nodes before it", *n.Alias)
+			return fmt.Errorf("its alias %s is not one of the nodes before it%s", *n.Alias, r.nearID(*n.Alias))
 		}
 		node.Alias = u
 	}
 	r.place[*n.ID] = int32(len(r.in.Nodes))
 	r.in.Nodes = append(r.in.Nodes, node)
-	r.in.IDs = append(r.in.IDs, *n.ID)
+	r.in.IDs = append(r.in.IDs, string(*n.ID))
 	return nil
 }
+
+// nearID suggests the name of a node read before for one that no node has, if it is a text.
+func (r *reader) nearID(id fileID) string {
+	if !strings.HasPrefix(string(id), `"`) {
+		return ""
+	}
+	names := r.in.IDs[max(len(r.in.IDs)-nearIDs, 0):]
+	if near := nearmiss.Of(string(id), names); near != "" {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}
+
+// nearIDs is how many names are looked at.
+const nearIDs = 10_000
 
 // Write writes an instance so that Read reads the same.
 func Write(w io.Writer, in *Instance) error {
@@ -158,14 +306,14 @@ func Write(w io.Writer, in *Instance) error {
 	fmt.Fprintf(b, "{\"name\":%s,\"budget\":%d,\"nodes\":[", name, in.Budget)
 	for v := range in.Nodes {
 		node := &in.Nodes[v]
-		id := in.id(v)
-		n := fileNode{ID: &id, Cost: &node.Cost, Size: &node.Size, Inputs: []int64{}, Keep: node.Keep,
+		id := fileID(in.id(v))
+		n := fileNode{ID: &id, Cost: &node.Cost, Size: &node.Size, Inputs: []fileID{}, Keep: node.Keep,
 			Workspace: node.Workspace}
 		for _, u := range node.Inputs {
-			n.Inputs = append(n.Inputs, in.id(int(u)))
+			n.Inputs = append(n.Inputs, fileID(in.id(int(u))))
 		}
 		if node.Alias >= 0 {
-			alias := in.id(int(node.Alias))
+			alias := fileID(in.id(int(node.Alias)))
 			n.Alias = &alias
 		}
 		line, err := json.Marshal(&n)
@@ -194,7 +342,7 @@ func WriteSchedule(w io.Writer, in *Instance, s *Schedule) error {
 		if step.Free {
 			verb = "free"
 		}
-		fmt.Fprintf(b, `{%q:%d}`, verb, in.id(int(step.Node)))
+		fmt.Fprintf(b, `{%q:%s}`, verb, in.id(int(step.Node)))
 	}
 	b.WriteString("]}\n")
 	return b.Flush()

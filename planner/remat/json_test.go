@@ -2,6 +2,7 @@ package remat
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ func TestReadWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := instances(t, 10)
 		for v := range in.Nodes {
-			in.IDs = append(in.IDs, int64(1000-v*3))
+			in.IDs = append(in.IDs, fmt.Sprint(1000-v*3))
 		}
 		var b bytes.Buffer
 		require.NoError(t, Write(&b, in))
@@ -24,20 +25,49 @@ func TestReadWrite(t *testing.T) {
 	})
 }
 
+// TestReadNames: ids may be texts, which schedules have as the file does; a budget may be left out.
+func TestReadNames(t *testing.T) {
+	in, err := Read(strings.NewReader(`{"nodes":[{"id":"a\u003c","cost":1,"size":1},
+		{"id":7,"cost":1,"size":1,"inputs":["a<"]},{"id":"7","cost":1,"size":1,"inputs":[7],"alias":7}]}`))
+	require.NoError(t, err)
+	require.Zero(t, in.Budget)
+	require.Equal(t, []string{`"a\u003c"`, "7", `"7"`}, in.IDs)
+	require.Equal(t, []int32{0}, in.Nodes[1].Inputs)
+	require.EqualValues(t, 1, in.Nodes[2].Alias)
+	var b bytes.Buffer
+	require.NoError(t, WriteSchedule(&b, in, &Schedule{Steps: []Step{{Node: 0}, {Node: 2, Free: true}}}))
+	require.Equal(t, "{\"steps\":[{\"compute\":\"a\\u003c\"},\n{\"free\":\"7\"}]}\n", b.String())
+	require.ErrorContains(t, in.Validate(), "the budget is 0")
+}
+
 // TestReadErrors: what is wrong is named.
 func TestReadErrors(t *testing.T) {
 	node := func(rest string) string {
 		return `{"budget":9,"nodes":[{"id":4,"cost":1,"size":1,"inputs":[]},{"id":-7,` + rest + `}]}`
 	}
 	for _, c := range []struct{ file, want string }{
-		{``, "EOF"},
+		{``, "the file is empty"},
 		{`[]`, "must start with {"},
-		{`{"budget":9,"nodes":[`, "EOF"},
+		{`{"budget":9,"nodes":[`, "line 1: the file ends before the instance does"},
 		{`{"budget":9,"nodes":{}}`, "must start with ["},
 		{`{"budget":9,"nodes":[]} x`, "after the end"},
-		{`{"nodes":[]}`, "no budget"},
 		{`{"budget":0,"nodes":[]}`, "budget is 0"},
-		{`{"budget":1e99,"nodes":[]}`, "budget"},
+		{`{"budget":1e99,"nodes":[]}`, "line 1: budget is 1e99: wanted a whole number"},
+		{"{\n", "line 2: the file ends before the instance does: it is cut off"},
+		{"\n{\"budget\":9,\n\"nodes\":[\n{\"id\":1,\"cost\":2,", "line 4: the file ends before"},
+		{`{"budget":"9","nodes":[]}`, "line 1: budget is a text: wanted a whole number"},
+		{`{"budgte":9}`, `an instance has no field "budgte"; did you mean "budget"?`},
+		{`{"budget":9,"nodes":[1]}`, "the node at position 0: it is a number: wanted an object"},
+		{"{\"budget\":9,\n\"nodes\":[\n{\"id\":1,\"cost\":2,\"size\":3},\n\n{\"id\":1,\"cost\":2.5,\"size\":3}]}",
+			"line 5: the node at position 1: cost is 2.5: wanted a whole number"},
+		{node(`"cost":1,"size":1,"inputs":4`), "position 1: inputs is a number: wanted a list of ids"},
+		{node(`"cost":1,"size":1,"inputs":["a"]`), `node -7: its input "a" is not one of the nodes before it`},
+		{node(`"cost":1,"size":1,"inputs":[1.5]`), "position 1: an id is 1.5: wanted a whole number, or a name"},
+		{node(`"cost":1,"size":1,"keep":1`), "keep is a number: wanted true or false"},
+		{node(`"coste":1`), `position 1: a node has no field "coste"; did you mean "cost"?`},
+		{`{"budget":9,"nodes":[{"id":"net/a","cost":1,"size":1},{"id":"b","cost":1,"size":1,"inputs":["net/b"]}]}`,
+			`node "b": its input "net/b" is not one of the nodes before it; did you mean "net/a"?`},
+		{"{\"budget\":9,\n\"nodes\":[{\"id\":1 \"cost\"}", "line 2: this is no JSON: the node at position 0"},
 		{`{"budget":9,"budget":9}`, "twice"},
 		{`{"budget":9,"colour":9}`, "colour"},
 		{node(`"size":1`), "position 1 needs"},
@@ -52,8 +82,9 @@ func TestReadErrors(t *testing.T) {
 		{node(`"cost":1,"size":9223372036854775807`), "node -7: with its size"},
 		{node(`"cost":1,"size":1,"alias":4`), "node -7: its alias 4 is not one of its inputs"},
 		{node(`"cost":1,"size":1,"alias":5`), "node -7: its alias 5"},
-		{node(`"cost":92233720368547758070,"size":1`), "position 1"},
-		{node(`"cost":1.5,"size":1`), "position 1"},
+		{node(`"cost":92233720368547758070,"size":1`),
+			"cost is 92233720368547758070: wanted a whole number of at most 64 bits"},
+		{node(`"cost":1.5,"size":1`), "cost is 1.5: wanted a whole number"},
 		{node(`"cost":1,"size":1,"colour":1`), "colour"},
 		{`{"budget":9,"nodes":[{"id":4,"cost":1,"size":1},{"id":4,"cost":1,"size":1}]}`, "node 4: another node"},
 		{strings.Repeat(`{"nodes":[`, 100000), "remat"},

@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // Node is one computation with one output. Inputs are positions of earlier nodes, each once.
@@ -46,15 +47,16 @@ type Instance struct {
 	Name   string
 	Budget int64
 	Nodes  []Node
-	IDs    []int64 // names of the nodes in files; nil where they are the positions
+	// IDs are the nodes' names in files, in JSON: 7 or "a". nil: they are the positions.
+	IDs []string
 }
 
-// id is the name of node v.
-func (in *Instance) id(v int) int64 {
+// id is the name of node v in JSON.
+func (in *Instance) id(v int) string {
 	if v < len(in.IDs) {
 		return in.IDs[v]
 	}
-	return int64(v)
+	return strconv.Itoa(v)
 }
 
 // Step computes or frees a node.
@@ -111,15 +113,15 @@ func (in *Instance) Validate() error {
 	var costs, bytes int64
 	for v := range in.Nodes {
 		if err := in.validateNode(v); err != nil {
-			return fmt.Errorf("remat: node %d: %w", in.id(v), err)
+			return fmt.Errorf("remat: node %s: %w", in.id(v), err)
 		}
 		n := &in.Nodes[v]
 		if n.Cost > maxTotal-costs {
-			return fmt.Errorf("remat: node %d: with its cost of %d all costs add up to more than %d",
+			return fmt.Errorf("remat: node %s: with its cost of %d all costs add up to more than %d",
 				in.id(v), n.Cost, int64(maxTotal))
 		}
 		if n.Size > maxTotal-bytes || n.Workspace > maxTotal-bytes-n.Size {
-			return fmt.Errorf("remat: node %d: with its size of %d all sizes add up to more than %d",
+			return fmt.Errorf("remat: node %s: with its size of %d all sizes add up to more than %d",
 				in.id(v), n.Size, int64(maxTotal))
 		}
 		costs += n.Cost
@@ -138,7 +140,7 @@ func (in *Instance) validateNode(v int) error {
 	case n.Workspace < 0:
 		return fmt.Errorf("the workspace is %d: it must not be negative", n.Workspace)
 	case n.Alias >= 0 && !slices.Contains(n.Inputs, n.Alias):
-		return fmt.Errorf("its alias %d is not one of its inputs", in.id(int(n.Alias)))
+		return fmt.Errorf("its alias %s is not one of its inputs", in.id(int(n.Alias)))
 	}
 	seen := slices.Clone(n.Inputs)
 	slices.Sort(seen)
@@ -147,7 +149,7 @@ func (in *Instance) validateNode(v int) error {
 			return fmt.Errorf("the input at position %d does not come before it", u)
 		}
 		if i > 0 && seen[i-1] == u {
-			return fmt.Errorf("the input %d appears twice", in.id(int(u)))
+			return fmt.Errorf("the input %s appears twice", in.id(int(u)))
 		}
 	}
 	return nil

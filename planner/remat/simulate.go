@@ -17,11 +17,11 @@ func Simulate(in *Instance, steps []Step) (cost, peak int64, err error) {
 		if s.Free {
 			switch {
 			case !live[v]:
-				return 0, 0, fmt.Errorf("remat: step %d frees node %d, which is not live", i, in.id(int(v)))
+				return 0, 0, fmt.Errorf("remat: step %d frees node %s, which is not live", i, in.id(int(v)))
 			case node.Keep:
-				return 0, 0, fmt.Errorf("remat: step %d frees node %d, which must be kept", i, in.id(int(v)))
+				return 0, 0, fmt.Errorf("remat: step %d frees node %s, which must be kept", i, in.id(int(v)))
 			case sharers[v] > 0:
-				return 0, 0, fmt.Errorf("remat: step %d frees node %d, whose memory is shared by a live output",
+				return 0, 0, fmt.Errorf("remat: step %d frees node %s, whose memory is shared by a live output",
 					i, in.id(int(v)))
 			}
 			live[v] = false
@@ -33,11 +33,11 @@ func Simulate(in *Instance, steps []Step) (cost, peak int64, err error) {
 			continue
 		}
 		if live[v] {
-			return 0, 0, fmt.Errorf("remat: step %d computes node %d, which is live", i, in.id(int(v)))
+			return 0, 0, fmt.Errorf("remat: step %d computes node %s, which is live", i, in.id(int(v)))
 		}
 		for _, u := range node.Inputs {
 			if !live[u] {
-				return 0, 0, fmt.Errorf("remat: step %d computes node %d, whose input %d is not live",
+				return 0, 0, fmt.Errorf("remat: step %d computes node %s, whose input %s is not live",
 					i, in.id(int(v)), in.id(int(u)))
 			}
 		}
@@ -58,7 +58,7 @@ func Simulate(in *Instance, steps []Step) (cost, peak int64, err error) {
 	}
 	for v := range done {
 		if computed < n && !done[v] {
-			return 0, 0, fmt.Errorf("remat: node %d is never computed", in.id(v))
+			return 0, 0, fmt.Errorf("remat: node %s is never computed", in.id(v))
 		}
 	}
 	return cost, peak, nil
