@@ -44,7 +44,7 @@ var wholes = map[string]string{
 // TestHostileModels bends what wholes have in every way that a file can, in subgraphs and functions
 // too, and demands what TestHostileNodes does.
 func TestHostileModels(t *testing.T) {
-	nth := everyNth(t)
+	nth := everyNth()
 	h := hostile{t: t, found: map[string]int{}}
 	for _, name := range slices.Sorted(maps.Keys(wholes)) {
 		text := wholes[name]

@@ -3,13 +3,9 @@ package memopt_test
 import (
 	"context"
 	"hash/fnv"
-	"os"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"memopt"
 	"memopt/autograd"
@@ -20,21 +16,16 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/graph/ortsim"
+	"memopt/internal/rapidflags"
 )
 
-// everyNth: the tests take one in so many of the bent nodes. Set HOSTILE_NODES=1 to take all of
-// them after a change to the check of nodes, a rule or a kernel.
-func everyNth(t *testing.T) uint64 {
-	n, err := strconv.ParseUint(cmpOr(os.Getenv("HOSTILE_NODES"), "60"), 10, 64)
-	require.NoError(t, err)
-	return n
-}
-
-func cmpOr(a, b string) string {
-	if a == "" {
-		return b
+// everyNth returns n where the tests take one in n of the bent nodes. MEMOPT_TESTS=all takes all of
+// them, after a change to the check of nodes, a rule or a kernel.
+func everyNth() uint64 {
+	if rapidflags.All() {
+		return 1
 	}
-	return a
+	return 60
 }
 
 // TestHostileNodes bends a node of every operator that has a kernel in every way that a file can:
@@ -42,7 +33,7 @@ func cmpOr(a, b string) string {
 // values, and stated types that contradict the operator. Reading, planning, differentiating and
 // running give errors or results; none panics.
 func TestHostileNodes(t *testing.T) {
-	nth, each := everyNth(t), 1
+	nth, each := everyNth(), 1
 	if nth == 1 {
 		each = 3
 	}

@@ -15,6 +15,7 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/planner/arena"
 	"memopt/recompute"
@@ -79,7 +80,7 @@ func randomPlacements(rng *rand.Rand, p *planner.Plan) []recompute.Placement {
 // than the bound of the cheapest.
 func TestBoundsAreBelow(t *testing.T) {
 	below := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(rapidflags.Cases(40)) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		m := smallTraining(rng, seed)
 		types, err := op.Infer(m)
@@ -125,7 +126,7 @@ func TestBoundsAreBelow(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, below, 60)
+	require.Greater(t, below, rapidflags.Cases(60))
 }
 
 func sameOrder(p, q *planner.Plan) bool {
@@ -140,7 +141,7 @@ func sameOrder(p, q *planner.Plan) bool {
 // TestLowestArena: what an infeasible budget calls the smallest arena can be had by asking for it,
 // and nothing right below it can.
 func TestLowestArena(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(rapidflags.Cases(40)) {
 		rng := rand.New(rand.NewPCG(seed, 32))
 		m := smallTraining(rng, seed)
 		types, err := op.Infer(m)
@@ -170,7 +171,7 @@ func TestLowestArena(t *testing.T) {
 // TestNeverAboveTheBaseline: neither a level nor an order that is to save memory takes more than
 // the graph as it is.
 func TestNeverAboveTheBaseline(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(rapidflags.Cases(40)) {
 		rng := rand.New(rand.NewPCG(seed, 33))
 		m := smallTraining(rng, seed)
 		types, err := op.Infer(m)

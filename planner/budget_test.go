@@ -11,6 +11,7 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -65,14 +66,14 @@ func shares(from, to float64, n int) []float64 {
 
 func TestBudgetsOfRandomGraphs(t *testing.T) {
 	fits := 0
-	for seed := range uint64(12) {
+	for seed := range uint64(rapidflags.Cases(12)) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		m := graphtest.Training(rng,
 			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0, Parts: seed%4 == 1})
 		budget := planner.Budget{Effort: 0.01, Seed: int64(seed), Clusters: seed%5 == 4}
 		fits += sweep(t, m, planner.Options{}, budget, shares(0.3, 1.1, 6))
 	}
-	require.Greater(t, fits, 30)
+	require.Greater(t, fits, rapidflags.Cases(30))
 }
 
 // TestMonotone: fifty budgets of a small built-in graph, and some of the others.
@@ -82,7 +83,7 @@ func TestMonotone(t *testing.T) {
 		require.NoError(t, err)
 		n := 6
 		if ex.Name == "mlp" {
-			n = 50
+			n = rapidflags.Cases(50)
 		}
 		fits := sweep(t, m, planner.Options{Dims: ex.Dims}, planner.Budget{Effort: 0.05}, shares(0.3, 1, n))
 		require.Greater(t, fits, n/2, ex.Name)

@@ -18,6 +18,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/rapidflags"
 	"memopt/planner"
 	"memopt/planner/arena"
 	"memopt/recompute"
@@ -136,7 +137,7 @@ func recordStates(t *testing.T, m *graph.Model) []live.StatePair {
 // Plans of graphs with states keep their promises, and what lies in states' buffers is in no arena.
 func TestPlansWithStates(t *testing.T) {
 	placed, copied := 0, 0
-	for seed := range uint64(24) {
+	for seed := range uint64(rapidflags.Cases(24)) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		m := graphtest.Training(rng,
 			graphtest.Options{Nodes: 20 + rng.IntN(60), Yield: seed%3 != 0, Layers: seed%2 == 0})
