@@ -12,6 +12,9 @@ import (
 // AssumedRange is that of symbols for which nobody has given one.
 var AssumedRange = symbolic.Range{Lo: 1, Hi: 4096}
 
+// lowerRanges are assumed one after the other where sizes are too large for numbers in the one before.
+var lowerRanges = []int64{512, 64, 8}
+
 // Formulas are the peaks of a plan without sizes, over ranges of its symbols.
 type Formulas struct {
 	Base    *Formula // the graph as it is
@@ -29,7 +32,7 @@ type Formulas struct {
 // simulated nodes.
 const (
 	checkPoints = 100
-	checkSteps  = 2_000_000
+	checkSteps  = 100_000
 )
 
 // mostUnasked is the most nodes of which formulas are found although nobody has given a range.
@@ -41,19 +44,12 @@ func (p *Plan) formulas(ctx context.Context) error {
 	if len(p.Options.Ranges) == 0 && len(p.Analysis.Order) > mostUnasked {
 		return nil
 	}
-	ranges := map[string]symbolic.Range{}
-	f := &Formulas{Seed: p.Options.CheckSeed}
-	for _, s := range p.Unbound {
-		r, given := p.Options.Ranges[s]
-		if !given {
-			r = AssumedRange
-			f.Assumed = append(f.Assumed, s)
+	f, box, err := p.formulasUpTo(ctx, AssumedRange.Hi)
+	for _, hi := range lowerRanges {
+		if err == nil || ctx.Err() != nil || len(f.Assumed) == 0 {
+			break
 		}
-		ranges[s] = r
-	}
-	box, err := envelope.NewBox(ranges)
-	if err == nil {
-		err = f.fill(ctx, p, box)
+		f, box, err = p.formulasUpTo(ctx, hi)
 	}
 	switch {
 	case err == nil:
@@ -65,6 +61,25 @@ func (p *Plan) formulas(ctx context.Context) error {
 			"%s=%d..%d", err, f.Assumed[0], AssumedRange.Lo, AssumedRange.Hi))
 	}
 	return nil
+}
+
+// formulasUpTo finds formulas with assumed ranges that end at a size.
+func (p *Plan) formulasUpTo(ctx context.Context, hi int64) (*Formulas, envelope.Box, error) {
+	ranges := map[string]symbolic.Range{}
+	f := &Formulas{Seed: p.Options.CheckSeed}
+	for _, s := range p.Unbound {
+		r, given := p.Options.Ranges[s]
+		if !given {
+			r = symbolic.Range{Lo: AssumedRange.Lo, Hi: hi}
+			f.Assumed = append(f.Assumed, s)
+		}
+		ranges[s] = r
+	}
+	box, err := envelope.NewBox(ranges)
+	if err == nil {
+		err = f.fill(ctx, p, box)
+	}
+	return f, box, err
 }
 
 func (f *Formulas) fill(ctx context.Context, p *Plan, box envelope.Box) error {

@@ -149,6 +149,9 @@ func sameBindings(dims, env symbolic.Env) bool {
 	return true
 }
 
+// spanWork is how much work the proof for a span may take.
+const spanWork = 200_000_000
+
 // prove finds the most that a plan takes in the box. In a part in which all bindings share memory
 // alike, no value is larger than at the largest sizes: so the arena that is packed for these holds
 // all others.
@@ -158,7 +161,7 @@ func (s *spanner) prove(p *Plan) (*Span, error) {
 		return nil, err
 	}
 	q = q.over(s.box)
-	parts, err := envelope.Partition(s.ctx, s.box, q.sample)
+	parts, err := envelope.Partition(s.ctx, s.box, q.sample, envelope.NewWork(spanWork))
 	if err != nil {
 		return nil, err
 	}

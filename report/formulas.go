@@ -45,6 +45,9 @@ func formulaText(f *planner.Formulas, left int) []string {
 	if left > 0 {
 		list = append(list, fmt.Sprintf("%d more parts: -v lists them.", left))
 	}
+	if text := boundText(f); text != "" {
+		list = append(list, text)
+	}
 	list = append(list, fmt.Sprintf("Inputs and weights take %v bytes besides; the arena adds the rounding "+
 		"of buffers and gaps between them.", f.Base.Persistent))
 	list = append(list, fmt.Sprintf("Largest error against simulation at %d random sizes (seed %d): %d bytes.",
@@ -65,6 +68,9 @@ func formulaTable(p *planner.Plan, title string, f *planner.Formula, most int) (
 		}
 		piece := &f.Pieces[i]
 		bytes, nodes := pieceText(p, piece)
+		if piece.Bound {
+			bytes = "≤ " + bytes
+		}
 		t.Add(piece.Box.String(), bytes, nodes)
 	}
 	return t, 0
@@ -84,6 +90,15 @@ func pieceText(p *planner.Plan, piece *envelope.Piece) (bytes, nodes string) {
 	return "Max(" + strings.Join(formulas, ", ") + ")", strings.Join(names, " or ")
 }
 
+// boundText says which parts of formulas are upper bounds; "" where all are exact.
+func boundText(f *planner.Formulas) string {
+	if f.Base.Exact() && (f.Planned == nil || f.Planned.Exact()) {
+		return ""
+	}
+	return "Parts marked ≤ are upper bounds: exact formulas would be too many there. A narrower range, or one number " +
+		"for a symbol, gets exact ones."
+}
+
 // formulasJSON has the peaks of a plan without sizes; null where sizes are known.
 type formulasJSON struct {
 	Ranges     map[string][2]int64 `json:"ranges"`
@@ -91,6 +106,7 @@ type formulasJSON struct {
 	Persistent string              `json:"persistent_expr"`
 	Baseline   []pieceJSON         `json:"baseline"`
 	Planned    []pieceJSON         `json:"planned"`
+	Exact      bool                `json:"exact"`
 	Points     int                 `json:"points"`
 	Seed       int64               `json:"seed"`
 	Error      int64               `json:"largest_error_bytes"`
@@ -100,6 +116,7 @@ type pieceJSON struct {
 	Ranges map[string][2]int64 `json:"ranges"`
 	Live   string              `json:"live_expr"`
 	Total  string              `json:"total_expr"`
+	Exact  bool                `json:"exact"`
 	Nodes  []string            `json:"nodes"`
 }
 
@@ -109,7 +126,7 @@ func newFormulasJSON(p *planner.Plan) *formulasJSON {
 		return nil
 	}
 	return &formulasJSON{boxJSON(f.Base.Box), nonNil(f.Assumed), f.Base.Persistent.String(), piecesJSON(p, f.Base),
-		piecesJSON(p, f.Planned), f.Points, f.Seed, f.Error}
+		piecesJSON(p, f.Planned), boundText(f) == "", f.Points, f.Seed, f.Error}
 }
 
 func boxJSON(b envelope.Box) map[string][2]int64 {
@@ -127,7 +144,7 @@ func piecesJSON(p *planner.Plan, f *planner.Formula) []pieceJSON {
 	var list []pieceJSON
 	for i := range f.Pieces {
 		piece := &f.Pieces[i]
-		j := pieceJSON{Ranges: boxJSON(piece.Box)}
+		j := pieceJSON{Ranges: boxJSON(piece.Box), Exact: !piece.Bound}
 		j.Live, _ = pieceText(p, piece)
 		var totals []string
 		for _, l := range piece.Peaks {

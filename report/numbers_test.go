@@ -252,23 +252,26 @@ func TestFormulas(t *testing.T) {
 	f := &planner.Formula{Persistent: n.Add(symbolic.Const(7)),
 		Envelope: &envelope.Envelope{Box: envelope.Box{{Symbol: "n", Lo: 1, Hi: 9}},
 			Pieces: []envelope.Piece{piece(1, 4, load(3, 0)), piece(5, 9, load(4, 1), load(5, 2))}}}
+	f.Pieces[1].Bound = true
 	p.Formulas = &planner.Formulas{Base: f, Assumed: []string{"n"}, Points: 17, Seed: 18, Error: 19}
 	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "") })
 	for key, want := range map[string]string{"ranges.n.0": "1", "ranges.n.1": "9", "assumed.0": "n",
 		"persistent_expr": "n + 7", "points": "17", "seed": "18", "largest_error_bytes": "19", "planned": "<nil>",
 		"baseline.0.live_expr": "3*n", "baseline.0.total_expr": "4*n + 7", "baseline.0.ranges.n.1": "4",
 		"baseline.0.nodes.0": "square", "baseline.1.live_expr": "Max(4*n, 5*n)",
-		"baseline.1.total_expr": "Max(5*n + 7, 6*n + 7)", "baseline.1.nodes.1": "back", "baseline.1.ranges.n.0": "5"} {
+		"baseline.1.total_expr": "Max(5*n + 7, 6*n + 7)", "baseline.1.nodes.1": "back", "baseline.1.ranges.n.0": "5",
+		"baseline.0.exact": "true", "baseline.1.exact": "false", "exact": "false"} {
 		require.Equal(t, want, got["formulas."+key], key)
 	}
 	table := squeezed(printed(t, func(w io.Writer) error { return Formulas(w, TableFormat, p, 1) }))
 	require.Contains(t, table, "n=1..4 3*n square")
 	require.NotContains(t, table, "n=5..9")
 	table = strings.ReplaceAll(table, "\n", " ")
-	require.Contains(t, table, "1 more parts: -v lists them. Inputs and weights take n + 7 bytes besides")
+	require.Contains(t, table, "1 more parts: -v lists them. Parts marked ≤ are upper bounds: exact formulas would be "+
+		"too many there. A narrower range, or one number for a symbol, gets exact ones. Inputs and weights take n + 7 bytes besides")
 	require.Contains(t, table, "at 17 random sizes (seed 18): 19 bytes. Assumed: n=1..9; --dim n=1..64 gives")
 	all := printed(t, func(w io.Writer) error { return Formulas(w, MarkdownFormat, p, -1) })
-	require.Contains(t, all, `| n=5..9 | Max(4\*n, 5\*n) | mean or back |`)
+	require.Contains(t, all, `| n=5..9 | ≤ Max(4\*n, 5\*n) | mean or back |`)
 }
 
 // TestUnboundPlan: a figure without a value is null, never 0.

@@ -114,3 +114,41 @@ func (a Expr) termCount() int {
 	}
 	return len(a.p.terms)
 }
+
+// Majorant returns an expression that is at least a and at least b wherever no product of symbols and
+// operations in them is negative: each product with the larger of its coefficients, of which one that
+// is missing counts as 0.
+func Majorant(a, b Expr) Expr {
+	if !a.IsKnown() || !b.IsKnown() {
+		return a.Add(b)
+	}
+	var bufA, bufB [1]term
+	x, y := a.terms(&bufA), b.terms(&bufB)
+	var out []term
+	add := func(coef int64, m *mono) {
+		if coef > 0 {
+			out = append(out, term{coef, m})
+		}
+	}
+	for len(x) > 0 && len(y) > 0 {
+		switch order := compareMonos(x[0].mono, y[0].mono); {
+		case order < 0:
+			add(x[0].coef, x[0].mono)
+			x = x[1:]
+		case order > 0:
+			add(y[0].coef, y[0].mono)
+			y = y[1:]
+		default:
+			if c := max(x[0].coef, y[0].coef); c != 0 {
+				out = append(out, term{c, x[0].mono})
+			}
+			x, y = x[1:], y[1:]
+		}
+	}
+	for _, rest := range [...][]term{x, y} {
+		for _, t := range rest {
+			add(t.coef, t.mono)
+		}
+	}
+	return fromTerms(out)
+}

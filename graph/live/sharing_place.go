@@ -138,6 +138,9 @@ func (s *simulation) list(v graph.ValueID) {
 // a step.
 func (s *simulation) vacant(at int32, v graph.ValueID) bool {
 	q, t := &s.share, &s.t
+	if s.log != nil {
+		s.log.Placed = true
+	}
 	lo, hi := t.Start[v], t.Start[v]+s.p.Bytes[v]
 	for w := q.first[t.Root[v]]; w != 0; w = q.next[w-1] {
 		if m := w - 1; t.Start[m] < hi && lo < t.Start[m]+s.size(m) && (s.lastUse[m] > at+1 || s.pinned[m]) {

@@ -129,6 +129,9 @@ type simulation struct {
 	state   inheritance
 	share   sharing
 	log     *Decisions // notes what is asked of sizes; nil: nothing is noted
+	// proved says which values are of equal size, in place of their bytes (SimulateApart); nil: the
+	// bytes do.
+	proved func(a, b graph.ValueID) bool
 }
 
 // zeroed returns a slice of n zero elements, in the memory of s where it is large enough.

@@ -85,14 +85,23 @@ func (x end) plus(n int64) end { return end{x.n + n, x.e.Add(symbolic.Const(n))}
 
 func (x end) negative() end { return end{-x.n, x.e.Neg()} }
 
-// atMost reports whether x ≤ y, and notes that it was asked.
+// atMost reports whether x ≤ y. Where the answer is taken from elsewhere (Asked), neither x ≤ y nor
+// y ≤ x may be.
 func (b *bounder) atMost(x, y end) bool {
 	_, fixed := x.e.Const()
 	_, too := y.e.Const()
-	if b.note != nil && !(fixed && too) {
-		b.note(x.e, y.e)
+	if b.ask != nil && !(fixed && too) {
+		return b.ask(x.e, y.e, x.n <= y.n)
 	}
 	return x.n <= y.n
+}
+
+// smaller returns the smaller of two bounds; ok is false where it is not known which it is.
+func (b *bounder) smaller(x, y end) (least end, ok bool) {
+	if b.atMost(x, y) {
+		return x, true
+	}
+	return y, b.ask == nil || b.atMost(y, x)
 }
 
 func (b *bounder) equal(x, y end) bool { return b.atMost(x, y) && b.atMost(y, x) }
@@ -121,13 +130,9 @@ func (b *bounder) joined(e, f elementBounds) elementBounds {
 	if !e.known || !f.known || e.orExists || f.orExists {
 		return elementBounds{}
 	}
-	if !b.atMost(e.low, f.low) {
-		e.low = f.low
-	}
-	if !b.atMost(f.high, e.high) {
-		e.high = f.high
-	}
-	return e
+	low, known := b.smaller(e.low, f.low)
+	high, too := b.smaller(f.high.negative(), e.high.negative())
+	return elementBounds{known: known && too, low: low, high: high.negative()}
 }
 
 // shapeSource says whose shape limits indices.
@@ -164,8 +169,9 @@ func tupleOf(of shapeSource, slot int) func(*bounder, *graph.Node) elementBounds
 		}
 		shortest := shape[first]
 		for _, d := range shape[first : first+at[len(at)-1].n] {
-			if !b.atMost(shortest, d) {
-				shortest = d
+			var known bool
+			if shortest, known = b.smaller(shortest, d); !known {
+				return elementBounds{}
 			}
 		}
 		return elementBounds{known: true, low: shortest.negative(), high: shortest.plus(-1)}

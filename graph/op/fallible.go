@@ -31,15 +31,17 @@ const (
 // in every step, or where an earlier node has looked at them with the same bounds: the gradient of a
 // Gather reads the indices that the Gather has read.
 func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []Failure {
-	return failuresNoting(g, r, order, env, nil)
+	return failuresAsking(g, r, order, env, nil)
 }
 
-// failuresNoting is Failures that calls note with the two sides of every comparison x ≤ y of
-// expressions on which the result depends; it may be nil.
-func failuresNoting(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env,
-	note func(x, y symbolic.Expr)) []Failure {
+// Asked answers whether x ≤ y, which holds, or does not, at the bindings of a question.
+type Asked func(x, y symbolic.Expr, holds bool) bool
+
+// failuresAsking is Failures with answers to the comparisons on which the result depends; ask may be
+// nil.
+func failuresAsking(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env, ask Asked) []Failure {
 	b := newBounder(g, r, env)
-	b.note = note
+	b.ask = ask
 	failures := make([]Failure, len(g.Nodes))
 	for _, id := range order {
 		failures[id] = b.step(g.Nodes[id])
@@ -81,7 +83,7 @@ type bounder struct {
 	// accepted has the kind of the last node that has looked at the elements and found them right, by
 	// value that is its own source.
 	accepted []graph.Kind
-	note     func(x, y symbolic.Expr) // is told what is compared; nil: nobody wants to know
+	ask      Asked // answers comparisons; nil: the bindings do
 }
 
 // shape evaluates a value's shape; nil where it is not known.
@@ -137,7 +139,7 @@ func (b *bounder) bodiesFail(n *graph.Node) bool {
 		if err != nil {
 			return true
 		}
-		for _, f := range failuresNoting(g, body.Result, order, b.env, b.note) {
+		for _, f := range failuresAsking(g, body.Result, order, b.env, b.ask) {
 			if f != NeverFails {
 				return true
 			}

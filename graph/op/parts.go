@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/symbolic"
 )
 
 // Pieces is a node whose dims are numbers, as the rules see it that say which operands are runs of
@@ -157,4 +158,110 @@ func elements(dims []int64) int64 {
 		n *= d
 	}
 	return n
+}
+
+// Places says where parts begin as expressions, for all bindings that give the same answers to some
+// questions.
+type Places struct {
+	// Equal are differences that are 0, or are not, and Least are expressions that are at least 0.
+	Equal, Least []symbolic.Expr
+	// At is the element of the whole at which each part begins, by output or input as Info.Cuts and
+	// Info.Joins have it; nil where the operands are no parts.
+	At []symbolic.Expr
+}
+
+// PlacesOf returns the places of a node's parts at bindings, as its Cuts or Joins has them in numbers.
+// ok is false where they are not known as expressions.
+func PlacesOf(g *graph.Graph, n *graph.Node, env symbolic.Env) (p Places, ok bool) {
+	whole, parts := n.Input(0), n.Outputs
+	if Of(n.Kind).Joins != nil {
+		whole, parts = n.Output(0), n.Inputs
+	}
+	if whole == graph.NoValue || !g.Values[whole].Type.Shape.Ranked {
+		return p, true
+	}
+	dims := g.Values[whole].Type.Shape.Dims
+	if n.Kind == Slice {
+		return placeOfSlice(g, n, dims, env)
+	}
+	return placesOfRow(g, n, dims, parts, env)
+}
+
+// placesOfRow are those of parts along an axis: they are runs where nothing comes before it.
+func placesOfRow(g *graph.Graph, n *graph.Node, dims []symbolic.Expr, parts []graph.ValueID,
+	env symbolic.Env) (p Places, ok bool) {
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(len(dims))
+	}
+	if axis < 0 || axis >= int64(len(dims)) {
+		return p, true
+	}
+	for _, d := range dims[:axis] {
+		if apart := p.asks(d.Sub(symbolic.Const(1)), env); apart {
+			return p, true
+		}
+	}
+	inner, at := product(dims[axis+1:]), symbolic.Const(0)
+	for _, v := range parts {
+		p.At = append(p.At, at.Mul(inner))
+		if v == graph.NoValue || len(g.Values[v].Type.Shape.Dims) != len(dims) {
+			return p, false
+		}
+		at = at.Add(g.Values[v].Type.Shape.Dims[axis])
+	}
+	return p, true
+}
+
+// placeOfSlice is that of a range along one axis behind axes of length 1.
+func placeOfSlice(g *graph.Graph, n *graph.Node, x []symbolic.Expr, env symbolic.Env) (p Places, ok bool) {
+	if n.Output(0) == graph.NoValue {
+		return p, true
+	}
+	y := g.Values[n.Output(0)].Type.Shape.Dims
+	starts, axes, _, known := (&Pieces{Graph: g, Node: n}).bounds()
+	if !known || len(y) != len(x) || len(x) == 0 {
+		return p, true
+	}
+	along := 0
+	for along < len(x)-1 && x[along].IsConst(1) {
+		along++
+	}
+	if one, err := y[along].Eval(env); err != nil || one == 1 && along < len(x)-1 && !y[along].IsConst(1) {
+		return p, false
+	}
+	for i := along + 1; i < len(x); i++ {
+		if apart := p.asks(y[i].Sub(x[i]), env); apart {
+			p.asks(y[along].Sub(symbolic.Const(1)), env)
+			return p, !y[along].IsConst(1)
+		}
+	}
+	start := symbolic.Const(0)
+	for i, at := range starts {
+		axis := int64(i)
+		if i < len(axes) {
+			axis = axes[i]
+		}
+		if axis < 0 {
+			axis += int64(len(x))
+		}
+		if axis != int64(along) {
+			continue
+		}
+		if start = symbolic.Const(at); at < 0 {
+			start = start.Add(x[along])
+		}
+		p.Least = append(p.Least, start, x[along].Sub(start).Sub(y[along]))
+	}
+	p.At = []symbolic.Expr{start.Mul(product(x[along+1:]))}
+	return p, true
+}
+
+// asks notes that it matters whether an expression is 0, and reports whether it is not at bindings.
+func (p *Places) asks(e symbolic.Expr, env symbolic.Env) (differs bool) {
+	if !e.IsConst(0) {
+		p.Equal = append(p.Equal, e)
+	}
+	n, err := e.Eval(env)
+	return err != nil || n != 0
 }

@@ -82,18 +82,19 @@ func Watched(m *graph.Model) ([]graph.ValueID, error) {
 // FailuresOf says of the nodes of a model, in an order, which may fail by data: Failures, and nodes
 // that make values that must be finite (Watched).
 func FailuresOf(m *graph.Model, r *Result, order graph.Order, env symbolic.Env) ([]Failure, error) {
-	return FailuresNoting(m, r, order, env, nil)
+	return FailuresAsking(m, r, order, env, nil)
 }
 
-// FailuresNoting is FailuresOf that calls note with the two sides of every comparison x ≤ y of
-// expressions that is made: for all bindings at which these come out alike, the same nodes may fail.
-func FailuresNoting(m *graph.Model, r *Result, order graph.Order, env symbolic.Env,
-	note func(x, y symbolic.Expr)) ([]Failure, error) {
+// FailuresAsking is FailuresOf that asks for every comparison x ≤ y of expressions. ask is told
+// whether it holds at the bindings, and returns what is taken for it: with the same answers the same
+// nodes may fail. An ask that answers yes only where x ≤ y at all of some bindings finds every node
+// that may fail at one of them.
+func FailuresAsking(m *graph.Model, r *Result, order graph.Order, env symbolic.Env, ask Asked) ([]Failure, error) {
 	watched, err := Watched(m)
 	if err != nil {
 		return nil, err
 	}
-	failures := failuresNoting(m.Graph, r, order, env, note)
+	failures := failuresAsking(m.Graph, r, order, env, ask)
 	for _, v := range watched {
 		if f := &failures[m.Graph.Values[v].Def]; *f == NeverFails {
 			*f = FailsOnce

@@ -9,6 +9,10 @@
 // box is cut, at the integer at which the answer changes, and both parts are sampled anew; a single
 // binding has no open questions.
 //
+// Where that would take too many parts, what is left of the box gets an upper bound ([Bound]): a
+// simulation in which values share memory only where they do at all of its sizes. The work is counted
+// ([Work]), not timed.
+//
 // What is left is the largest of the steps' expressions. Steps that another one is proved to exceed
 // everywhere are dropped, and the box is cut where the worst step changes. In more than one
 // dimension such borders are curves, which boxes follow only so far: a [Piece] may have several
@@ -16,6 +20,7 @@
 package envelope
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +42,8 @@ type Load struct {
 type Piece struct {
 	Box   Box
 	Peaks []Load
+	// Bound says that the peak is at most that.
+	Bound bool
 }
 
 // Envelope is the peak of a program for all bindings of a box: boxes that cover it and do not
@@ -49,12 +56,20 @@ type Envelope struct {
 // Peak returns the peak at a binding and the step that has it. The error says that the box does not
 // have the binding, or that bytes exceed int64.
 func (e *Envelope) Peak(env symbolic.Env) (bytes int64, at Load, err error) {
-	for i := range e.Pieces {
-		if e.Pieces[i].Box.Contains(env) {
-			return e.Pieces[i].Peak(env)
-		}
+	if p := e.Piece(env); p != nil {
+		return p.Peak(env)
 	}
 	return 0, Load{}, fmt.Errorf("bindings %v are outside of %v", env, e.Box)
+}
+
+// Piece is the piece with a binding; nil where the box does not have it.
+func (e *Envelope) Piece(env symbolic.Env) *Piece {
+	for i := range e.Pieces {
+		if e.Pieces[i].Box.Contains(env) {
+			return &e.Pieces[i]
+		}
+	}
+	return nil
 }
 
 // Peak is Envelope.Peak for a binding within the piece.
@@ -71,12 +86,18 @@ func (p *Piece) Peak(env symbolic.Env) (bytes int64, at Load, err error) {
 	return bytes, at, nil
 }
 
-// Limits of the work. A program whose memory changes its ways more often has no useful formula.
+// Exact reports whether the formulas are the peak at every binding, not only an upper bound.
+func (e *Envelope) Exact() bool {
+	return !slices.ContainsFunc(e.Pieces, func(p Piece) bool { return p.Bound })
+}
+
 const (
-	maxSamples = 4000
-	maxSteps   = 8_000_000 // simulated in all samples
-	maxAxes    = 8         // symbols with more than one value
-	maxPieces  = 48        // made by cuts where the worst step changes; with one axis: several times as many
+	maxAxes       = 8   // symbols with more than one value
+	maxPieces     = 48  // made by cuts where the worst step changes
+	maxLinePieces = 384 // the same, of boxes in which one symbol varies
+	maxPeaks      = 6   // expressions of a piece, of which the largest counts
+	maxBounds     = 8   // simulations for upper bounds
+	maxNumbers    = 32  // values of a symbol each of which needs a part of its own
 )
 
 // ErrPieces says that a box has more parts than are worth looking at.
@@ -85,24 +106,61 @@ var ErrPieces = errors.New("the peak has no useful formula over these ranges")
 // Sampler simulates at a binding.
 type Sampler func(symbolic.Env) (*Sample, error)
 
-// Build finds the envelope of what a sampler simulates over a box. The error is the sampler's at a
-// binding of the box, the context's, or ErrPieces.
-func Build(ctx context.Context, box Box, sample Sampler) (*Envelope, error) {
-	pieces, err := Partition(ctx, box, sample)
-	if err != nil {
+// Bound finds loads of which the largest is at least the peak at every binding of a box.
+type Bound func(Box) ([]Load, error)
+
+// Build finds the envelope of what a sampler simulates over a box, with upper bounds where the work
+// does not suffice. The error is the sampler's at a binding of the box, or the context's.
+func Build(ctx context.Context, box Box, sample Sampler, bound Bound, work *Work) (*Envelope, error) {
+	p := &partitioner{ctx: ctx, sample: sample, work: work, bounded: true}
+	if err := p.run(box); err != nil {
 		return nil, err
 	}
 	e := &Envelope{Box: box}
-	cuts := maxPieces
-	if len(box)-len(box.fixed()) == 1 {
-		cuts *= 8
-	}
-	for i := range pieces {
-		p := &pieces[i]
-		e.Pieces = refine(e.Pieces, p.Box, worst(p.Box, p.Sample.Loads), &cuts)
+	e.refine(p.parts, work)
+	if err := e.bound(p.left, bound, work); err != nil {
+		return nil, err
 	}
 	e.Pieces = merge(e.Pieces)
 	return e, nil
+}
+
+// bound adds pieces for what is left of the box: the largest have bounds of their own, the others
+// that of the whole box.
+func (e *Envelope) bound(left []task, bound Bound, work *Work) error {
+	var whole []Load
+	for i, t := range left {
+		loads, err := whole, error(nil)
+		switch {
+		case i < maxBounds-1 || len(left) == maxBounds:
+			loads, err = bound(t.box)
+		case whole == nil:
+			if loads, err = bound(e.Box); err == nil {
+				whole = worst(newRegion(e.Box, work), loads)
+				loads = whole
+			}
+		}
+		if err != nil {
+			return err
+		}
+		e.add(candidatesIn(t.box, loads, work), true)
+	}
+	return nil
+}
+
+// condense replaces the last of many expressions by one that is at least as large as each.
+func (p *Piece) condense(r *region) {
+	if len(p.Peaks) <= maxPeaks {
+		return
+	}
+	value := func(l Load) int64 { n, _ := l.Bytes.Eval(r.high); return n }
+	slices.SortStableFunc(p.Peaks, func(x, y Load) int { return cmp.Compare(value(y), value(x)) })
+	last := p.Peaks[maxPeaks-1]
+	for _, l := range p.Peaks[maxPeaks:] {
+		last.Bytes = symbolic.Majorant(last.Bytes, l.Bytes)
+	}
+	p.Peaks = append(p.Peaks[:maxPeaks-1:maxPeaks-1], last)
+	p.Bound = true
 }
 
 // Part is a part of a box in which a sample holds.
@@ -112,68 +170,175 @@ type Part struct {
 }
 
 // Partition cuts a box into parts in each of which all bindings give the same answers to what a
-// simulation asks. Errors are those of Build.
-func Partition(ctx context.Context, box Box, sample Sampler) ([]Part, error) {
-	if n := len(box) - len(box.fixed()); n > maxAxes {
-		return nil, fmt.Errorf("%w: %d symbols vary, wanted at most %d", ErrPieces, n, maxAxes)
-	}
-	p := &partitioner{ctx: ctx, sample: sample, left: maxSamples}
-	if err := p.add(box); err != nil {
+// simulation asks. Errors are those of Build, and ErrPieces where the work does not suffice.
+func Partition(ctx context.Context, box Box, sample Sampler, work *Work) ([]Part, error) {
+	p := &partitioner{ctx: ctx, sample: sample, work: work}
+	if err := p.run(box); err != nil {
 		return nil, err
 	}
-	return p.parts, nil
+	if len(p.left) == 0 {
+		return p.parts, nil
+	}
+	if n := len(newRegion(box, work).wide); n > maxAxes {
+		return nil, fmt.Errorf("%w: %d symbols vary, wanted at most %d", ErrPieces, n, maxAxes)
+	}
+	t := p.left[0]
+	return nil, fmt.Errorf("%w: values share memory in too many ways, for example near %v, where the "+
+		"sign of %.120s matters; bind a symbol of it to one number, or narrow its range",
+		ErrPieces, t.box, t.question.of)
 }
 
+// task is a box of which it is not known whether a sample holds in it.
+type task struct {
+	box      Box
+	sample   *Sample // at the largest sizes; nil: not taken yet
+	from     int     // doubts of the sample before this are settled
+	question question
+}
+
+// partitioner cuts the largest boxes first, so that what is left where the work ends is little.
 type partitioner struct {
 	ctx    context.Context
 	sample Sampler
-	left   int // how many samples may still be taken
+	work   *Work
 	parts  []Part
+	left   []task // boxes of which nothing is known, the largest first
+	// bounded says that there are bounds for boxes: stuck are those that are left because each value of a
+	// symbol would need a part of its own.
+	bounded bool
+	stuck   []task
 }
 
-func (p *partitioner) add(box Box) error {
-	if err := p.ctx.Err(); err != nil {
-		return err
-	}
-	s, err := p.sample(box.High())
-	if err != nil {
-		return fmt.Errorf("at %v: %w", box.at(func(a Axis) int64 { return a.Hi }), err)
-	}
-	p.left = min(p.left, maxSteps/max(len(s.Program.Steps), 1)) - 1
-	q, open := s.open(box)
-	if !open {
-		p.parts = append(p.parts, Part{box, s})
+func (p *partitioner) run(box Box) error {
+	p.left = []task{{box: box}}
+	if len(newRegion(box, p.work).wide) > maxAxes {
 		return nil
 	}
-	if p.left <= 0 {
-		return fmt.Errorf("%w: values share memory in too many ways, for example near %v, where the "+
-			"sign of %.120s matters; bind a symbol of it to one number, or narrow its range",
-			ErrPieces, box, q.of)
+	for first := true; len(p.left) > 0 && (first || !p.work.done()); first = false {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		t := p.left[0]
+		p.left = p.left[1:]
+		if err := p.cut(t); err != nil {
+			return err
+		}
 	}
-	below, above := q.divide(box)
-	if err := p.add(below); err != nil {
-		return err
-	}
-	return p.add(above)
+	p.left = append(p.stuck, p.left...)
+	return nil
 }
 
-// refine appends the pieces of a box in which loads are the candidates for the peak, with cuts where
-// the worst one changes as long as there are cuts left.
-func refine(pieces []Piece, box Box, loads []Load, cuts *int) []Piece {
-	if len(loads) == 1 || box.point() || *cuts <= 0 {
-		return append(pieces, Piece{box, loads})
+// cut finds out whether a sample holds in a box, and cuts the box in two where it does not.
+func (p *partitioner) cut(t task) error {
+	if t.sample == nil {
+		var err error
+		if t.sample, err = p.sample(t.box.High()); err != nil {
+			return fmt.Errorf("at %v: %w", t.box.at(func(a Axis) int64 { return a.Hi }), err)
+		}
+		p.work.spend(t.sample.work)
 	}
-	*cuts--
-	below, above := changing(box, loads).divide(box)
-	pieces = refine(pieces, below, worst(below, loads), cuts)
-	return refine(pieces, above, worst(above, loads), cuts)
+	r := newRegion(t.box, p.work)
+	q, at, open := t.sample.open(r, t.from)
+	if !open {
+		p.parts = append(p.parts, Part{t.box, t.sample})
+		return nil
+	}
+	if _, single := t.sample.doubts[at].(fixedNumber); single && p.bounded && q.spread(t.box) > maxNumbers {
+		p.stuck = append(p.stuck, task{box: t.box, question: q})
+		return nil
+	}
+	below, above := q.divide(t.box)
+	p.push(task{box: below, question: q})
+	p.push(task{box: above, sample: t.sample, from: at, question: q})
+	return nil
+}
+
+// push keeps tasks sorted: the one with the most bindings first.
+func (p *partitioner) push(t task) {
+	at, _ := slices.BinarySearchFunc(p.left, t, func(x, y task) int {
+		return x.box.before(y.box)
+	})
+	p.left = slices.Insert(p.left, at, t)
+}
+
+// before sorts boxes by how many bindings they have, the largest first.
+func (b Box) before(c Box) int { return cmp.Or(cmp.Compare(c.volume(), b.volume()), b.compare(c)) }
+
+// volume is how many bindings a box has.
+func (b Box) volume() float64 {
+	n := 1.0
+	for _, a := range b {
+		n *= float64(a.Hi-a.Lo) + 1
+	}
+	return n
+}
+
+// candidates are the loads of which one is the peak in a region.
+type candidates struct {
+	in    *region
+	loads []Load
+}
+
+// line is 1 where one symbol varies: there cuts always come to an end.
+func (c candidates) line() int {
+	if len(c.in.wide) == 1 {
+		return 1
+	}
+	return 0
+}
+
+func candidatesIn(b Box, loads []Load, work *Work) candidates {
+	r := newRegion(b, work)
+	return candidates{r, worst(r, loads)}
+}
+
+// refine makes pieces of parts, with cuts where the worst step changes as long as there are cuts
+// left: those with one symbol first, then the largest.
+func (e *Envelope) refine(parts []Part, work *Work) {
+	cuts := [2]int{maxPieces, maxLinePieces}
+	var open []candidates
+	push := func(c candidates) {
+		if len(c.loads) == 1 || c.in.point() {
+			e.add(c, false)
+			return
+		}
+		at, _ := slices.BinarySearchFunc(open, c, func(x, y candidates) int {
+			return cmp.Or(cmp.Compare(y.line(), x.line()), x.in.before(y.in.Box))
+		})
+		open = slices.Insert(open, at, c)
+	}
+	for _, p := range parts {
+		push(candidatesIn(p.Box, p.Sample.Loads, work))
+	}
+	for len(open) > 0 && !work.done() {
+		c := open[0]
+		left := &cuts[c.line()]
+		if *left == 0 {
+			break
+		}
+		*left--
+		open = open[1:]
+		below, above := changing(c.in.Box, c.loads).divide(c.in.Box)
+		push(candidatesIn(below, c.loads, work))
+		push(candidatesIn(above, c.loads, work))
+	}
+	for _, c := range open {
+		e.add(c, false)
+	}
+}
+
+// add adds a piece with few expressions.
+func (e *Envelope) add(c candidates, bound bool) {
+	p := Piece{Box: c.in.Box, Peaks: c.loads, Bound: bound}
+	p.condense(c.in)
+	e.Pieces = append(e.Pieces, p)
 }
 
 // changing is the question which of two candidates is larger that are the worst at different corners
 // of a box.
 func changing(box Box, loads []Load) question {
 	at := func(env symbolic.Env) Load {
-		_, l, _ := (&Piece{box, loads}).Peak(env)
+		_, l, _ := (&Piece{Box: box, Peaks: loads}).Peak(env)
 		return l
 	}
 	probes := box.probes()
@@ -200,7 +365,7 @@ func merge(pieces []Piece) []Piece {
 				if !ok {
 					continue
 				}
-				pieces[i] = Piece{box, peaks}
+				pieces[i] = Piece{box, peaks, pieces[i].Bound}
 				pieces = slices.Delete(pieces, k, k+1)
 				k, again = i, true
 			}
@@ -213,7 +378,7 @@ func merge(pieces []Piece) []Piece {
 // common returns peaks that hold in two pieces: those of one of them where they are as large in the
 // other as its own.
 func common(p, q *Piece) ([]Load, bool) {
-	if len(p.Peaks) != len(q.Peaks) {
+	if len(p.Peaks) != len(q.Peaks) || p.Bound != q.Bound {
 		return nil, false
 	}
 	for _, pair := range [2][2]*Piece{{p, q}, {q, p}} {

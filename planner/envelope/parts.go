@@ -7,19 +7,18 @@ import (
 	"memopt/symbolic"
 )
 
-// partDoubts are those about which operands are parts of others, and at which byte (live.Slices). An
-// operand is no run of consecutive elements of another one if it has another length along some
-// axis, and more than one element along an axis before that: then nothing else matters. Otherwise
-// all dims of the node's operands do, as numbers.
-func (s *Sizes) partDoubts(sizes *live.Sizes, env symbolic.Env) (list []doubt) {
-	asked := map[string]bool{}
-	add := func(e symbolic.Expr, equal bool) {
-		if text := e.String(); !asked[text] {
-			asked[text] = true
-			list = append(list, question{of: e, equal: equal})
-		}
-	}
-	for _, n := range s.graph.Nodes {
+// parting is on what it depends which operands of a node are parts of another one (live.Slices).
+type parting struct {
+	apart  bool    // no operand is one, for the same answers to the doubts
+	doubts []doubt // that settle which are
+	places []doubt // that, besides, settle at which byte each begins
+}
+
+// partings finds out for every node with Cuts or Joins on what its parts depend at bindings; others,
+// and those without sizes, have nil.
+func (s *Sizes) partings(sizes *live.Sizes, env symbolic.Env) []*parting {
+	list := make([]*parting, len(s.graph.Nodes))
+	for i, n := range s.graph.Nodes {
 		info := op.Of(n.Kind)
 		whole, parts := n.Input(0), n.Outputs
 		if info.Joins != nil {
@@ -30,89 +29,86 @@ func (s *Sizes) partDoubts(sizes *live.Sizes, env symbolic.Env) (list []doubt) {
 		if whole == graph.NoValue || sizes.Bytes[whole] <= 0 {
 			continue // that a size is positive is asked elsewhere
 		}
-		d := &partDims{env: env, whole: s.graph.Values[whole].Type.Shape.Dims}
-		if d.constant(s.graph, parts) {
+		list[i] = s.partingOf(n, whole, parts, env)
+	}
+	return list
+}
+
+// partingOf is that of a node with a whole and parts of it.
+func (s *Sizes) partingOf(n *graph.Node, whole graph.ValueID, parts []graph.ValueID, env symbolic.Env) *parting {
+	p := &parting{}
+	for _, d := range s.openDims(whole, parts) {
+		p.places = append(p.places, fixedNumber{d})
+	}
+	if len(p.places) == 0 {
+		return p // all are numbers
+	}
+	at, known := op.PlacesOf(s.graph, n, env)
+	if !known {
+		p.doubts = p.places
+		return p
+	}
+	for _, e := range at.Equal {
+		p.doubts = append(p.doubts, question{of: e, equal: true})
+	}
+	if at.At == nil {
+		p.apart = true
+		return p
+	}
+	for _, e := range at.Least {
+		if n, err := e.Eval(env); err != nil || n < 0 {
+			p.doubts = p.places
+			return p
+		}
+		p.doubts = append(p.doubts, question{of: e})
+	}
+	width := symbolic.Const(int64(s.graph.Values[whole].Type.DType.Bits()) / 8)
+	for i, e := range at.At {
+		if v := parts[i]; v != graph.NoValue && s.class[v] != none {
+			p.doubts = append(p.doubts, s.beginsAligned(v, e.Mul(width))...)
+		}
+	}
+	return p
+}
+
+// beginsAligned are the doubts whether a part of a whole is as large as the alignment, and begins at a
+// multiple of it.
+func (s *Sizes) beginsAligned(part graph.ValueID, at symbolic.Expr) []doubt {
+	large := question{of: s.bytes[s.class[part]].Sub(symbolic.Const(live.PartAlignment))}
+	if _, constant := at.Mod(symbolic.Const(live.PartAlignment)).Const(); constant {
+		return []doubt{large}
+	}
+	return []doubt{large, fixedNumber{at}}
+}
+
+// openDims are the dims of a whole and of its parts that are no numbers.
+func (s *Sizes) openDims(whole graph.ValueID, parts []graph.ValueID) (list []symbolic.Expr) {
+	for i := -1; i < len(parts); i++ {
+		v := whole
+		if i >= 0 {
+			v = parts[i]
+		}
+		if v == graph.NoValue {
 			continue
 		}
-		var questions []symbolic.Expr
-		apart := true
-		for _, v := range parts {
-			if v == graph.NoValue {
-				continue
+		for _, e := range s.graph.Values[v].Type.Shape.Dims {
+			if _, ok := e.Const(); !ok && e.IsKnown() {
+				list = append(list, e)
 			}
-			q, ok := d.apart(s.graph.Values[v].Type.Shape.Dims)
-			questions, apart = append(questions, q...), apart && ok
-		}
-		if apart {
-			for _, q := range questions {
-				add(q, true)
-			}
-			continue
-		}
-		for _, e := range d.all {
-			list = append(list, fixedNumber{e})
 		}
 	}
 	return list
 }
 
-// partDims compares the dims of parts with those of the whole.
-type partDims struct {
-	env   symbolic.Env
-	whole []symbolic.Expr
-	all   []symbolic.Expr // of the whole and of all parts: those that are no numbers
-}
-
-// constant reports whether all dims are numbers, and otherwise notes which are not.
-func (d *partDims) constant(g *graph.Graph, parts []graph.ValueID) bool {
-	note := func(dims []symbolic.Expr) {
-		for _, e := range dims {
-			if _, ok := e.Const(); !ok && e.IsKnown() {
-				d.all = append(d.all, e)
-			}
-		}
-	}
-	note(d.whole)
-	for _, v := range parts {
-		if v != graph.NoValue {
-			note(g.Values[v].Type.Shape.Dims)
-		}
-	}
-	return len(d.all) == 0
-}
-
-// apart returns what makes a part no run of consecutive elements at the bindings: the difference of
-// two lengths, and the length before it that is not 1.
-func (d *partDims) apart(part []symbolic.Expr) ([]symbolic.Expr, bool) {
-	if len(part) != len(d.whole) {
-		return nil, true // then nothing is a part
-	}
-	long := -1 // the first axis of more than one element
-	for i, e := range part {
-		n, err := e.Eval(d.env)
-		w, err2 := d.whole[i].Eval(d.env)
-		if err != nil || err2 != nil {
-			return nil, true
-		}
-		if long >= 0 && n != w {
-			return []symbolic.Expr{part[long].Sub(symbolic.Const(1)), e.Sub(d.whole[i])}, true
-		}
-		if n != 1 && long < 0 {
-			long = i
-		}
-	}
-	return nil, false
-}
-
 // fixedNumber is the doubt whether an expression has one value.
 type fixedNumber struct{ of symbolic.Expr }
 
-func (f fixedNumber) open(box Box, fixed symbolic.Env) (question, bool) {
-	e := f.of.Bind(fixed)
+func (f fixedNumber) open(r *region) (question, bool) {
+	e := f.of.Bind(r.fixed)
 	if _, constant := e.Const(); constant {
 		return question{}, false
 	}
-	if n, err := e.Eval(box.Low()); err == nil {
+	if n, err := e.Eval(r.low); err == nil {
 		e = e.Sub(symbolic.Const(n)) // no edge of the box is better than another, but one value ends there
 	}
 	return question{e, true}, true

@@ -13,8 +13,8 @@ type race struct {
 	first int // the place of that load in the list
 }
 
-func (r race) open(box Box, fixed symbolic.Env) (question, bool) {
-	c := newContest(box, r.loads)
+func (r race) open(in *region) (question, bool) {
+	c := newContest(in, r.loads)
 	for i := range r.loads {
 		if i == r.first {
 			continue
@@ -23,7 +23,7 @@ func (r race) open(box Box, fixed symbolic.Env) (question, bool) {
 		if r.loads[i].Step < r.loads[r.first].Step {
 			q.of = q.of.Sub(symbolic.Const(1))
 		}
-		if _, open := q.open(box, fixed); open {
+		if _, open := q.open(in); open {
 			return q, true
 		}
 	}
@@ -35,7 +35,7 @@ func (r race) open(box Box, fixed symbolic.Env) (question, bool) {
 func (b *builder) roundDoubts(out *Sample, log *live.Decisions, env symbolic.Env) error {
 	var peaks []Load
 	for _, t := range log.Rounds {
-		loads, err := b.loads(t)
+		loads, err := b.loads(t, everyStep)
 		if err != nil {
 			return err
 		}
@@ -63,18 +63,20 @@ type duel struct{ loads, others []Load }
 func (s *Sample) AskPeaks(loads, others []Load) { s.doubts = append(s.doubts, duel{loads, others}) }
 
 // Adopt notes that the sample depends on what another one depends on.
-func (s *Sample) Adopt(other *Sample) { s.doubts = append(s.doubts, other.doubts...) }
+func (s *Sample) Adopt(other *Sample) {
+	s.doubts, s.work = append(s.doubts, other.doubts...), s.work+other.work
+}
 
-func (d duel) open(box Box, fixed symbolic.Env) (question, bool) {
-	x, y := worst(box, d.loads), worst(box, d.others)
+func (d duel) open(r *region) (question, bool) {
+	x, y := worst(r, d.loads), worst(r, d.others)
 	least := func(l, m Load, gap int64) bool { // m is at least l and the gap
-		return notNegative(m.Bytes.Sub(l.Bytes).Sub(symbolic.Const(gap)).Bind(fixed), box)
+		return r.notNegative(m.Bytes.Sub(l.Bytes).Sub(symbolic.Const(gap)).Bind(r.fixed))
 	}
 	if all(x, func(l Load) bool { return slices.ContainsFunc(y, func(m Load) bool { return least(l, m, 0) }) }) ||
 		slices.ContainsFunc(x, func(l Load) bool { return all(y, func(m Load) bool { return least(m, l, 1) }) }) {
 		return question{}, false
 	}
-	return question{of: y[0].Bytes.Sub(x[0].Bytes).Bind(fixed)}, true
+	return question{of: y[0].Bytes.Sub(x[0].Bytes).Bind(r.fixed)}, true
 }
 
 func all(list []Load, f func(Load) bool) bool {

@@ -15,16 +15,16 @@ type question struct {
 	equal bool
 }
 
-// settled reports whether it is proved that the answer is the same in all of a box.
-func (q question) settled(box Box) bool {
+// settled reports whether it is proved that the answer is the same in all of a region.
+func (q question) settled(r *region) bool {
 	if _, constant := q.of.Const(); constant {
 		return true
 	}
 	one := symbolic.Const(1)
 	if q.equal {
-		return notNegative(q.of.Sub(one), box) || notNegative(q.of.Neg().Sub(one), box)
+		return r.notNegative(q.of.Sub(one)) || r.notNegative(q.of.Neg().Sub(one))
 	}
-	return notNegative(q.of, box) || notNegative(q.of.Neg().Sub(one), box)
+	return r.notNegative(q.of) || r.notNegative(q.of.Neg().Sub(one))
 }
 
 // answer is the answer at a binding.
@@ -71,6 +71,12 @@ func (a Axis) nearer(at int64, other Axis, than int64) bool {
 
 func (a Axis) share(at int64) float64 {
 	return float64(min(at-a.Lo+1, a.Hi-at)) / float64(a.Hi-a.Lo+1)
+}
+
+// spread is the most values that a symbol on which the question depends takes in a box.
+func (q question) spread(b Box) int64 {
+	a := b[q.widest(b)]
+	return a.Hi - a.Lo + 1
 }
 
 // widest is the axis with the most values among those that the question depends on, else among all.

@@ -9,8 +9,11 @@ import (
 
 // worst returns the loads of which one is the peak at each binding of a box: the others are proved to
 // be at most as large as one of these everywhere. It returns at least one.
-func worst(box Box, loads []Load) []Load {
-	c := newContest(box, loads)
+func worst(r *region, loads []Load) []Load {
+	if len(loads) == 1 {
+		return loads
+	}
+	c := newContest(r, loads)
 	kept := c.exceptBelow(c.champions())
 	// What is left is few, as a rule; each may still be below one of the others.
 	if len(kept) <= maxPairs {
@@ -28,18 +31,19 @@ const maxPairs = 60
 
 // contest compares loads within a box. Loads are told by their place in the list.
 type contest struct {
-	box   Box
+	in    *region
 	loads []symbolic.Expr // with the symbols bound that have one value
 	seen  [][]int64       // by load and probe: the bytes there
 }
 
-func newContest(box Box, loads []Load) *contest {
-	c := &contest{box: box, loads: make([]symbolic.Expr, len(loads)), seen: make([][]int64, len(loads))}
-	probes, fixed := box.probes(), box.fixed()
+func newContest(r *region, loads []Load) *contest {
+	c := &contest{in: r, loads: make([]symbolic.Expr, len(loads)), seen: make([][]int64, len(loads))}
+	probes := r.probes()
 	all := make([]int64, len(probes)*len(loads))
 	for i, l := range loads {
-		c.loads[i] = l.Bytes.Bind(fixed)
+		c.loads[i] = l.Bytes.Bind(r.fixed)
 		c.seen[i], all = all[:len(probes)], all[len(probes):]
+		r.work.spend((2 + len(probes)) * c.loads[i].Size())
 		for k, env := range probes {
 			// Where the bytes exceed int64, simulation fails; 0 only keeps a load from being dropped early.
 			c.seen[i][k], _ = c.loads[i].Eval(env)
@@ -72,7 +76,7 @@ func (c *contest) below(i, k int) bool {
 			return false
 		}
 	}
-	return atMost(c.loads[i], c.loads[k], c.box)
+	return c.in.atMost(c.loads[i], c.loads[k])
 }
 
 // exceptBelow returns all loads but those that are below one of some champions, and these.
