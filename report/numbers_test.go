@@ -268,7 +268,8 @@ func TestFormulas(t *testing.T) {
 	require.NotContains(t, table, "n=5..9")
 	table = strings.ReplaceAll(table, "\n", " ")
 	require.Contains(t, table, "1 more parts: -v lists them. Parts marked ≤ are upper bounds: exact formulas would be "+
-		"too many there. A narrower range, or one number for a symbol, gets exact ones. Inputs and weights take n + 7 bytes besides")
+		"too many there. A narrower range, or one number for a symbol, gets exact ones. Inputs and weights take n + 7 "+
+		"bytes besides")
 	require.Contains(t, table, "at 17 random sizes (seed 18): 19 bytes. Assumed: n=1..9; --dim n=1..64 gives")
 	all := printed(t, func(w io.Writer) error { return Formulas(w, MarkdownFormat, p, -1) })
 	require.Contains(t, all, `| n=5..9 | ≤ Max(4\*n, 5\*n) | mean or back |`)

@@ -291,8 +291,8 @@ func (b *builder) loads(t *live.Timeline, high bool) ([]Load, error) {
 		node := b.program.Steps[i].Node
 		inside := b.inner[node]
 		if inside == nil {
-			low := high && (i+1 < len(b.program.Steps) && len(end[i+1]) == 0 ||
-				len(begin[i]) == 0 && len(end[i]) > 0)
+			low := high && (i+1 < len(b.program.Steps) && len(end[i+1]) == 0 && len(begin[i+1]) > 0 ||
+				i > 0 && len(begin[i]) == 0)
 			if !low {
 				c.add(Load{now, i, node}, t.Live[i])
 			}
