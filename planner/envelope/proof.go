@@ -1,0 +1,76 @@
+package envelope
+
+import (
+	"slices"
+
+	"memopt/symbolic"
+)
+
+// maxMirrored bounds the symbols of which both directions are tried.
+const maxMirrored = 3
+
+// notNegative reports whether it is proved that an expression is at least 0 in all of a region.
+//
+// symbolic.AtMost measures symbols from where their ranges begin. What is smallest at the other end
+// of a range, as n*(9 - n) up to 8 is, shows only when the symbol runs backwards.
+func (r *region) notNegative(e symbolic.Expr) bool {
+	if n, constant := e.Const(); constant {
+		return n >= 0
+	}
+	if !e.IsKnown() {
+		return false
+	}
+	r.work.spend(e.Size())
+	for _, env := range [...]symbolic.Env{r.low, r.high} {
+		if n, err := e.Eval(env); err != nil || n < 0 {
+			return false
+		}
+	}
+	if lo, _, known, _ := e.Bounds(r.bounds); known && lo >= 0 {
+		return true
+	}
+	wide := r.wide[:min(len(r.wide), maxMirrored)]
+	for mask := range 1 << len(wide) {
+		r.work.spend(proofWork * e.Size())
+		mirrored := map[string]symbolic.Expr{}
+		for i, a := range wide {
+			if mask>>i&1 == 1 {
+				mirrored[a.Symbol] = symbolic.Const(a.Lo + a.Hi).Sub(symbolic.Sym(a.Symbol))
+			}
+		}
+		if symbolic.AtMost(symbolic.Const(0), e.Subst(mirrored), r.bounds) {
+			return true
+		}
+	}
+	return false
+}
+
+// Holds returns what is proved of x ≤ y at all bindings of the box, where other symbols are bound.
+func (b Box) Holds(others symbolic.Env) func(x, y symbolic.Expr) bool {
+	r := newRegion(b, NewWork(0))
+	return func(x, y symbolic.Expr) bool { return r.notNegative(y.Sub(x).Bind(others).Bind(r.fixed)) }
+}
+
+// proofWork is the units of an attempt to prove something, for each term and factor.
+const proofWork = 4
+
+// atMost reports whether it is proved that x ≤ y in all of a region.
+func (r *region) atMost(x, y symbolic.Expr) bool { return r.notNegative(y.Sub(x)) }
+
+// Rises reports whether it is proved that an expression does not fall as a symbol grows, in all of a
+// box.
+func Rises(e symbolic.Expr, box Box, symbol string) bool {
+	within := slices.Clone(box)
+	for i := range within {
+		if within[i].Symbol != symbol {
+			continue
+		}
+		if within[i].Lo == within[i].Hi {
+			return true
+		}
+		within[i].Hi--
+	}
+	r := newRegion(within, NewWork(0))
+	next := e.Subst(map[string]symbolic.Expr{symbol: symbolic.Sym(symbol).Add(symbolic.Const(1))})
+	return r.atMost(e.Bind(r.fixed), next.Bind(r.fixed))
+}
