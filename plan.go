@@ -18,8 +18,8 @@ import (
 // strategy is the argument of Model.Plan.
 type PlanOptions struct {
 	planner.Options
-	// Device is the device that a plan to a budget, or one that is held to a budget, is for: the
-	// workspaces of its kernels count. nil: no workspaces count.
+	// Device is the device that a plan is for: the workspaces of its kernels count. With nil, and where
+	// symbols that sizes depend on are unbound, no workspaces count.
 	Device  executor.Device
 	Threads int // of the device, on which workspace may depend; 0: one per core
 }
@@ -36,13 +36,8 @@ type Plan struct {
 // budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s
-	if o.Options.Limit() != nil && o.Device != nil {
-		var err error
-		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
-			executor.Options{Dims: m.Dims, Threads: o.Threads})
-		if err != nil {
-			return nil, err
-		}
+	if err := o.addWorkspaces(ctx, m); err != nil {
+		return nil, err
 	}
 	if o.Workspace != nil && o.Device != nil {
 		o.WorkspaceOf = func(ctx context.Context, parts *graph.Model, types *op.Result) ([]int64, error) {
@@ -55,6 +50,20 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 		return nil, err
 	}
 	return &Plan{p, m}, nil
+}
+
+// addWorkspaces asks the device for the workspaces of its kernels, unless the caller knows them.
+func (o *PlanOptions) addWorkspaces(ctx context.Context, m *Model) error {
+	if o.Device == nil || o.Workspace != nil {
+		return nil
+	}
+	w, err := executor.Workspaces(ctx, m.Model, m.Types, o.Device, executor.Options{Dims: m.Dims, Threads: o.Threads})
+	var unbound *symbolic.UnboundError
+	if errors.As(err, &unbound) {
+		return nil // the plan itself says which, where it needs sizes
+	}
+	o.Workspace = w
+	return err
 }
 
 // PlanSpan plans for all sizes of ranges at once (planner.MakeSpan): one set of placements that keeps

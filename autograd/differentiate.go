@@ -28,9 +28,10 @@ type Options struct {
 	// AllInputs takes float inputs of any shape as parameters, not only those of static shape that
 	// are not data.
 	AllInputs bool
-	// Outputs are globs (Match) of the outputs of the forward model that stay outputs; none: all.
-	// The others die where training reads them last, nodes that are then never read are dropped, and
-	// a product of which a Slice takes a part computes only that part.
+	// Outputs are globs (Match) of the outputs of the forward model that stay outputs; without any, all
+	// of them stay. TheLosses stands for the losses whatever their names are. The other outputs die where
+	// training reads them last, nodes that are then never read are dropped, and a product of which a Slice
+	// takes a part computes only that part.
 	Outputs []string
 	// LossOutput makes the loss a graph output if it is none, whatever Outputs says; the weighted sum
 	// of several losses is the output TotalLoss.
@@ -61,6 +62,10 @@ type Loss struct {
 	// without it the loss must be a scalar.
 	Seed bool
 }
+
+// TheLosses is the glob of Options.Outputs that stands for the losses: Outputs with it alone drops every other
+// output of the forward model, such as the logits beside the loss.
+const TheLosses = "loss"
 
 // SeedSuffix ends the names of graph inputs that hold the gradient of a loss, GradSuffix those of
 // the gradients.
@@ -97,6 +102,8 @@ type Joint struct {
 	LossScale string
 	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
 	Accumulates bool
+	// Updates says that the graph updates its parameters itself (FromStep).
+	Updates bool
 	// Shards are what the states of the optimizer are of, where they are sharded (Ranks.Zero).
 	Shards []Shard
 	// Fused counts where patterns have gradients of their own (Options.Unfused: none).
@@ -194,7 +201,7 @@ func (j *joint) run(opts Options) error {
 	if err != nil {
 		return err
 	}
-	if err := j.keepOutputs(opts.Outputs); err != nil {
+	if err := j.keepOutputs(opts.Outputs, losses); err != nil {
 		return err
 	}
 	order = j.sinkSlices(order)

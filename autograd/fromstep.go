@@ -15,7 +15,7 @@ var ErrNoUpdate = errors.New("the graph updates no parameter: none of its output
 // its states that the forward half reads. The model itself is not changed. The error is
 // live.ErrNoBoundary or ErrNoUpdate.
 func FromStep(m *graph.Model) (*Joint, error) {
-	r := &gradientReader{j: &Joint{Model: m.Clone()}}
+	r := &gradientReader{j: &Joint{Model: m.Clone(), Updates: true}}
 	r.g = r.j.Model.Graph
 	if err := r.infer(); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"memopt/graph"
 )
 
-// keepOutputs keeps the outputs of the forward model that a glob matches; no globs: all. What only
-// the others need is dropped when the graph is arranged, unless a loss depends on it.
-func (j *joint) keepOutputs(globs []string) error {
+// keepOutputs keeps the outputs of the forward model that a glob matches, and all of them where there are no
+// globs. Nodes that only the other outputs need are dropped when the graph is arranged.
+func (j *joint) keepOutputs(globs []string, losses []lossValue) error {
 	if len(globs) == 0 {
 		return nil
 	}
@@ -21,9 +21,10 @@ func (j *joint) keepOutputs(globs []string) error {
 		name := j.g.ValueName(d.Value)
 		names = append(names, name)
 		for k, glob := range globs {
-			if graph.MatchGlob(glob, name) {
-				kept[i], used[k] = true, true
+			if graph.MatchGlob(glob, name) || glob == TheLosses && isLoss(losses, d.Value) {
+				kept[i] = true
 			}
+			used[k] = used[k] || graph.MatchGlob(glob, name) || glob == TheLosses
 		}
 	}
 	if k := slices.Index(used, false); k >= 0 {
@@ -40,6 +41,11 @@ func (j *joint) keepOutputs(globs []string) error {
 	}
 	j.g.Outputs, j.fewer = outputs, true
 	return nil
+}
+
+// isLoss reports whether a value is one of the losses.
+func isLoss(losses []lossValue, v Value) bool {
+	return slices.ContainsFunc(losses, func(l lossValue) bool { return l.value == v })
 }
 
 // dropUnread leaves out the forward nodes that nothing reads in the end, where outputs were left out.

@@ -170,24 +170,25 @@ func (s *step) persistent() (p parts.Parts) {
 // the driver.
 const granule = 2 << 20
 
-// rounding is by how many bytes allocators round up what a step asks for: every tensor that stays,
-// as arenas align, and on a GPU the blocks of both.
+// rounding is by how many bytes the driver's allocator rounds up the blocks of a step: the tensors that stay,
+// which lie next to each other as arenas align, and the arena. It is a share of the reserve: without one there is
+// no driver, and a step takes what a plan says.
 func (s *step) rounding(arenaBytes int64) int64 {
+	if s.reserve == 0 {
+		return 0
+	}
 	var asked, aligned int64
 	s.each(func(_ string, _ kind, n int64) {
 		asked += n
 		aligned += up(n, arena.Alignment)
 	})
-	if s.reserve == 0 { // no driver
-		return aligned - asked
-	}
 	return up(aligned, granule) - asked + up(arenaBytes, granule) - arenaBytes
 }
 
 // slack is at most what rounding is with any arena.
 func (s *step) slack() int64 {
 	if s.reserve == 0 {
-		return s.rounding(0)
+		return 0
 	}
 	return s.rounding(1) + 1
 }

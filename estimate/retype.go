@@ -154,7 +154,7 @@ func (s *step) masterBytes() (n int64) {
 // updatesItself reports whether the step updates parameters: only then are there master weights.
 func (s *step) updatesItself() bool {
 	if s.trained != nil {
-		return true
+		return s.opts.Recipe.Optimizer.Kind != ""
 	}
 	_, states, err := rolesOf(s.models[0])
 	return err == nil && len(states) > 0

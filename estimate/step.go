@@ -3,12 +3,10 @@ package estimate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"memopt"
-	"memopt/autograd"
 	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/executor/cpu"
@@ -53,7 +51,7 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 	if o.Reserve != nil {
 		s.reserve = *o.Reserve
 	}
-	if _, err := live.FindBoundary(m.Model); errors.Is(err, live.ErrNoBoundary) {
+	if !train.HasBackward(m) {
 		if err := s.differentiate(o.Recipe); err != nil {
 			return nil, err
 		}
@@ -78,41 +76,12 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 // differentiate makes the models of a forward model's step. Of one that makes no loss, the gradients
 // of its outputs come from outside.
 func (s *step) differentiate(r train.Recipe) (err error) {
-	s.steps, err = s.make(r)
-	if err == nil {
-		s.models = modelsOf(s.steps)
-		s.trained = s.steps.Params
-		return nil
-	}
-	if s.steps = nil; !errors.Is(err, autograd.ErrNoLoss) || len(r.Differentiate.Losses) > 0 {
+	r.Seeds = true
+	if s.steps, err = s.make(r); err != nil {
 		return err
 	}
-	o := r.Differentiate
-	o.Statistics, o.LossScale = true, r.LossScale
-	for _, d := range s.read.Graph.Outputs {
-		if v := &s.read.Graph.Values[d.Value]; v.Type.DType.IsFloat() {
-			o.Losses = append(o.Losses, autograd.Loss{Name: s.read.Graph.ValueName(d.Value), Seed: true})
-		}
-	}
-	if len(o.Losses) == 0 {
-		return err
-	}
-	s.lossless = true
-	r.Optimizer.LR = 0 // an input
-	var how *autograd.Joint
-	if r.Micros > 1 {
-		var micro, update *memopt.Model
-		micro, update, how, err = s.read.Accumulate(o, r.Optimizer)
-		s.models = []*memopt.Model{micro, update}
-	} else {
-		var step *memopt.Model
-		step, how, err = s.read.Differentiate(o, &r.Optimizer)
-		s.models = []*memopt.Model{step}
-	}
-	if err == nil {
-		s.trained = how.Wrt
-	}
-	return err
+	s.lossless, s.models, s.trained = s.steps.Lossless, modelsOf(s.steps), s.steps.Params
+	return nil
 }
 
 // modelsOf are the models of a job's steps.
@@ -212,7 +181,7 @@ func (s *step) selection(strategy memopt.Strategy) train.Selection {
 	if s.device() == nil && profile.Name == cpuProfile {
 		profile.Name += ", " + string(s.opts.Precision) // no kernel of the CPU's is asked for workspaces
 	}
-	sel := train.Selection{Strategy: strategy, Workspaces: true, Seed: s.opts.Seed,
+	sel := train.Selection{Strategy: strategy, Seed: s.opts.Seed,
 		Options: memopt.PlanOptions{Options: planner.Options{Profile: &profile, Chunk: s.opts.Chunk},
 			Threads: s.opts.Threads}}
 	sel.Traits.Device = s.device()
@@ -269,17 +238,10 @@ func (s *step) plans(ctx context.Context, strategy memopt.Strategy) ([]*memopt.P
 	return plans, nil
 }
 
-// planModel plans a model with the workspaces of what executes.
+// planModel plans a model for the device that executes it.
 func (s *step) planModel(ctx context.Context, m *memopt.Model, strategy memopt.Strategy,
 	o memopt.PlanOptions) (*memopt.Plan, error) {
-	if o.Device = s.device(); o.Device != nil {
-		var err error
-		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
-			executor.Options{Dims: m.Dims, Threads: o.Threads})
-		if err != nil {
-			return nil, err
-		}
-	}
+	o.Device = s.device()
 	return m.Plan(ctx, strategy, o)
 }
 
@@ -330,12 +292,12 @@ func (r *Result) countParameters(s *step) {
 // moments is how many numbers an optimizer keeps for each parameter.
 func moments(r train.Recipe) int {
 	switch {
-	case r.Optimizer.Kind != "sgd":
-		return 2
-	case r.Optimizer.Momentum > 0:
+	case r.Optimizer.Kind == "" || r.Optimizer.Kind == "sgd" && r.Optimizer.Momentum == 0:
+		return 0
+	case r.Optimizer.Kind == "sgd":
 		return 1
 	}
-	return 0
+	return 2
 }
 
 // ownTypes are the types of a graph's parameters; nil where they differ.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"memopt"
-	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/verify"
 	"memopt/graph"
@@ -19,8 +18,6 @@ type Selection struct {
 	Options  memopt.PlanOptions
 	Traits   verify.Traits // of what executes
 	Seed     int64         // of the rewrite
-	// Workspaces says that workspaces of the device's kernels count where there is no budget, too.
-	Workspaces bool
 }
 
 // Plans are the steps of a job for a number of rows.
@@ -113,14 +110,6 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	o.Device = sel.Traits.Device
 	if o.Device == nil && o.Profile != nil && o.Profile.Name == "cpu" {
 		o.Device = cpu.Device{}
-	}
-	if sel.Workspaces && o.Device != nil {
-		var err error
-		o.Workspace, err = executor.Workspaces(ctx, m.Model, m.Types, o.Device,
-			executor.Options{Dims: m.Dims, Threads: o.Threads})
-		if err != nil {
-			return nil, err
-		}
 	}
 	p, err := m.Plan(ctx, sel.Strategy, o)
 	if err != nil {

@@ -18,11 +18,18 @@ import (
 
 // Recipe says which steps a job is made of.
 type Recipe struct {
-	// Differentiate says what of a forward model is differentiated; Outputs and Accumulate are the
-	// job's.
+	// Differentiate says what of a forward model is differentiated. Outputs without any globs stands for
+	// the losses alone, unless Bare; LossOutput, Statistics, LossScale and Accumulate follow from the
+	// other fields.
 	Differentiate autograd.Options
-	// Optimizer says how parameters are updated; its learning rate is an input of the step.
+	// Optimizer says how parameters are updated. With Kind "" the step has gradients and no update. Jobs
+	// have the learning rate as an input of the step, which is 0 here.
 	Optimizer autograd.Optimizer
+	// Bare makes a step of gradients and the update alone, and not of what a job has besides: the loss as
+	// an output, and running statistics as states.
+	Bare bool
+	// Seeds takes the gradients of all float outputs as inputs of the step where a model makes no loss.
+	Seeds bool
 	// Micros is how many micro-batches an update is of; 0 and 1: a step updates.
 	Micros int
 	// Apart makes each gradient whole before it is added to its sum, so that sums have the bits that as many
@@ -59,8 +66,10 @@ type Steps struct {
 	Inputs []graph.ValueID // of Step
 	Batch  string
 	Rows   int64
-	first  symbolic.Expr // that dim
-	agreed bool          // the step of one of several ranks, which make each update together or not at all
+	// Lossless says that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
+	Lossless bool
+	first    symbolic.Expr // the dim of the batch
+	agreed   bool          // the step of one of several ranks, which make each update together or not at all
 }
 
 // State is a value that stays from step to step, or at least throughout the job.
@@ -73,10 +82,19 @@ type State struct {
 	Model bool              // it belongs to the model: a parameter or a statistic, and nothing of the optimizer
 }
 
+// MakeStep makes the models of a training step: Step, Update where gradients are accumulated, and Combine. It
+// does not look for data and states, which only a job needs. A graph with gradients gets the update of the
+// recipe; one that updates its parameters is taken as it is. The errors are those of Model.Differentiate and
+// Model.Updating.
+func MakeStep(m *memopt.Model, r Recipe) (*Steps, error) {
+	s := &Steps{}
+	return s, s.differentiate(m, r)
+}
+
 // Make makes the steps of a job from a forward model, or takes a step graph as it is.
 func Make(m *memopt.Model, r Recipe) (*Steps, error) {
-	s := &Steps{}
-	err := s.differentiate(m, r)
+	r.Optimizer.LR = 0 // an input
+	s, err := MakeStep(m, r)
 	if err != nil {
 		return nil, err
 	}
@@ -123,45 +141,86 @@ func (s *Steps) watched(g *graph.Graph) (names []string) {
 
 // differentiate makes the models.
 func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
-	r.Optimizer.LR = 0 // an input
 	ranks := r.Optimizer.Ranks
 	if s.agreed = ranks.Count > 1 && r.Micros <= 1; s.agreed {
 		r.Optimizer.Guard = true
 	}
-	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
+	if HasBackward(m) {
 		return s.takeStep(m, r)
 	}
 	s.Forward = m
+	err := s.forward(m, r, r.gradients())
+	if errors.Is(err, autograd.ErrNoLoss) && r.Seeds && len(r.Differentiate.Losses) == 0 {
+		if o := r.gradients(); seedOutputs(m, &o) {
+			s.Lossless = true
+			err = s.forward(m, r, o)
+		}
+	}
+	return err
+}
+
+// HasBackward reports whether a model has a backward half.
+func HasBackward(m *memopt.Model) bool {
+	_, err := live.FindBoundary(m.Model)
+	return !errors.Is(err, live.ErrNoBoundary)
+}
+
+// gradients says what of a forward model is differentiated.
+func (r *Recipe) gradients() autograd.Options {
 	o := r.Differentiate
-	o.LossOutput, o.Statistics, o.LossScale = true, true, r.LossScale
-	_, j, err := m.Differentiate(o, nil)
-	if err != nil {
-		return err
+	o.LossScale = r.LossScale
+	if r.Bare {
+		return o
 	}
-	o.Outputs = []string{j.Loss}
-	for _, l := range o.Losses {
-		o.Outputs = append(o.Outputs, l.Name)
+	if o.Statistics = true; o.Outputs == nil {
+		o.Outputs = []string{autograd.TheLosses}
 	}
-	switch {
-	case r.Micros > 1 && r.Apart:
+	o.LossOutput = !slices.ContainsFunc(o.Losses, func(l autograd.Loss) bool { return l.Seed })
+	return o
+}
+
+// seedOutputs has the gradients of all float outputs come from outside; false where there is no such output.
+func seedOutputs(m *memopt.Model, o *autograd.Options) bool {
+	o.LossOutput = false
+	for _, d := range m.Graph.Outputs {
+		if v := &m.Graph.Values[d.Value]; v.Type.DType.IsFloat() {
+			o.Losses = append(o.Losses, autograd.Loss{Name: m.Graph.ValueName(d.Value), Seed: true})
+		}
+	}
+	return len(o.Losses) > 0
+}
+
+// forward makes the models of a forward model's step.
+func (s *Steps) forward(m *memopt.Model, r Recipe, o autograd.Options) (err error) {
+	update := &r.Optimizer
+	if r.Optimizer.Kind == "" {
+		update = nil
+	}
+	switch several := r.Micros > 1; {
+	case several && r.Apart:
 		whole, _, err := m.Differentiate(o, nil)
 		if err != nil {
 			return err
 		}
 		return s.takeStep(whole, r)
-	case r.Micros > 1:
+	case several && update != nil:
 		s.Step, s.Update, s.Joint, err = m.Accumulate(o, r.Optimizer)
 	default:
-		s.Step, s.Joint, err = m.Differentiate(o, &r.Optimizer)
+		if o.Accumulate = several; several {
+			update = nil
+		}
+		s.Step, s.Joint, err = m.Differentiate(o, update)
 	}
 	if err != nil {
 		return err
 	}
-	if err := s.combine(r); err != nil {
-		return err
-	}
+	return s.joined(r)
+}
+
+// joined makes what the models of a step need besides, once there are the models.
+func (s *Steps) joined(r Recipe) error {
 	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
-	return err
+	return s.combine(r)
 }
 
 // takeStep takes a graph that has a backward half: one with gradients gets the update appended, or a
@@ -176,11 +235,7 @@ func (s *Steps) takeStep(m *memopt.Model, r Recipe) (err error) {
 		return callerError("%s: updates its parameters itself, which several ranks cannot do together: take the "+
 			"forward model, or a graph of gradients", m.Path)
 	}
-	if err := s.combine(r); err != nil {
-		return err
-	}
-	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
-	return nil
+	return s.joined(r)
 }
 
 // combine makes the step that adds up the sums of several ranks.
@@ -298,11 +353,12 @@ func (s *Steps) modelStates() (names []string) {
 	return names
 }
 
-// fed reports whether the loop gives an input of the step its value.
+// fed reports whether the loop gives an input of the step its value. Gradients that a step without a loss
+// takes from outside are data.
 func (s *Steps) fed(name string) bool {
 	return name == autograd.LRInput || name == autograd.CountsInput || name == autograd.TotalInput ||
-		name == s.LossGrad || name == s.Joint.LossScale ||
-		slices.Contains(s.Joint.OtherGrads, name)
+		name == s.Joint.LossScale ||
+		!s.Lossless && (name == s.LossGrad || slices.Contains(s.Joint.OtherGrads, name))
 }
 
 // findInputs lists what data have to give, and finds the dim of the batch: the first dim of the first

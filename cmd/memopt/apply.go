@@ -102,7 +102,7 @@ simulated peak in stock ONNX Runtime's default order.`,
 			return sel.budgetFlags.finish(a, p)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	cmd.Flags().StringVar(&anchors, "anchor", "on",
 		"on: preserve the saving in ONNX Runtime's default order; off: rewrite without anchors")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")

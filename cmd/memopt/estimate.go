@@ -4,31 +4,24 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/autograd"
 	"memopt/configs"
 	"memopt/estimate"
 	"memopt/estimate/parts"
 	"memopt/fission"
-	"memopt/graph"
 	"memopt/report"
+	"memopt/train"
 )
 
 // estimateFlags say for what a step is estimated.
 type estimateFlags struct {
 	gpu, device, reserve string
-	kind                 string
-	momentum, clip       float64
-	params, freeze, loss []string
-	fuse                 bool
+	step                 stepFlags
 	precision            string
-	micros               int
 	limit                budgetFlags
 	check                bool
 	states               []string
@@ -65,7 +58,7 @@ sizes and changes no file:
         does the step fit into 24 GiB?
   memopt estimate gpt2.onnx --dim batch=16,seq=1024 --device rtx4090 --precision bf16
         and in mixed precision, on a device whose memory and reserve are known?
-  memopt estimate gpt2.onnx --dim batch=4,seq=1024 --device t4 --accumulate 4 -O json
+  memopt estimate gpt2.onnx --dim batch=4,seq=1024 --device t4 --gradient-accumulation-steps 4 -O json
         for scripts`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error { return a.estimate(args[0], &f) },
@@ -80,18 +73,10 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.device, "device", "", "a device whose memory, reserve and times count: one of memopt's, "+
 		"or a .json file; without it the reserve is that of the device with the nearest memory")
 	s.StringVar(&f.reserve, "reserve", "", "bytes of the memory that no step can have, instead of the device's")
-	s.StringVar(&f.kind, "optimizer", "adamw", "what updates the parameters of a forward model: sgd, adam or adamw")
-	numberVar(s, &f.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
-	numberVar(s, &f.clip, "max-grad-norm", "", 1, notNegative, "upper bound of the norm of all gradients, "+
-		"which keeps them until it is known; 0: none")
-	s.StringSliceVar(&f.params, "params", nil, "globs of the parameters to train, instead of all")
-	s.StringSliceVar(&f.freeze, "freeze", nil, "globs of parameters that are not trained")
-	s.StringArrayVar(&f.loss, "loss", nil, "what is differentiated, as for grad: NAME or NAME=WEIGHT (repeatable)")
-	s.BoolVar(&f.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes "+
-		"the gradients of one operator")
+	f.step.registerJob(s)
+	f.step.optimizer.registerRate(s)
 	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
 		"bf16-pure")
-	numberVar(s, &f.micros, "accumulate", "", 1, positive, "steps whose gradients are added up for an update")
 	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
 	registerChunk(s, &f.limit.chunk, fission.Exact)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
@@ -99,9 +84,6 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	f.layout.register(s)
 }
-
-// lossScaleInput names the input for the scale of the loss, as in train.
-const lossScaleInput = "loss_scale"
 
 // estimate answers whether a step fits.
 func (a *app) estimate(name string, f *estimateFlags) error {
@@ -119,7 +101,7 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		return err
 	}
 	defer m.Close()
-	if err := f.recipe(a, m, o); err != nil {
+	if m, err = f.recipe(a, m, o); err != nil {
 		return err
 	}
 	if f.layout.several() {
@@ -138,9 +120,6 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 			r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
 		}
 	}
-	if !r.Made {
-		f.warnIdle(a)
-	}
 	if f.check {
 		if r.Check, err = estimate.Check(a.ctx, m, *o); err != nil {
 			return classifyRun(name, err)
@@ -153,20 +132,6 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		return &exitError{exitAbove, fmt.Errorf("%s: the step took more than was predicted", name)}
 	}
 	return a.fits(name, r)
-}
-
-// warnIdle warns of flags that say how a step is made, where the graph is taken as it is.
-func (f *estimateFlags) warnIdle(a *app) {
-	var idle []string
-	for _, name := range []string{"optimizer", "momentum", "max-grad-norm", "params", "freeze", "loss", "fuse",
-		"accumulate"} {
-		if f.set.Changed(name) {
-			idle = append(idle, "--"+name)
-		}
-	}
-	if len(idle) > 0 {
-		a.warn("%s: no effect: the graph has a backward half and is taken as it is", strings.Join(idle, ", "))
-	}
 }
 
 // fits is the exit code of an answer.
@@ -225,25 +190,17 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 	return o, err
 }
 
-// recipe says which step is made of a forward model.
-func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) error {
-	if !slices.Contains(autograd.OptimizerKinds, f.kind) {
-		return usage("--optimizer: optimizer %q: wanted sgd, adam or adamw", f.kind)
-	}
-	losses, err := parseLosses(f.loss)
-	if err != nil {
-		return err
-	}
-	r := &o.Recipe
-	r.Optimizer = autograd.Optimizer{Kind: f.kind, Momentum: f.momentum, MaxNorm: f.clip,
-		NoDecay: autograd.NoDecayOfVectors(m.Model)}
-	r.Differentiate = autograd.Options{Losses: losses, Params: f.params, NoGrad: f.freeze, Unfused: !f.fuse}
-	r.Micros, r.Seed = f.micros, a.global.seed
-	half := slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == graph.Float16 })
-	if half || o.Precision == parts.FP16Mixed {
-		r.LossScale = lossScaleInput
-	}
+// recipe says which step is made of a forward model; a model with a backward half is taken as it is, or
+// with an update that was asked for.
+func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) (*memopt.Model, error) {
+	var err error
 	// As train does: on the CPU the loop itself ends a step before it writes.
-	r.Optimizer.Guard = r.LossScale == "" && o.Device != nil && o.Device.Name != cpuDevice
-	return nil
+	o.Recipe, err = f.step.recipe(m, a.global.seed, f.device != "" && f.device != cpuDevice)
+	if o.Precision == parts.FP16Mixed && f.step.updates() {
+		o.Recipe.LossScale, o.Recipe.Optimizer.Guard = lossScaleInput, false
+	}
+	if err == nil && train.HasBackward(m) && !f.layout.several() {
+		return a.takeStep(m, &f.step)
+	}
+	return m, err
 }

@@ -29,7 +29,7 @@ func (f *layoutFlags) register(s *pflag.FlagSet) {
 		"say (IR version 11), else by Megatron's rule")
 	numberVar(s, &f.PP, "pp", "", 1, positive, "stages of a pipeline: the file's, else layers at equal cost")
 	numberVar(s, &f.Microbatches, "microbatches", "", 0, notNegative, "micro-batches of an update under 1F1B; "+
-		"0: those of --accumulate, else one for each stage")
+		"0: those of --gradient-accumulation-steps, else one for each stage")
 	numberVar(s, &f.Interleave, "interleave", "", 1, positive, "runs of layers on each device of the pipeline")
 	s.BoolVar(&f.SequenceParallel, "sequence-parallel", false, "divide along the sequence what --tp leaves whole")
 }
@@ -45,11 +45,11 @@ func (f *layoutFlags) several() bool {
 func (f *estimateFlags) parallel() (parallel.Layout, error) {
 	l := f.layout.Layout
 	switch {
-	case l.Microbatches > 0 && f.micros > 1 && l.Microbatches != f.micros:
-		return l, usage("--microbatches %d and --accumulate %d: both say how many micro-batches make an update; "+
-			"give one of them", l.Microbatches, f.micros)
+	case l.Microbatches > 0 && f.step.micros > 1 && l.Microbatches != f.step.micros:
+		return l, usage("--microbatches %d and --gradient-accumulation-steps %d: both say how many micro-batches make "+
+			"an update; give one of them", l.Microbatches, f.step.micros)
 	case l.Microbatches == 0:
-		l.Microbatches = max(f.micros, l.PP)
+		l.Microbatches = max(f.step.micros, l.PP)
 	}
 	if err := l.Check(); err != nil {
 		return l, usage("%w", err)
@@ -135,9 +135,9 @@ func (f *estimateFlags) splitOptions(a *app, o *estimate.Options, l parallel.Lay
 // cost is what an element of a parameter takes throughout a step.
 func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerParameter {
 	moments := 2
-	if f.kind == "sgd" {
+	if f.step.optimizer.kind == "sgd" {
 		moments = 0
-		if f.momentum > 0 {
+		if f.step.optimizer.momentum > 0 {
 			moments = 1
 		}
 	}
@@ -158,7 +158,7 @@ func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerPar
 // facts are what the report says of the model and the step.
 func (f *estimateFlags) facts(a *app, m *memopt.Model, o *estimate.Options) *parallel.Facts {
 	out := &parallel.Facts{Path: m.Path, StructureSHA256: m.StructureSHA256, Dims: maps.Clone(m.Dims),
-		Optimizer: f.kind, Precision: o.Precision, Device: f.device}
+		Optimizer: f.step.optimizer.kind, Precision: o.Precision, Device: f.device}
 	if d := o.Device; d != nil {
 		out.Sources = []string{d.Source}
 		if f.device != "" {

@@ -24,7 +24,7 @@ type execution struct {
 // compared, the caller checks the symbols, since each may have some of its own.
 func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	traits verify.Traits) (*execution, error) {
-	if err := sel.training.optimizer.check(); err != nil {
+	if err := sel.step.check(); err != nil {
 		return nil, err
 	}
 	a.states = sel.states
@@ -43,7 +43,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	x := &execution{}
 	if ex.differentiate || sel.asks(a) {
 		forward := m
-		if m, err = a.training(m, sel); err != nil {
+		if m, err = a.step(m, &sel.step, sel.guarded()); err != nil {
 			return nil, err
 		}
 		if x.differentiated = m != forward; x.differentiated && data != nil {
@@ -134,7 +134,7 @@ func (s *selectionFlags) asks(a *app) bool {
 	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
-	return s.training.asks() || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
+	return s.step.asks() || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||
 		s.budgetFlags.asks() || s.demands() || level != "" || config != ""
 }
 

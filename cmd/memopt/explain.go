@@ -43,7 +43,7 @@ them it is the graph as it is.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return a.explain(args, &sel, view) },
 	}
-	sel.register(cmd.Flags())
+	sel.registerJob(cmd.Flags())
 	cmd.Flags().StringVar(&view.By, "by", explain.ByValue, "a row for each: "+strings.Join(explain.Groupings, ", "))
 	numberVar(cmd.Flags(), &view.Top, "top", "", 10, notNegative,
 		"how many rows to print, and of how many of the largest values to try fixes; 0 is all")

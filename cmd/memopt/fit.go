@@ -25,7 +25,7 @@ type fitFlags struct {
 	order                string
 	states               []string
 	chunk                string
-	training             trainingFlags
+	step                 stepFlags
 }
 
 // deviceName is the value of --vary that stands for the device.
@@ -74,7 +74,8 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	// Many plans are made, and with parts each takes several times as long.
 	registerChunk(s, &f.chunk, fission.Off)
-	f.training.register(s, " of a forward model")
+	f.step.registerJob(s)
+	f.step.optimizer.registerRate(s)
 }
 
 // fit answers the question of the flags.
@@ -99,7 +100,7 @@ func (a *app) fit(name string, f *fitFlags) error {
 	}
 	defer m.Close()
 	o.Ranges = a.ranges
-	if m, err = a.training(m, &selectionFlags{training: f.training}); err != nil {
+	if m, err = a.step(m, &f.step, f.device != "" && f.device != cpuDevice); err != nil {
 		return err
 	}
 	if f.vary == deviceName {
@@ -172,7 +173,7 @@ func (f *fitFlags) options(a *app) (*fit.Options, error) {
 	for i, name := range o.Vary {
 		o.Vary[i] = strings.TrimSpace(name)
 	}
-	return o, f.training.optimizer.check()
+	return o, f.step.check()
 }
 
 // target is what is to be fitted.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -13,18 +14,16 @@ import (
 	"memopt/autograd"
 	"memopt/graph/onnx"
 	"memopt/report"
-	"memopt/symbolic"
+	"memopt/train"
 )
 
 // gradFlags are the flags of grad.
 type gradFlags struct {
-	out, applyOut  string
-	external       string
-	loss           []string
-	params, noGrad []string
-	inputs         bool
-	training       trainingFlags
-	lossScale      string
+	out, applyOut string
+	external      string
+	inputs        bool
+	step          stepFlags
+	lossScale     string
 }
 
 func (a *app) gradCommand() *cobra.Command {
@@ -66,9 +65,10 @@ updates the parameters and leaves zeros.`,
         of an output of any shape; its gradient is the input logits_grad_seed
   memopt grad model.onnx -o train.onnx --outputs loss
         without the other outputs, which would occupy memory throughout the backward half
-  memopt grad model.onnx -o step.onnx --optimizer adamw --lr 3e-4 --weight-decay 0.01
+  memopt grad model.onnx -o step.onnx --optimizer adamw --learning-rate 3e-4 --weight-decay 0.01
         a whole training step
-  memopt grad model.onnx -o micro.onnx --accumulate --optimizer adamw --apply-out apply.onnx
+  memopt grad model.onnx -o micro.onnx --gradient-accumulation-steps 4 --optimizer adamw \
+      --apply-out apply.onnx
         for batches in parts: a step that adds up gradients, and one that applies them`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -81,13 +81,9 @@ updates the parameters and leaves zeros.`,
 	f := cmd.Flags()
 	f.StringVarP(&gf.out, "out", "o", "", "where to write the training graph; - is standard output")
 	f.StringVar(&gf.external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
-	f.StringArrayVar(&gf.loss, "loss",
-		nil, "what to differentiate: NAME, NAME=WEIGHT, or NAME=seed for an output whose gradient "+
-			"is an input (repeatable)")
-	f.StringSliceVar(&gf.params, "params", nil, "globs of the inputs and initializers whose gradients are wanted")
-	f.StringSliceVar(&gf.noGrad, "no-grad", nil, "globs of parameters to leave out")
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
-	gf.training.register(f, "")
+	gf.step.registerGraph(f)
+	gf.step.optimizer.registerRate(f)
 	f.StringVar(&gf.applyOut, "apply-out", "", "with --accumulate and --optimizer: where to write the "+
 		"step that updates the parameters by the sums")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
@@ -98,37 +94,30 @@ updates the parameters and leaves zeros.`,
 
 // check refuses flags that do not go together.
 func (gf *gradFlags) check() error {
-	t := &gf.training
-	if err := t.optimizer.check(); err != nil {
+	s := &gf.step
+	if err := s.check(); err != nil {
 		return err
 	}
+	several := s.accumulate || s.micros > 1
 	switch {
-	case t.accumulate && t.optimizer.kind != "" && gf.applyOut == "":
-		return usage("grad --accumulate --optimizer %s makes two steps: -o gets the micro-step, and "+
-			"--apply-out, which is missing, names the file for the step that updates", t.optimizer.kind)
-	case gf.applyOut != "" && !(t.accumulate && t.optimizer.kind != ""):
-		return usage("--apply-out is for the update of accumulated gradients: add --accumulate and --optimizer " +
-			"sgd, " +
-			"adam or adamw")
+	case several && s.updates() && gf.applyOut == "":
+		return usage("grad --gradient-accumulation-steps --optimizer %s makes two steps: -o gets the micro-step, and "+
+			"--apply-out, which is missing, names the file for the step that updates", s.optimizer.kind)
+	case gf.applyOut != "" && !(several && s.updates()):
+		return usage("--apply-out is for the update of accumulated gradients: add --gradient-accumulation-steps N " +
+			"and --optimizer sgd, adam or adamw")
 	case gf.out == streamName && gf.applyOut == streamName:
 		return usage("-o and --apply-out are both standard output: name a file for one of them")
 	}
 	return nil
 }
 
-// options makes autograd's options of the flags.
-func (gf *gradFlags) options() (autograd.Options, error) {
-	o := gf.training.options()
-	o.Params, o.NoGrad, o.AllInputs = gf.params, gf.noGrad, gf.inputs
-	for _, text := range gf.loss {
-		l, err := parseLoss(text)
-		if err != nil {
-			return o, err
-		}
-		o.Losses = append(o.Losses, l)
-	}
-	o.LossScale = gf.lossScale
-	return o, nil
+// recipe says which step is made.
+func (gf *gradFlags) recipe(a *app, m *memopt.Model) (train.Recipe, error) {
+	r, err := gf.step.recipe(m, a.global.seed, false)
+	r.Differentiate.AllInputs, r.Seeds = gf.inputs, false
+	r.LossScale = cmp.Or(gf.lossScale, r.LossScale)
+	return r, err
 }
 
 // parseLoss reads NAME, NAME=WEIGHT or NAME=seed.
@@ -160,26 +149,29 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if err != nil {
 		return err
 	}
-	opts, err := gf.options()
-	if err != nil {
-		return err
-	}
 	l, err := a.load(name)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	step, apply, j, err := gf.steps(l, opts)
+	r, err := gf.recipe(a, l)
+	if err != nil {
+		return err
+	}
+	if train.HasBackward(l) {
+		return classifyGrad(name, autograd.ErrBackward)
+	}
+	s, err := train.MakeStep(l, r)
 	if err != nil {
 		return classifyGrad(name, err)
 	}
-	a.noteGrad(j)
+	a.noteGrad(s.Joint)
 	o := onnx.Options{ExternalDataThreshold: threshold}
-	if err := a.writeModel("--out", gf.out, step.Model, o); err != nil {
+	if err := a.writeModel("--out", gf.out, s.Step.Model, o); err != nil {
 		return err
 	}
-	if apply != nil {
-		if err := a.writeModel("--apply-out", gf.applyOut, apply.Model, o); err != nil {
+	if s.Update != nil {
+		if err := a.writeModel("--apply-out", gf.applyOut, s.Update.Model, o); err != nil {
 			return err
 		}
 	}
@@ -187,18 +179,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if gf.out == streamName || gf.applyOut == streamName {
 		w = a.err
 	}
-	return report.Grad(w, format, gf.out, gf.applyOut, l.Model, j)
-}
-
-// steps makes the training step, or the micro-step and the step that applies what it adds up.
-func (gf *gradFlags) steps(l *memopt.Model, o autograd.Options) (step, apply *memopt.Model,
-	j *autograd.Joint, err error) {
-	update := gf.training.optimizer.update()
-	if o.Accumulate && update != nil {
-		return l.Accumulate(o, *update)
-	}
-	step, j, err = l.Differentiate(o, update)
-	return step, nil, j, err
+	return report.Grad(w, format, gf.out, gf.applyOut, l.Model, s.Joint)
 }
 
 // noteGrad reports what was decided without being asked for.
@@ -227,6 +208,10 @@ func classifyGrad(name string, err error) error {
 	if errors.As(err, &fault) {
 		return classify(err)
 	}
+	var unmatched *autograd.UnmatchedError
+	if errors.As(err, &unmatched) {
+		return usage("%s: --freeze %q matches no parameter; they are %s", name, unmatched.Glob, unmatched.Parameters)
+	}
 	if errors.Is(err, autograd.ErrNoLoss) {
 		err = fmt.Errorf("%w (make the training graph with memopt grad -o train.onnx --loss NAME, "+
 			"or NAME=seed for an output of any shape)", err)
@@ -236,49 +221,4 @@ func classifyGrad(name string, err error) error {
 		return invalid(wrap(name, err))
 	}
 	return usage("%w", wrap(name, err))
-}
-
-// training makes a training graph from a forward model, as the flags describe; a training graph is
-// returned as it is. Of accumulation it is the micro-step, whose memory is to be planned: the other
-// step has no activations.
-func (a *app) training(m *memopt.Model, sel *selectionFlags) (*memopt.Model, error) {
-	t := &sel.training
-	update := t.optimizer.update()
-	appended := update
-	if t.accumulate {
-		appended = nil
-	}
-	step, how, err := m.Training(t.options(), appended)
-	if err != nil {
-		return nil, classifyGrad(m.Path, err)
-	}
-	if how == nil {
-		return step, t.refuse(m.Path)
-	}
-	a.noteGrad(how)
-	if t.accumulate && update != nil {
-		err = a.noteUpdate(how, *update)
-	}
-	return step, err
-}
-
-// noteUpdate says what the step that updates keeps on the device while micro-steps run.
-func (a *app) noteUpdate(micro *autograd.Joint, o autograd.Optimizer) error {
-	apply, err := autograd.UpdateStep(micro, o)
-	if err != nil {
-		return usage("%w", err)
-	}
-	var sum symbolic.Expr
-	for _, d := range apply.Model.Graph.Inputs {
-		if _, shared := micro.Model.Graph.Lookup(apply.Model.Graph.ValueName(d.Value)); !shared {
-			sum = sum.Add(d.Type.Bytes())
-		}
-	}
-	text := sum.String() + " bytes"
-	if n, ok := sum.Const(); ok {
-		text = report.Bytes(n)
-	}
-	a.note("planning the micro-step; the step that applies the sums (grad --apply-out) has %s of "+
-		"optimizer state, which is on the device throughout, in addition", text)
-	return nil
 }

@@ -69,6 +69,7 @@ func (a *app) addVerbs(root *cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, verb := range g.verbs {
 			verb.GroupID = g.title
+			takeSynonyms(verb)
 			a.completes(verb)
 			root.AddCommand(verb)
 		}

@@ -33,7 +33,8 @@ func TestNumberFlags(t *testing.T) {
 			})
 		}
 	}
-	for _, name := range []string{"atol", "rtol", "peak-tolerance", "lr", "beta1", "weight-decay", "clip-norm",
+	for _, name := range []string{"atol", "rtol", "peak-tolerance", "learning-rate", "adam-beta1", "weight-decay",
+		"max-grad-norm",
 		"effort", "threads", "repeat", "seeds", "pareto"} {
 		require.True(t, seen[name], "%s", name)
 	}
@@ -83,8 +84,8 @@ func TestNumbersAreUsage(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"run example:mlp --atol NaN", "--atol"}, {"verify example:mlp --rtol Inf", "--rtol"},
 		{"run example:mlp --peak-tolerance -1", "--peak-tolerance"},
-		{"grad example:mlp -o x --optimizer sgd --lr Inf", "--lr"},
-		{"grad example:mlp -o x --optimizer adam --beta2 1", "--beta2"},
+		{"grad example:mlp -o x --optimizer sgd --lr Inf", "--learning-rate"},
+		{"grad example:mlp -o x --optimizer adam --beta2 1", "--adam-beta2"},
 		{fmt.Sprintf("plan example:mlp --threads %d", most+1), fmt.Sprintf("from 0 to %d", most)},
 		{"run example:mlp --threads 3000000", "--threads"},
 	} {

@@ -27,7 +27,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return err
 	}
 	a.warnUnused("--pareto, which chooses its own budgets")
-	if err := sel.training.optimizer.check(); err != nil {
+	if err := sel.step.check(); err != nil {
 		return err
 	}
 	a.states = sel.states
@@ -36,7 +36,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 		return err
 	}
 	defer l.Close()
-	if l, err = a.training(l, sel); err != nil {
+	if l, err = a.step(l, &sel.step, sel.guarded()); err != nil {
 		return err
 	}
 	c, err := sel.resolve(a, l)

@@ -131,7 +131,7 @@ formulas, exact bytes and whole names in any case.`,
 			return sel.budgetFlags.finish(a, p)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().BoolVar(&noChart, "no-chart",
 		false, "leave out the chart of what is live that a terminal of 60 columns "+
@@ -163,7 +163,7 @@ func exactModel(cmd *cobra.Command, args []string) error {
 // makePlan loads a model and plans it, including parts that are only shown. The caller closes the
 // model.
 func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
-	if err := sel.training.optimizer.check(); err != nil {
+	if err := sel.step.check(); err != nil {
 		return nil, nil, err
 	}
 	a.states, sel.holds = sel.states, true
@@ -176,7 +176,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 
 // planLoaded plans a model that was read.
 func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
-	m, err := a.training(m, sel)
+	m, err := a.step(m, &sel.step, sel.guarded())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/configs"
 	"memopt/graph/modules"
 	"memopt/graph/torchsim"
@@ -24,7 +25,8 @@ const torchFormat = "torch"
 
 // notOfModules are the flags of plan that a plan of modules has no use for.
 var notOfModules = []string{"config", "probe", "plan", "order", "cost", "aliases", "clone-bytes", "budget-for", "keep",
-	"recompute", "state", "pareto", "save-config", "plot", "format", "optimizer", "accumulate", "budget-in", "solver",
+	"recompute", "state", "pareto", "save-config", "plot", "format", "optimizer", "accumulate",
+	"gradient-accumulation-steps", "budget-in", "solver",
 	"chunk", "details", "no-chart", "require-optimal", "effort", "time-limit"}
 
 // planModules plans which modules of a PyTorch program run again.
@@ -42,15 +44,15 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 			return usage("output %q: wanted one of table, json, csv, markdown, torch", a.global.output)
 		}
 	}
-	o, err := a.moduleOptions(sel, moduleMap)
-	if err != nil {
-		return err
-	}
 	m, err := a.load(name)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	o, err := a.moduleOptions(m, sel, moduleMap)
+	if err != nil {
+		return err
+	}
 	p, err := pytorch.Make(a.ctx, m, *o)
 	if err != nil {
 		return a.classifyModules(name, err)
@@ -79,8 +81,12 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 }
 
 // moduleOptions makes options of the flags.
-func (a *app) moduleOptions(sel *selectionFlags, moduleMap string) (*pytorch.Options, error) {
-	o := &pytorch.Options{Gradients: sel.training.options()}
+func (a *app) moduleOptions(m *memopt.Model, sel *selectionFlags, moduleMap string) (*pytorch.Options, error) {
+	r, err := sel.step.recipe(m, a.global.seed, false)
+	if err != nil {
+		return nil, err
+	}
+	o := &pytorch.Options{Gradients: r.Differentiate}
 	switch sel.level {
 	case "", "0":
 	case "1":
@@ -97,7 +103,6 @@ func (a *app) moduleOptions(sel *selectionFlags, moduleMap string) (*pytorch.Opt
 		return nil, err
 	}
 	o.Total, o.Share = b.Total, b.Share
-	var err error
 	if sel.device != "" {
 		if o.Profile, err = configs.LoadDevice(sel.device); err != nil {
 			return nil, usage("--device %w", err)

@@ -50,7 +50,7 @@ it is the graph as it is. --run adds what was measured.`,
 		Args: exactModel,
 		RunE: func(_ *cobra.Command, args []string) error { return a.reportPage(args[0], &sel, &page) },
 	}
-	sel.register(cmd.Flags())
+	sel.registerJob(cmd.Flags())
 	cmd.Flags().StringVarP(&page.out, "out", "o", "", "where to write the page; - is standard output")
 	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "what was measured: a file that verify, run or train "+
 		"printed with -O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")

@@ -298,10 +298,13 @@ func (a *app) takeVariables(cmd *cobra.Command) error {
 		if f.Changed || err != nil || !hasVariable(f) {
 			return
 		}
-		name := flagVariable(f.Name)
-		if text, _ := a.env(name); text != "" {
-			if e := cmd.Flags().Set(f.Name, text); e != nil {
-				err = usage("%s: %v", name, e)
+		for _, spelling := range spellings(f) {
+			name := flagVariable(spelling)
+			if text, _ := a.env(name); text != "" {
+				if e := cmd.Flags().Set(f.Name, text); e != nil {
+					err = usage("%s: %v", name, e)
+				}
+				return
 			}
 		}
 	})

@@ -57,7 +57,7 @@ install it.`,
 			return a.runModel(args[0], &sel, &ex, phases, profile)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	ex.register(cmd.Flags())
 	cmd.Flags().BoolVar(&phases, "phases", false, "print the memory at the end of the forward and "+
 		"of the backward half")

@@ -32,21 +32,35 @@ type selectionFlags struct {
 	states   []string
 	// keep and recompute have names and globs of what must not and of what must run again.
 	keep, recompute []string
-	training        trainingFlags
+	step            stepFlags
 	record          *recompute.Record // of a plan file that was read, in place of plan
 	holds           bool              // the verb can hold a plan file or a configuration to a budget
 	bare            bool              // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
-// register adds the flags, with those that say which training step is made of a forward model.
-func (s *selectionFlags) register(f *pflag.FlagSet) {
+// registerGraph adds the flags of a verb about a graph, with those that say which training step is made of a
+// forward model.
+func (s *selectionFlags) registerGraph(f *pflag.FlagSet) {
+	s.registerDemands(f)
+	s.step.registerGraph(f)
+	s.step.optimizer.registerRate(f)
+}
+
+// registerJob adds the flags of a verb about a job.
+func (s *selectionFlags) registerJob(f *pflag.FlagSet) {
+	s.registerDemands(f)
+	s.step.registerJob(f)
+	s.step.optimizer.registerRate(f)
+}
+
+// registerDemands adds the flags of a plan.
+func (s *selectionFlags) registerDemands(f *pflag.FlagSet) {
 	s.registerPlan(f)
 	f.StringArrayVar(&s.keep, "keep", nil, "names or globs of values, nodes or layers that are never "+
 		"recomputed, whatever chooses the rest (repeatable)")
 	f.StringArrayVar(&s.recompute, "recompute", nil, "names or globs of values, nodes or layers whose stashed "+
 		"activations are recomputed, whatever chooses the rest (repeatable)")
-	s.training.register(f, " of a forward model")
 }
 
 // registerPlan adds the flags that say what is recomputed, and where the order and the costs come from.
@@ -294,3 +308,7 @@ func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
 	}
 	return s.budgetFlags.agrees(c.strategy, c.configPath)
 }
+
+// guarded reports whether the step itself has to leave everything as it is where a gradient is not finite: on
+// a device that is named and not the CPU, on which memopt's own loop ends a step before it writes.
+func (s *selectionFlags) guarded() bool { return s.device != "" && s.device != cpuDevice }

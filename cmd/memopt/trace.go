@@ -64,7 +64,7 @@ it is the graph as it is.`,
 			return a.trace(args[0], &sel, format, out, baseline)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	cmd.Flags().StringVarP(&format, "format", "F", perfettoFormat, "what to write: "+strings.Join(traceFormats, ", "))
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write it: a file, - for standard output; with "+
 		"-F model-explorer a new folder")

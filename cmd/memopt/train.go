@@ -174,7 +174,7 @@ func residentOf(e verify.Engine) (resident.Engine, error) {
 // begin settles how the job begins: its updates, weights and the position.
 func (t *training) begin() (err error) {
 	c := &t.config
-	c.Steps, c.Micros = t.steps, int64(t.micros)
+	c.Steps, c.Micros = t.steps, int64(t.trainFlags.step.micros)
 	together := c.Micros * t.ranks()
 	t.view.PerEpoch = (c.Order.Batches() + together - 1) / together
 	c.Updates = int64(math.Ceil(t.epochs * float64(t.view.PerEpoch)))
@@ -184,7 +184,7 @@ func (t *training) begin() (err error) {
 	if c.Updates < 1 {
 		return usage("--epochs %v: there would be no update", t.epochs)
 	}
-	if c.Schedule, err = t.optimizer.schedule(c.Updates); err != nil {
+	if c.Schedule, err = t.schedule.rates(c.Updates); err != nil {
 		return err
 	}
 	c.EvalEvery, c.SaveEvery, c.SaveLimit = int64(t.evalEvery), int64(t.saveEvery), t.saveLimit

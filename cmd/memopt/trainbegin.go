@@ -147,9 +147,9 @@ func (t *training) openArtefacts() (err error) {
 	}
 	t.sources = append(t.sources, t.ort)
 	t.name = t.ort.Training
-	o := &t.optimizer
+	o := &t.trainFlags.step.optimizer
 	if groups := t.ort.Checkpoint.Groups; len(groups) > 0 && !t.set.Changed("learning-rate") {
-		o.rate = float64(groups[0].LearningRate)
+		t.schedule.rate = float64(groups[0].LearningRate)
 	}
 	u := t.ort.Update
 	if u == nil || t.set.Changed("optimizer") && o.kind != u.Kind {

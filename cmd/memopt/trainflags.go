@@ -2,14 +2,12 @@ package main
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"memopt/autograd"
-	"memopt/graph"
+	"memopt"
 	"memopt/train"
 	"memopt/train/data"
 	"memopt/train/schedule"
@@ -21,14 +19,12 @@ type trainFlags struct {
 	selection selectionFlags
 	engine    engineFlags
 	data      dataFlags
-	optimizer trainOptimizerFlags
+	step      stepFlags
+	schedule  scheduleFlags
 	rankFlags
 
 	out       string
-	loss      []string
-	fuse      bool
 	batch     string
-	micros    int
 	epochs    float64
 	maxSteps  int
 	lossScale string
@@ -46,14 +42,10 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.set = f
 	f.StringVarP(&t.out, "out", "o", "", "the job's folder: checkpoints, metrics.jsonl and TensorBoard's events")
 	t.data.register(f)
-	t.optimizer.register(f)
-	f.StringArrayVar(&t.loss, "loss", nil, "what is differentiated, as for grad: NAME or NAME=WEIGHT (repeatable)")
-	f.BoolVar(&t.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes "+
-		"the gradients of one operator")
+	t.step.registerJob(f)
+	t.schedule.register(f)
 	f.StringVar(&t.batch, "batch", "",
 		"samples of a step; auto: as many as fit --budget, or the free memory; default 8")
-	numberVar(f, &t.micros, "gradient-accumulation-steps", "",
-		1, positive, "steps whose gradients are added up for an update")
 	numberVar(f, &t.epochs, "epochs", "", 3, bounds{least: 0, most: 1e9}, "how often the data are gone through")
 	numberVar(f, &t.maxSteps, "max-steps", "", 0, notNegative, "updates in all; 0: as many as --epochs have")
 	f.StringVar(&t.lossScale, "loss-scale", "auto",
@@ -80,101 +72,25 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 // newest is the value of --resume without a path.
 const newest = "newest"
 
-// trainOptimizerFlags say how parameters are updated.
-type trainOptimizerFlags struct {
-	kind         string
-	rate, min    float64
-	weightDecay  float64
-	decayAll     bool
-	momentum     float64
-	nesterov     bool
-	beta1, beta2 float64
-	eps          float64
-	clip         float64
-	scheduler    string
-	warmup       float64
-	groups       []string
-	params       []string
-	freeze       []string
+// scheduleFlags say which learning rate an update has.
+type scheduleFlags struct {
+	rate, min float64
+	kind      string
+	warmup    float64
 }
 
-func (o *trainOptimizerFlags) register(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "optimizer", "adamw", "sgd, adam or adamw")
-	numberVar(f, &o.rate, "learning-rate", "", 5e-5, notNegative, "the highest learning rate")
-	numberVar(f, &o.min, "min-lr", "", 0, notNegative, "what linear and cosine schedules fall to")
-	f.StringVar(&o.scheduler, "lr-scheduler", "linear", strings.Join(schedule.Kinds, ", "))
-	numberVar(f, &o.warmup, "warmup-steps", "",
+func (s *scheduleFlags) register(f *pflag.FlagSet) {
+	numberVar(f, &s.rate, "learning-rate", "", 5e-5, notNegative, "the highest learning rate")
+	numberVar(f, &s.min, "min-lr", "", 0, notNegative, "what linear and cosine schedules fall to")
+	f.StringVar(&s.kind, "lr-scheduler", "linear", strings.Join(schedule.Kinds, ", "))
+	numberVar(f, &s.warmup, "warmup-steps", "",
 		0, notNegative, "updates in which the rate rises from 0; below 1: "+
 			"a share of all updates")
-	numberVar(f, &o.weightDecay, "weight-decay", "",
-		0, notNegative, "weight decay, of parameters with two dims or more")
-	f.BoolVar(&o.decayAll, "decay-all", false, "weight decay of biases and norms, too")
-	numberVar(f, &o.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
-	f.BoolVar(&o.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
-	numberVar(f, &o.beta1, "adam-beta1", "", 0.9, shareBelow1, "of adam and adamw")
-	numberVar(f, &o.beta2, "adam-beta2", "", 0.999, shareBelow1, "of adam and adamw")
-	numberVar(f, &o.eps, "adam-epsilon", "", 1e-8, notNegative, "of adam and adamw")
-	numberVar(f, &o.clip, "max-grad-norm", "", 1, notNegative, "upper bound of the norm of all gradients; 0: none")
-	f.StringArrayVar(&o.groups, "group",
-		nil, "parameters with a rate of so many times the others', or a decay of their own: "+
-			"GLOBS:lr=0.1,weight-decay=0 (repeatable; the first that matches counts)")
-	f.StringSliceVar(&o.params, "params", nil, "globs of the parameters to train, instead of all")
-	f.StringSliceVar(&o.freeze, "freeze", nil, "globs of parameters that are not trained")
 }
 
-// optimizer makes autograd's optimizer of the flags.
-func (o *trainOptimizerFlags) optimizer(m *graph.Model) (autograd.Optimizer, error) {
-	out := autograd.Optimizer{Kind: o.kind, WeightDecay: o.weightDecay, Momentum: o.momentum, Nesterov: o.nesterov,
-		Beta1: o.beta1, Beta2: o.beta2, Eps: o.eps, MaxNorm: o.clip}
-	if !slices.Contains(autograd.OptimizerKinds, o.kind) {
-		return out, usage("--optimizer: optimizer %q: wanted sgd, adam or adamw", o.kind)
-	}
-	if !o.decayAll {
-		out.NoDecay = autograd.NoDecayOfVectors(m)
-	}
-	for _, text := range o.groups {
-		g, err := parseGroup(text)
-		if err != nil {
-			return out, err
-		}
-		out.Groups = append(out.Groups, g)
-	}
-	return out, nil
-}
-
-// parseGroup reads GLOBS:KEY=VALUE,….
-func parseGroup(text string) (autograd.Group, error) {
-	g := autograd.Group{LRScale: 1}
-	wrong := func(why string) error {
-		return usage("--group %q: %s; wanted GLOBS:lr=SCALE,weight-decay=DECAY, for example "+
-			"'head.*:lr=10' or 'embed.*:weight-decay=0'", text, why)
-	}
-	at := strings.LastIndexByte(text, ':')
-	if at <= 0 {
-		return g, wrong("has no colon behind the globs")
-	}
-	g.Match = strings.Split(text[:at], ",")
-	for part := range strings.SplitSeq(text[at+1:], ",") {
-		key, value, _ := strings.Cut(part, "=")
-		x, err := strconv.ParseFloat(value, 64)
-		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
-			return g, wrong("the value of " + strconv.Quote(key) + " is no number of at least 0")
-		}
-		switch key {
-		case "lr":
-			g.LRScale = x
-		case "weight-decay":
-			g.WeightDecay = &x
-		default:
-			return g, wrong("has the key " + strconv.Quote(key))
-		}
-	}
-	return g, nil
-}
-
-// schedule makes the learning rates of the flags, for so many updates.
-func (o *trainOptimizerFlags) schedule(updates int64) (schedule.Schedule, error) {
-	s := schedule.Schedule{Kind: o.scheduler, LR: o.rate, MinLR: o.min, Warmup: int64(math.Ceil(o.warmup)),
+// rates makes the learning rates of the flags, for so many updates.
+func (o *scheduleFlags) rates(updates int64) (schedule.Schedule, error) {
+	s := schedule.Schedule{Kind: o.kind, LR: o.rate, MinLR: o.min, Warmup: int64(math.Ceil(o.warmup)),
 		Total: updates}
 	if o.warmup < 1 {
 		s.Warmup = int64(math.Ceil(o.warmup * float64(updates)))
@@ -249,7 +165,7 @@ func (t *trainFlags) nan() (train.OnNaN, error) {
 }
 
 // scale is the loss scale of a model; nil: there is none.
-func (t *trainFlags) scale(m *graph.Model) (*schedule.Scale, error) {
+func (t *trainFlags) scale(m *memopt.Model) (*schedule.Scale, error) {
 	s := schedule.NewScale()
 	switch t.lossScale {
 	case "off":
@@ -257,8 +173,7 @@ func (t *trainFlags) scale(m *graph.Model) (*schedule.Scale, error) {
 	case "dynamic":
 		return &s, nil
 	case "auto":
-		half := slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == graph.Float16 })
-		if half {
+		if hasHalves(m) {
 			return &s, nil
 		}
 		return nil, nil

@@ -69,11 +69,11 @@ func (t *training) manifest() (err error) {
 	for name, n := range c.Plans.Step.Side.Dims {
 		m.Dims[name] = n
 	}
-	o := t.recipe.Optimizer
+	o, flags := t.recipe.Optimizer, &t.trainFlags.step
 	m.Optimizer, err = json.Marshal(map[string]any{"kind": o.Kind, "weight_decay": o.WeightDecay,
 		"momentum": o.Momentum,
 		"nesterov": o.Nesterov, "beta1": o.Beta1, "beta2": o.Beta2, "eps": o.Eps, "max_grad_norm": o.MaxNorm,
-		"groups": t.optimizer.groups, "frozen": t.optimizer.freeze, "decay_all": t.optimizer.decayAll})
+		"groups": flags.optimizer.groups, "frozen": flags.freeze, "decay_all": flags.optimizer.decayAll})
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (t *training) choosePlan() (err error) {
 // selected is what is asked of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: t.engine.Traits(),
-		Seed: t.global.seed, Workspaces: t.dryRun}
+		Seed: t.global.seed}
 }
 
 // plan plans the steps.

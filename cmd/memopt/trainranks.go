@@ -136,7 +136,7 @@ func (t *training) setRanks() error {
 		r.BucketBytes = n
 	}
 	t.recipe.Apart = t.reduce == "exact"
-	if t.group != nil && t.micros > 1 && t.zero == 2 {
+	if t.group != nil && t.trainFlags.step.micros > 1 && t.zero == 2 {
 		t.note("--zero 2 shards gradients where each step is an update; with --gradient-accumulation-steps their " +
 			"sums are whole, and it is --zero 1")
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
 	"memopt"
-	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph/examples"
 	"memopt/train"
@@ -28,25 +26,28 @@ func (t *training) smallExample() {
 // makeSteps makes the steps of the job.
 func (t *training) makeSteps() (err error) {
 	traits := t.engine.Traits()
-	if t.recipe.Optimizer, err = t.optimizer.optimizer(t.model.Model); err != nil {
+	if t.recipe, err = t.trainFlags.step.recipe(t.model, t.global.seed, false); err != nil {
 		return err
 	}
-	scale, err := t.scale(t.model.Model)
+	t.recipe.Seeds = false
+	if !t.trainFlags.step.updates() {
+		return usage("train --optimizer none: a job updates parameters; memopt estimate --optimizer none says what " +
+			"gradients alone take")
+	}
+	for _, l := range t.recipe.Differentiate.Losses {
+		if l.Seed {
+			return usage("--loss %s=seed: a job needs a loss that is a scalar of the graph", l.Name)
+		}
+	}
+	scale, err := t.scale(t.model)
 	if err != nil {
 		return err
 	}
-	losses, err := parseLosses(t.loss)
-	if err != nil {
-		return err
-	}
-	t.recipe.Differentiate = autograd.Options{Losses: losses, Params: t.optimizer.params, NoGrad: t.optimizer.freeze,
-		Unfused: !t.fuse}
 	if err := t.setRanks(); err != nil {
 		return err
 	}
-	t.recipe.Micros, t.recipe.Seed = t.micros, t.global.seed
-	if t.config.Scale = scale; scale != nil {
-		t.recipe.LossScale = "loss_scale"
+	if t.config.Scale, t.recipe.LossScale = scale, ""; scale != nil {
+		t.recipe.LossScale = lossScaleInput
 	}
 	// memopt's own loop on the CPU ends a step before it writes; elsewhere the graph itself must.
 	_, accelerator := traits.Device.(executor.Accelerator)
@@ -83,27 +84,8 @@ func (t *training) makeSteps() (err error) {
 // make makes the steps by the recipe.
 func (t *training) make() (err error) {
 	t.steps, err = train.Make(t.model, t.recipe)
-	var none *autograd.UnmatchedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &none):
-		return usage("%s: --freeze %q matches no parameter; they are %s", t.name, none.Glob, none.Parameters)
+	if err != nil {
+		return classifyGrad(t.name, err)
 	}
-	return classifyGrad(t.name, err)
-}
-
-// parseLosses reads --loss of a job: NAME or NAME=WEIGHT.
-func parseLosses(texts []string) (list []autograd.Loss, err error) {
-	for _, text := range texts {
-		l, err := parseLoss(text)
-		if err != nil {
-			return nil, err
-		}
-		if l.Seed {
-			return nil, usage("--loss %q: a job needs a loss that is a scalar of the graph", text)
-		}
-		list = append(list, l)
-	}
-	return list, nil
+	return nil
 }

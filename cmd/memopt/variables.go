@@ -56,7 +56,9 @@ func knownVariables(root *cobra.Command) []string {
 	}
 	add := func(f *pflag.Flag) {
 		if hasVariable(f) {
-			names = append(names, flagVariable(f.Name))
+			for _, name := range spellings(f) {
+				names = append(names, flagVariable(name))
+			}
 		}
 	}
 	root.PersistentFlags().VisitAll(add)

@@ -64,7 +64,7 @@ tolerance; with --ort-opt basic or disable, they are equal bit for bit
 			return a.verifyModels(args, &sel, &ex, &vf)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	ex.register(cmd.Flags())
 	cmd.Flags().StringVar(&vf.bitwise, "bitwise", "",
 		"on: outputs must be equal bit for bit; off: equal within --atol and --rtol (default on; "+
@@ -98,9 +98,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	ex.differentiate = len(args) == 1
 	if len(args) == 2 {
 		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() ||
-			sel.training.asks() || len(sel.states) > 0 {
+			sel.step.asks() || len(sel.states) > 0 {
 			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget, " +
-				"--probe, --accumulate, --outputs, --optimizer and --state are for one model")
+				"--probe, --outputs, --optimizer, --state and the like are for one model")
 		}
 		sel.bare = true
 	}

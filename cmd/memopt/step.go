@@ -1,0 +1,336 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"memopt"
+	"memopt/autograd"
+	"memopt/graph"
+	"memopt/report"
+	"memopt/symbolic"
+	"memopt/train"
+)
+
+// stepFlags say which training step is made of a forward model. Every verb that makes one has these
+// flags, with the same meaning (docs/step.md); verbs differ in the defaults of --outputs and
+// --optimizer alone.
+type stepFlags struct {
+	set *pflag.FlagSet // that the flags are registered in; nil: the flags say nothing
+	// job says that the verb is about a training job, whose step keeps the loss alone and is updated by
+	// AdamW.
+	job        bool
+	loss       []string
+	params     []string
+	freeze     []string
+	outputs    []string
+	fuse       bool
+	micros     int
+	accumulate bool // the old flag of the graph verbs for a micro-step
+	optimizer  optimizerFlags
+}
+
+// optimizerFlags say how parameters are updated.
+type optimizerFlags struct {
+	kind         string
+	rate         float64
+	weightDecay  float64
+	decayAll     bool
+	momentum     float64
+	nesterov     bool
+	beta1, beta2 float64
+	eps          float64
+	clip         float64
+	groups       []string
+	keepGrads    bool
+}
+
+// noOptimizer is the value of --optimizer for a step of gradients alone.
+const noOptimizer = "none"
+
+// lossScaleInput names the input for the scale of the loss.
+const lossScaleInput = "loss_scale"
+
+// registerJob adds the flags of a verb that is about a job.
+func (s *stepFlags) registerJob(f *pflag.FlagSet) {
+	s.job = true
+	s.register(f, "adamw", []string{autograd.TheLosses})
+}
+
+// registerGraph adds the flags of a verb that is about a graph, which takes the file's outputs and has
+// no optimizer unless told.
+func (s *stepFlags) registerGraph(f *pflag.FlagSet) {
+	s.register(f, "", nil)
+	f.BoolVar(&s.accumulate, "accumulate", false, "make the micro-step")
+	f.Lookup("accumulate").Hidden = true
+}
+
+func (s *stepFlags) register(f *pflag.FlagSet, optimizer string, outputs []string) {
+	s.set = f
+	f.StringArrayVar(&s.loss, "loss", nil, "what of a forward model is differentiated: NAME, NAME=WEIGHT, or "+
+		"NAME=seed for an output whose gradient is an input (repeatable)")
+	f.StringSliceVar(&s.params, "params", nil, "globs of the parameters to train, instead of all")
+	f.StringSliceVar(&s.freeze, "freeze", nil, "globs of parameters that are not trained")
+	f.StringSliceVar(&s.outputs, "outputs", outputs, "globs of the outputs of a forward model to keep, or loss for "+
+		"the loss alone; the others are dropped, with the nodes that only they need")
+	f.BoolVar(&s.fuse, "fuse", true, "give norms, GELUs and softmaxes that are written in many nodes "+
+		"the gradients of one operator, which keep fewer activations")
+	numberVar(f, &s.micros, "gradient-accumulation-steps", "", 1, positive, "micro-steps whose gradients are added "+
+		"up for an update")
+	s.optimizer.register(f, optimizer)
+}
+
+func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
+	f.StringVar(&o.kind, "optimizer", kind, "what updates the parameters: sgd, adam, adamw, or none")
+	numberVar(f, &o.weightDecay, "weight-decay", "", 0, notNegative, "weight decay, of parameters with two dims or "+
+		"more")
+	f.BoolVar(&o.decayAll, "decay-all", false, "weight decay of biases and norms, too")
+	numberVar(f, &o.momentum, "momentum", "", 0, notNegative, "momentum of sgd")
+	f.BoolVar(&o.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
+	numberVar(f, &o.beta1, "adam-beta1", "", 0.9, shareBelow1, "of adam and adamw")
+	numberVar(f, &o.beta2, "adam-beta2", "", 0.999, shareBelow1, "of adam and adamw")
+	numberVar(f, &o.eps, "adam-epsilon", "", 1e-8, notNegative, "of adam and adamw")
+	numberVar(f, &o.clip, "max-grad-norm", "", 1, notNegative, "upper bound of the norm of all gradients, which "+
+		"keeps them until it is known; 0: none")
+	f.StringArrayVar(&o.groups, "group", nil, "parameters with a rate of so many times the others', or a decay of "+
+		"their own: GLOBS:lr=0.1,weight-decay=0 (repeatable; the first that matches counts)")
+}
+
+// registerRate adds the flags of an update outside of a job, which has a schedule of rates instead.
+func (o *optimizerFlags) registerRate(f *pflag.FlagSet) {
+	numberVar(f, &o.rate, "learning-rate", "", 0, notNegative, "a constant learning rate, and with it the update of "+
+		"torch.optim: no bound of the norm and weight decay of all parameters unless told; 0: the rate is an input "+
+		"named lr, and the update train's")
+	f.BoolVar(&o.keepGrads, "keep-grads", false, "with an optimizer, keep the gradients as outputs")
+}
+
+// optimizerDetails are the flags that describe an optimizer.
+var optimizerDetails = []string{"learning-rate", "weight-decay", "decay-all", "momentum", "nesterov", "adam-beta1",
+	"adam-beta2", "adam-epsilon", "max-grad-norm", "group", "keep-grads"}
+
+// asked are those of some flags of a step that the command line or a variable gives, each once.
+func (s *stepFlags) asked(names ...string) (given []string) {
+	if s.set == nil {
+		return nil
+	}
+	for _, name := range names {
+		f := s.set.Lookup(name)
+		if f != nil && f.Changed && !slices.Contains(given, "--"+f.Name) {
+			given = append(given, "--"+f.Name)
+		}
+	}
+	return given
+}
+
+// updates reports whether there is an optimizer.
+func (s *stepFlags) updates() bool {
+	return s.optimizer.kind != "" && s.optimizer.kind != noOptimizer
+}
+
+// asks reports whether the flags of a graph verb ask for a training step.
+func (s *stepFlags) asks() bool {
+	return s.updates() || s.accumulate || s.micros > 1 || len(s.outputs)+len(s.loss)+len(s.params)+len(s.freeze) > 0
+}
+
+// likeTrain reports whether the step is the one that memopt train makes of the same flags. Otherwise it
+// has a rate of its own, or no update.
+func (s *stepFlags) likeTrain() bool { return s.job || s.updates() && s.optimizer.rate == 0 }
+
+// check refuses an unknown optimizer, and flags of an optimizer where there is none.
+func (s *stepFlags) check() error {
+	kind := s.optimizer.kind
+	if s.updates() && !slices.Contains(autograd.OptimizerKinds, kind) {
+		return usage("--optimizer: optimizer %q: wanted sgd, adam, adamw or none", kind)
+	}
+	if given := s.asked(optimizerDetails...); len(given) > 0 && !s.updates() {
+		return usage("%s configures an optimizer, but there is none: add --optimizer sgd, adam or adamw", given[0])
+	}
+	return nil
+}
+
+// recipe says which step is made of a forward model. guarded says that the step itself has to leave
+// everything as it is where a gradient is not finite, as on a device that the loop cannot stop.
+func (s *stepFlags) recipe(m *memopt.Model, seed int64, guarded bool) (train.Recipe, error) {
+	r := train.Recipe{Micros: max(s.micros, 1), Seed: seed, Bare: !s.likeTrain(), Seeds: s.job || s.updates()}
+	if s.accumulate {
+		r.Micros = max(r.Micros, 2)
+	}
+	if err := s.check(); err != nil {
+		return r, err
+	}
+	var err error
+	if r.Optimizer, err = s.optimizer.update(m.Model, s.likeTrain()); err != nil {
+		return r, err
+	}
+	if !s.updates() {
+		r.Optimizer = autograd.Optimizer{}
+	} else if s.likeTrain() {
+		if hasHalves(m) {
+			r.LossScale = lossScaleInput
+		}
+		r.Optimizer.Guard = guarded && r.LossScale == ""
+	} else if !s.set.Changed("max-grad-norm") {
+		r.Optimizer.MaxNorm = 0
+	}
+	r.Differentiate = autograd.Options{Params: s.params, NoGrad: s.freeze, Outputs: s.outputs, Unfused: !s.fuse}
+	if !r.Bare && len(s.outputs) == 0 {
+		r.Differentiate.Outputs = []string{"*"}
+	}
+	r.Differentiate.Losses, err = s.losses()
+	return r, err
+}
+
+// hasHalves reports whether a model computes in float16, whose gradients need a scale of the loss.
+func hasHalves(m *memopt.Model) bool {
+	return slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == graph.Float16 })
+}
+
+// losses reads --loss.
+func (s *stepFlags) losses() (list []autograd.Loss, err error) {
+	for _, text := range s.loss {
+		l, err := parseLoss(text)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// update makes autograd's optimizer of the flags. likeTrain says that parameters of one dim have no
+// weight decay.
+func (o *optimizerFlags) update(m *graph.Model, likeTrain bool) (autograd.Optimizer, error) {
+	out := autograd.Optimizer{Kind: o.kind, LR: o.rate, WeightDecay: o.weightDecay, Momentum: o.momentum,
+		Nesterov: o.nesterov, Beta1: o.beta1, Beta2: o.beta2, Eps: o.eps, MaxNorm: o.clip, KeepGrads: o.keepGrads}
+	if likeTrain && !o.decayAll {
+		out.NoDecay = autograd.NoDecayOfVectors(m)
+	}
+	for _, text := range o.groups {
+		g, err := parseGroup(text)
+		if err != nil {
+			return out, err
+		}
+		out.Groups = append(out.Groups, g)
+	}
+	return out, nil
+}
+
+// parseGroup reads GLOBS:KEY=VALUE,….
+func parseGroup(text string) (autograd.Group, error) {
+	g := autograd.Group{LRScale: 1}
+	wrong := func(why string) error {
+		return usage("--group %q: %s; wanted GLOBS:lr=SCALE,weight-decay=DECAY, for example "+
+			"'head.*:lr=10' or 'embed.*:weight-decay=0'", text, why)
+	}
+	at := strings.LastIndexByte(text, ':')
+	if at <= 0 {
+		return g, wrong("has no colon behind the globs")
+	}
+	g.Match = strings.Split(text[:at], ",")
+	for part := range strings.SplitSeq(text[at+1:], ",") {
+		key, value, _ := strings.Cut(part, "=")
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return g, wrong("the value of " + strconv.Quote(key) + " is no number of at least 0")
+		}
+		switch key {
+		case "lr":
+			g.LRScale = x
+		case "weight-decay":
+			g.WeightDecay = &x
+		default:
+			return g, wrong("has the key " + strconv.Quote(key))
+		}
+	}
+	return g, nil
+}
+
+// ofForward are the flags that say how a step is made of a forward model.
+var ofForward = []string{"outputs", "loss", "params", "fuse", "accumulate", "gradient-accumulation-steps"}
+
+// step makes the training step of a model, as the flags describe. A model that has a backward half is a
+// step already: only a given --optimizer adds to it, the update of its gradients. Of accumulation it is
+// the micro-step, whose memory is to be planned: the other step has no activations.
+func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, error) {
+	if train.HasBackward(m) {
+		return a.takeStep(m, f)
+	}
+	r, err := f.recipe(m, a.global.seed, guarded)
+	if err != nil {
+		return nil, err
+	}
+	s, err := train.MakeStep(m, r)
+	if err != nil {
+		return nil, classifyGrad(m.Path, fmt.Errorf("a forward model: %w", err))
+	}
+	a.noteGrad(s.Joint)
+	if s.Lossless {
+		a.note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss says what is "+
+			"differentiated)", m.Path)
+	}
+	if s.Update != nil {
+		a.noteUpdate(s)
+	}
+	return s.Step, nil
+}
+
+// takeStep takes a model that has a backward half as it is, and appends the update if --optimizer is given
+// and the model makes gradients.
+func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	idle, update := f.asked(ofForward...), f.asked(append([]string{"optimizer", "freeze"}, optimizerDetails...)...)
+	if !f.updates() || len(f.asked("optimizer")) == 0 {
+		idle, update = append(idle, update...), nil
+	}
+	out, why := m, "the graph has a backward half and is taken as it is"
+	if len(update) > 0 {
+		r, err := f.recipe(m, a.global.seed, false)
+		if err != nil {
+			return nil, err
+		}
+		r.Micros = 1
+		s, err := train.MakeStep(m, r)
+		switch {
+		case errors.Is(err, autograd.ErrNoGradients):
+			why = "the graph has a backward half without gradients of parameters by name, and is taken as it is"
+		case err != nil:
+			return nil, classifyGrad(m.Path, err)
+		case s.Joint.Updates:
+			why = "the graph updates its parameters itself"
+		default:
+			out, update = s.Step, nil
+		}
+	}
+	if idle = append(idle, update...); len(idle) > 0 {
+		a.warn("%s: no effect: %s", strings.Join(idle, ", "), why)
+	}
+	return out, nil
+}
+
+// noteUpdate says how much the step that updates keeps on the device while micro-steps run.
+func (a *app) noteUpdate(s *train.Steps) {
+	var sum symbolic.Expr
+	for _, d := range s.Update.Graph.Inputs {
+		if _, shared := s.Step.Graph.Lookup(s.Update.Graph.ValueName(d.Value)); !shared {
+			sum = sum.Add(d.Type.Bytes())
+		}
+	}
+	text := sum.String() + " bytes"
+	if n, ok := sum.Const(); ok {
+		text = report.Bytes(n)
+	}
+	a.note("planning the micro-step; the step that applies the sums (grad --apply-out) has %s of "+
+		"optimizer state, which is on the device throughout, in addition", text)
+}
+
+// optimizerText names the optimizer of a step in messages.
+func (s *stepFlags) optimizerText() string { return cmp.Or(s.optimizer.kind, noOptimizer) }
