@@ -19,16 +19,36 @@ func (m *Model) warn(say func(text string)) {
 	for _, d := range m.deviations() {
 		say(d.text())
 	}
+	m.warnTypes(say)
+}
+
+// warnTypes reports values whose type the file states wrongly: one line for elements, and one for
+// shapes, each with the first such value.
+func (m *Model) warnTypes(say func(text string)) {
+	var first [2]string
+	var count [2]int
 	m.Types.Walk(m.Graph, func(g *graph.Graph, r *op.Result) {
 		for _, c := range r.Conflicts {
-			stands := "the file's type is used"
+			kind := 0
 			if c.Refuted() {
-				stands = "the operator's type is used, and run and verify refuse the node"
+				kind = 1
 			}
-			say(fmt.Sprintf("value %q: the file says %v, inference says %v; %s",
-				g.Values[c.Value].Name, c.Declared, c.Inferred, stands))
+			if count[kind]++; count[kind] == 1 {
+				first[kind] = fmt.Sprintf("value %q is %v in the file, and %v by the operators that lead to it",
+					g.Values[c.Value].Name, c.Declared, c.Inferred)
+			}
 		}
 	})
+	for kind, stands := range []string{"the file's shape is not used",
+		"the file's type is not used, and run and verify refuse the node"} {
+		also := ""
+		if count[kind] > 1 {
+			also = fmt.Sprintf(" (and %d more values)", count[kind]-1)
+		}
+		if count[kind] > 0 {
+			say(first[kind] + also + ": " + stands)
+		}
+	}
 }
 
 // deviations lists what deviates, in the order of the file.

@@ -138,11 +138,16 @@ func (x *Execution) Unfed() ([]graph.ValueID, error) {
 	g := x.Of.Graph
 	var unfed []graph.ValueID
 	var unbound []string
+	origins := map[string]string{}
 	for _, d := range g.Inputs {
-		for _, dim := range d.Type.Shape.Dims {
+		for i, dim := range d.Type.Shape.Dims {
 			dim.VisitSymbols(func(s string) {
-				if _, ok := x.Of.Dims[s]; !ok {
-					unbound = append(unbound, s)
+				if _, ok := x.Of.Dims[s]; ok {
+					return
+				}
+				unbound = append(unbound, s)
+				if origins[s] == "" && !dim.Equal(symbolic.Sym(s)) {
+					origins[s] = x.derived(d.Value, i, dim)
 				}
 			})
 		}
@@ -153,10 +158,21 @@ func (x *Execution) Unfed() ([]graph.ValueID, error) {
 	}
 	if len(unbound) > 0 {
 		slices.Sort(unbound)
-		err := &symbolic.UnboundError{Symbols: slices.Compact(unbound)}
+		err := &symbolic.UnboundError{Symbols: slices.Compact(unbound), Origins: origins}
 		return nil, fmt.Errorf("%s: %w", x.Of.Path, err)
 	}
 	return unfed, nil
+}
+
+// derived says where a symbol comes from that the data do not give, since the dim in which it occurs
+// cannot be solved for it.
+func (x *Execution) derived(input graph.ValueID, axis int, dim symbolic.Expr) string {
+	name := x.Of.Graph.Values[input].Name
+	text := fmt.Sprintf("is in dim %d of input %q, %q", axis, name, dim)
+	if t := x.Inputs[name]; t != nil && axis < t.Rank() {
+		text += fmt.Sprintf(", which is %d in the data: not one size alone gives that", t.Shape[axis])
+	}
+	return text
 }
 
 // Fill generates the inputs that have no data, according to their role: scales of norms are 1,

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -66,7 +67,7 @@ func (s *step) classifyModel(m *memopt.Model, update bool) error {
 		if s.isParameter(g, v, isState[v] && !update) && s.kinds[name] == other {
 			n, err := g.Values[v].Type.Shape.Elements().Eval(m.Dims)
 			if err != nil {
-				return err
+				return fmt.Errorf("parameter %q, %v: %w", name, g.Values[v].Type, err)
 			}
 			s.params[name] = n
 		}

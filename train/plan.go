@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"memopt"
@@ -10,6 +11,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/planner"
+	"memopt/symbolic"
 )
 
 // Selection says how steps are planned.
@@ -153,8 +155,11 @@ func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	}
 	for _, v := range s.Inputs {
 		n, err := s.Step.Graph.Values[v].Type.Bytes().Eval(env)
+		if errors.Is(err, symbolic.ErrUnknown) {
+			continue // texts, and what has no shape: as in a plan, 0 bytes
+		}
 		if err != nil {
-			return 0, 0, err
+			return 0, 0, fmt.Errorf("input %q: %w", s.Step.Graph.ValueName(v), err)
 		}
 		inputs += n
 	}

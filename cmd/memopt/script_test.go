@@ -99,6 +99,12 @@ var forwardModels = map[string]string{
 	"normed.onnx": `normed (float[batch, 2, 3] x) => (float[batch, 2, 3] y)
 		<float[2, 2, 1] w = {1, 2, 3, 4}, float[2] s = {1, 2}, float[2] t = {0, 1}, float[2] m = {0.5, 0}, float[2] v = {1, 2}> {
 		c = Conv (x, w)  y, mean, var = BatchNormalization <training_mode = 1> (c, s, t, m, v) }`,
+	// Dims of values that are left from another size, and the same without them.
+	"stale.onnx": `stale (float[batch, 4] x, float[4, 4] w) => (float loss) <float[1, 4] h, float[1, 4] a> { h = MatMul(x, w)  a = Tanh(h)  loss = ReduceMean<keepdims = 0>(a) }`,
+	"fresh.onnx": `stale (float[batch, 4] x, float[4, 4] w) => (float loss) { h = MatMul(x, w)  a = Tanh(h)  loss = ReduceMean<keepdims = 0>(a) }`,
+	// Texts, as in front of a model that splits them into tokens.
+	"strings.onnx": `strings (string[n] s, float[n, 4] x, float[4, 4] w) => (float loss) {
+		p, q = StringSplit<delimiter = ",">(s)  c = Cast<to = 1>(q)  u = Unsqueeze<axes = [1]>(c)  h = MatMul(x, w)  y = Mul(h, u)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,25 +44,76 @@ func (x *externals) refer(location string) {
 	x.named = append(x.named, location)
 }
 
-// checkLinks refuses files that are links out of the model's folder before their contents are used.
+// checkLinks refuses files that are links out of the model's folders before their contents are used.
 // Missing files are not an error for a model that is only inspected.
 func (x *externals) checkLinks() error {
-	if x.dir == "" || len(x.named) == 0 {
+	if x.dir == "" {
 		return nil
 	}
-	root, err := os.OpenRoot(x.dir)
-	if err != nil {
-		return fmt.Errorf("external data: %w", err)
-	}
-	defer root.Close()
 	for _, location := range x.named {
-		_, err := root.Stat(location)
-		var number syscall.Errno
-		if err != nil && !errors.As(err, &number) {
+		root, name, err := x.folderOf(location)
+		if err != nil {
+			return fmt.Errorf("external data: %w", err)
+		}
+		_, err = root.Stat(name)
+		root.Close()
+		if leadsOut(err) {
 			return linkError(location, err)
 		}
 	}
 	return nil
+}
+
+// folderOf returns the folder of the model that has a file of external data, and the file's name in it:
+// the folder in which the model was named, or else the one in which it lies where the name is a link.
+// The latter is how caches of downloads lay models out: model.onnx and model.onnx_data are links into one
+// folder of files that are called by their hashes. An error of the file itself comes with the first
+// folder. The caller closes it.
+func (x *externals) folderOf(location string) (root *os.Root, name string, err error) {
+	if root, err = os.OpenRoot(x.dir); err != nil {
+		return nil, "", err
+	}
+	_, err = root.Stat(location)
+	if err == nil || !leadsOut(err) && !errors.Is(err, fs.ErrNotExist) {
+		return root, location, nil
+	}
+	model, err := filepath.EvalSymlinks(x.path)
+	if err != nil {
+		return root, location, nil
+	}
+	home, name := filepath.Dir(model), location
+	if target, err := filepath.EvalSymlinks(filepath.Join(x.dir, location)); err == nil {
+		if name, err = filepath.Rel(home, target); err != nil || !filepath.IsLocal(name) {
+			return root, location, nil
+		}
+	}
+	other, err := os.OpenRoot(home)
+	if err != nil {
+		return root, location, nil
+	}
+	if _, err := other.Stat(name); err != nil {
+		other.Close()
+		return root, location, nil
+	}
+	root.Close()
+	return other, name, nil
+}
+
+// pathOf returns where a file of external data is, or would be.
+func (x *externals) pathOf(location string) string {
+	root, name, err := x.folderOf(location)
+	if err != nil {
+		return filepath.Join(x.dir, location)
+	}
+	defer root.Close()
+	return filepath.Join(root.Name(), name)
+}
+
+// leadsOut reports whether an error is the refusal of os.Root to follow a link out of its folder, which
+// has no error number.
+func leadsOut(err error) bool {
+	var number syscall.Errno
+	return err != nil && !errors.As(err, &number)
 }
 
 // linkError describes the refusal of os.Root to follow a link.
@@ -120,22 +172,22 @@ func (x *externals) file(location string) ([]byte, error) {
 	return m.Data, nil
 }
 
-// openFile opens a file through an os.Root, which follows no link out of the folder.
+// openFile opens a file through an os.Root, which follows no link out of the folder (folderOf).
 func (x *externals) openFile(location string) (*os.File, error) {
 	if x.dir == "" {
 		return nil, formatErr(x.path,
 			"external data %q cannot be found: the model was read from a stream and has no folder; give its path "+
 				"instead", location)
 	}
-	root, err := os.OpenRoot(x.dir)
+	root, name, err := x.folderOf(location)
 	if err != nil {
 		return nil, fmt.Errorf("external data %q of %s: %w", location, x.path, err)
 	}
 	defer root.Close()
-	if info, err := root.Stat(location); err == nil && !info.Mode().IsRegular() {
+	if info, err := root.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, formatErr(x.path, "external data %q is not a regular file", location)
 	}
-	f, err := root.Open(location)
+	f, err := root.Open(name)
 	if err != nil {
 		return nil, x.openError(location, err)
 	}
@@ -155,11 +207,9 @@ func (x *externals) open(location string) (*mapfile.File, error) {
 	return m, nil
 }
 
-// openError tells the system's errors from those of os.Root, whose error for a link that leads out
-// of the folder has no error number.
+// openError tells the system's errors from the refusal of os.Root to follow a link.
 func (x *externals) openError(location string, err error) error {
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if !leadsOut(err) {
 		return fmt.Errorf("external data %q of %s: %w", location, x.path, err)
 	}
 	return &FormatError{Path: x.path, Err: linkError(location, err)}

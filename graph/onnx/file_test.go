@@ -94,6 +94,49 @@ func TestOpenFaults(t *testing.T) {
 	require.ErrorAs(t, err, &fault)
 }
 
+// TestHubCache: a model and its data may be links into one folder, as the caches of model hubs have
+// them; data that lie anywhere else stay refused.
+func TestHubCache(t *testing.T) {
+	dir := t.TempDir()
+	blobs, snapshot := filepath.Join(dir, "blobs"), filepath.Join(dir, "snapshots", "1f3a")
+	require.NoError(t, os.MkdirAll(filepath.Join(blobs, "deep"), 0o777))
+	require.NoError(t, os.MkdirAll(snapshot, 0o777))
+	write(t, dir, "secret.bin", eightBytes)
+	write(t, blobs, "77aa", eightBytes)
+	write(t, blobs, "deep/77bb", eightBytes)
+	write(t, blobs, "beside.bin", eightBytes)
+	for link, target := range map[string]string{
+		"blobs/out": "../secret.bin", "snapshots/1f3a/model.onnx": "../../blobs/00cc",
+		"snapshots/1f3a/model.onnx_data": "../../blobs/77aa", "snapshots/1f3a/deep": "../../blobs/deep/77bb",
+		"snapshots/1f3a/secret": "../../secret.bin", "snapshots/1f3a/twice": "../../blobs/out",
+		"snapshots/1f3a/gone": "../../blobs/none", "snapshots/1f3a/plain": "none",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Skip("this file system has no symbolic links; set TMPDIR to one that has: ", err)
+		}
+	}
+	for location, want := range map[string]string{
+		"model.onnx_data": "", "deep": "", "beside.bin": "", // beside the file itself
+		"secret": "leads out of the model's folder", "twice": "leads out of the model's folder",
+		"out": "no such file", "gone": "leads out of the model's folder", "plain": "no such file",
+	} {
+		write(t, blobs, "00cc", fromText(t, "ModelProto", weightModel("location", location)))
+		m, closer, err := onnx.Open(filepath.Join(snapshot, "model.onnx"))
+		if err == nil {
+			var got []byte
+			if got, err = weight(m); err == nil {
+				assert.Equal(t, eightBytes, got, location)
+			}
+			require.NoError(t, closer.Close())
+		}
+		if want == "" {
+			require.NoError(t, err, location)
+			continue
+		}
+		require.ErrorContains(t, err, want, location)
+	}
+}
+
 func TestExternalDataFaults(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "w.bin", eightBytes)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -85,7 +84,7 @@ func (m *Opened) External() []string {
 	var paths []string
 	for _, location := range m.files.named {
 		if m.files.dir != "" {
-			paths = append(paths, filepath.Join(m.files.dir, location))
+			paths = append(paths, m.files.pathOf(location))
 		}
 	}
 	return paths

@@ -74,6 +74,7 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 		v := &b.g.Values[d.Value]
 		stated, ok := b.foreign(d.Type), false
 		if v.Type, ok = b.inf.merge(inputs[i], stated); !ok {
+			v.Type = inputs[i]
 			c := Conflict{Value: d.Value, Declared: stated, Inferred: inputs[i]}
 			if c.Refuted() {
 				b.inf.res.Conflicts = append(b.inf.res.Conflicts, c)

@@ -17,8 +17,8 @@ const maxContents = 256
 // Result is what inference found besides the types, which it leaves in
 // Graph.Values.
 type Result struct {
-	// Conflicts lists values whose declared type and inferred type differ; the
-	// declared dims stand, and the inferred elements and rank.
+	// Conflicts lists values whose declared type and inferred type contradict each other; the
+	// inferred one stands.
 	Conflicts []Conflict
 	// NoRow lists nodes whose operator has no row in the table, or no schema in
 	// the imported operator set: their outputs are what the file says, or unknown.
@@ -41,12 +41,9 @@ type Conflict struct {
 	Declared, Inferred graph.Type
 }
 
-// Refuted reports whether the two differ in elements or rank, and not only in dims. Then the
-// inferred type stands, and the node that makes the value has a Clash.
-func (c *Conflict) Refuted() bool {
-	a, b := c.Declared.Shape, c.Inferred.Shape
-	return apart(c.Declared, c.Inferred) || a.Ranked && b.Ranked && len(a.Dims) != len(b.Dims)
-}
+// Refuted reports whether the two differ in elements, and not only in shape. Then the node that makes
+// the value has a Clash.
+func (c *Conflict) Refuted() bool { return apart(c.Declared, c.Inferred) }
 
 // Contents returns the elements of a small tensor that inference could follow: of
 // integers, of bools as 0 and 1, and of floats where all of them are whole. NoValue has none.
@@ -338,13 +335,11 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
 		c := Conflict{Value: id, Declared: declared, Inferred: inferred}
-		if c.Refuted() {
-			merged = corrected(merged, inferred)
-			if n.Clash() == nil {
-				setFaults(n, n.Fault(),
-					inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file",
-						slot, v.Name, inferred, declared)))
-			}
+		merged = corrected(merged, inferred)
+		if c.Refuted() && n.Clash() == nil {
+			setFaults(n, n.Fault(),
+				inf.ctx.fault(fmt.Sprintf("output %d (%q) is %v by the operator's definition, and %v in the file",
+					slot, v.Name, inferred, declared)))
 		}
 		inf.res.Conflicts = append(inf.res.Conflicts, c)
 	}

@@ -1,12 +1,14 @@
 package op
 
 import (
+	"slices"
+
 	"memopt/graph"
 	"memopt/symbolic"
 )
 
-// merge combines a declared with an inferred type. Where they contradict each other the
-// declared one stands and ok is false.
+// merge combines a declared with an inferred type. Where they contradict each other ok is false: of
+// dims the inferred ones stand, of elements and rank the declared ones.
 func (inf *inference) merge(declared, inferred graph.Type) (t graph.Type, ok bool) {
 	switch {
 	case declared.Form == graph.FormUnknown:
@@ -54,10 +56,11 @@ func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, b
 	return out, ok
 }
 
-// mergeDim prefers what the file says, with one exception: a declared symbol that no graph input
-// has is only a label (labels.go), and what is inferred says more. Careful inference does not
-// believe that a dim is as long as one of the operands where it found that the other one may be
-// longer.
+// mergeDim prefers what the file says, with two exceptions: a declared symbol that no graph input
+// has is only a label (labels.go), and what is inferred says more. And what the operators make of
+// numbers and of the inputs' symbols is right where the file contradicts it: its dims are left from
+// another form of the model. Careful inference does not believe that a dim is as long as one of the
+// operands where it found that the other one may be longer.
 func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
 	switch {
 	case declared.IsUnknown():
@@ -67,19 +70,48 @@ func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr,
 	case declared.Equal(inferred):
 		return declared, true
 	}
-	_, declaredConst := declared.Const()
-	_, inferredConst := inferred.Const()
-	if declaredConst {
+	if _, ok := declared.Const(); ok {
+		if !inf.hasLabel(inferred) {
+			return inferred, false
+		}
 		inf.equate(inferred, declared)
-		return declared, !inferredConst
+		return declared, true
 	}
 	if inf.careful && symbolic.Max(declared, inferred).Equal(inferred) {
 		return inferred, true
 	}
 	if !inf.hasLabel(declared) {
+		if contradict(declared, inferred) {
+			return inferred, false
+		}
 		inf.equate(inferred, declared)
-		return declared, !inferredConst
+		return declared, true
 	}
 	inf.equate(declared, inferred)
 	return inferred, true
+}
+
+// contradict reports whether an inferred dim is a number, or has just the symbols of the declared one
+// and another value when all of them are equal. So n is no 2n, but n may be max(n, m), or m + 1 where
+// another input says so.
+func contradict(declared, inferred symbolic.Expr) bool {
+	if _, ok := inferred.Const(); ok {
+		return true
+	}
+	names := declared.Symbols()
+	if !slices.Equal(names, inferred.Symbols()) {
+		return false
+	}
+	for _, size := range []int64{2, 3, 64, 1000} {
+		env := symbolic.Env{}
+		for _, name := range names {
+			env[name] = size
+		}
+		a, errA := declared.Eval(env)
+		b, errB := inferred.Eval(env)
+		if errA != nil || errB != nil || a == b {
+			return false
+		}
+	}
+	return true
 }
