@@ -288,6 +288,8 @@ type UpdateOptions struct {
 	LossScale string
 	// Accumulate makes two steps, as Model.Accumulate does.
 	Accumulate bool
+	// Weigh makes the gradients of a batch count as much as its loss does among those of others (autograd.Weights).
+	Weigh bool
 }
 
 // Updating returns training steps that update parameters, made of a model that has a backward half:
@@ -317,6 +319,11 @@ func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joi
 			return nil, nil, nil, &Error{OfCaller, err}
 		}
 	}
+	if o.Weigh {
+		if err := autograd.WeighGradients(j); err != nil {
+			return nil, nil, nil, &Error{OfCaller, err}
+		}
+	}
 	if !o.Accumulate {
 		if err := autograd.AppendOptimizer(j, o.Optimizer); err != nil {
 			return nil, nil, nil, &Error{OfCaller, err}
@@ -342,6 +349,17 @@ func (m *Model) Inference(outputs, inputs []string) (*Model, error) {
 		return nil, &Error{OfModel, fmt.Errorf("%s: the form for evaluation: %w", m.Path, err)}
 	}
 	return m.step(&autograd.Joint{Model: g, Types: types}), nil
+}
+
+// Weigh adds to a copy of the model the output that says how much its loss counts among those of other batches
+// (autograd.Weigh). params names inputs that are no data.
+func (m *Model) Weigh(loss string, params []string) (*Model, autograd.Weights, error) {
+	g := m.Model.Clone()
+	w, types, err := autograd.Weigh(g, loss, params)
+	if err != nil {
+		return nil, w, &Error{OfModel, fmt.Errorf("%s: the form for evaluation: %w", m.Path, err)}
+	}
+	return m.step(&autograd.Joint{Model: g, Types: types}), w, nil
 }
 
 // step is a training step made of the model.

@@ -12,7 +12,8 @@ const (
 	// SumSuffix ends the names of sums of gradients: state of the parameter's type, in float where
 	// that is of 16 bits.
 	SumSuffix = "_grad_sum"
-	// CountInput counts the gradients that the sums are of: state, an int64 scalar.
+	// CountInput counts the gradients that the sums are of: state, an int64 scalar. Of gradients that have weights it
+	// is the sum of these, a double.
 	CountInput = "grad_count"
 )
 
@@ -59,18 +60,35 @@ func (j *joint) finishSums(wrt []Value) error {
 			}
 		}
 	}
-	count, err := j.newState(CountInput, graph.Tensor(graph.Int64, graph.Dims()))
+	count, err := j.newState(CountInput, countType(j.out))
 	if err != nil {
 		return err
 	}
-	e := &emitter{j}
-	if err := next(CountInput, e.Add(count, e.Int(1))); err != nil {
+	if err := next(CountInput, j.nextCount(count)); err != nil {
 		return err
 	}
 	j.out.Accumulates = true
 	known, err := live.Pairs(j.m)
 	live.RecordStates(j.m, append(known, pairs...))
 	return err
+}
+
+// countType is the type of CountInput in a graph.
+func countType(j *Joint) graph.Type {
+	d := graph.Int64
+	if j.Weights.Weighing == Weighted {
+		d = graph.Float64
+	}
+	return graph.Tensor(d, graph.Dims())
+}
+
+// nextCount counts the gradients of a batch.
+func (j *joint) nextCount(count Value) Value {
+	e := &emitter{j}
+	if j.out.Weights.Weighing == Weighted {
+		return e.Add(count, e.Cast(j.weight, graph.Float64))
+	}
+	return e.Add(count, e.Int(1))
 }
 
 // newState adds a graph input that holds what steps hand on.

@@ -48,6 +48,9 @@ type Options struct {
 	// CountInput, in place of making the gradient an output. UpdateStep makes the step that applies
 	// the sums.
 	Accumulate bool
+	// Weigh makes a step whose gradients count in the update as much as its loss does among those of other batches
+	// (Joint.Weights); without it all count the same.
+	Weigh bool
 	// Unfused differentiates node by node what several nodes compute that are one operator: norms,
 	// GELUs and softmaxes as exporters write them. Otherwise these have the operator's gradient, which
 	// keeps fewer activations and rounds otherwise.
@@ -104,6 +107,8 @@ type Joint struct {
 	Accumulates bool
 	// Updates says that the graph updates its parameters itself (FromStep).
 	Updates bool
+	// Weights says how the loss and the gradients count beside those of other batches (Options.Weigh).
+	Weights Weights
 	// Shards are what the states of the optimizer are of, where they are sharded (Ranks.Zero).
 	Shards []Shard
 	// Fused counts where patterns have gradients of their own (Options.Unfused: none).
@@ -113,6 +118,7 @@ type Joint struct {
 	From, To int64
 	Backward graph.NodeID // the first backward node
 	Changes  []string     // readable list of changes in the forward half
+	seeded   bool         // gradients are multiplied by WeightOutput
 	plain    bool         // gradients have their names themselves, and are not copied to outputs
 }
 
@@ -186,6 +192,8 @@ type joint struct {
 	stashed   []bool           // by value: an emitted node reads it
 	remakes   map[Value]Value  // of forward values that the backward half makes again
 	constants map[string]Value
+	weight    Value // of the loss, where weighed
+	weighed   bool
 	base      string      // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string      // of the names of emitted nodes
 	node      *graph.Node // whose rule is at work; nil: none
@@ -222,6 +230,17 @@ func (j *joint) run(opts Options) error {
 	wrt, err := j.findWrt(opts)
 	if err != nil {
 		return err
+	}
+	if opts.Weigh && j.out.Loss != "" {
+		var params []string
+		for _, v := range wrt {
+			params = append(params, j.g.ValueName(v))
+		}
+		nodes := len(j.g.Nodes)
+		if err := j.weigh(j.out.Loss, params, true); err != nil {
+			return err
+		}
+		order = j.behind(order, nodes)
 	}
 	j.markRequires(order, wrt)
 	forward := len(j.g.Nodes)

@@ -93,6 +93,7 @@ func AccumulateGradients(j *Joint) (err error) {
 	if err != nil {
 		return err
 	}
+	m.takeWeight()
 	pairs, err := m.addUp()
 	if err != nil {
 		return err
@@ -100,6 +101,53 @@ func AccumulateGradients(j *Joint) (err error) {
 	live.RecordStates(j.Model, append(known, pairs...))
 	j.Accumulates = true
 	return j.settle()
+}
+
+// WeighGradients finds out how the loss of a Joint that FromGradients has made is weighed, and gives it
+// WeightOutput where batches do not count alike, as Options.Weigh does of a forward model.
+func WeighGradients(j *Joint) (err error) {
+	if !j.plain || j.Accumulates {
+		return errNotRead
+	}
+	g := j.Model.Graph
+	if v, ok := g.Lookup(WeightOutput); ok && g.Values[v].Output {
+		j.Weights.Weighing, j.seeded = Weighted, true
+		return nil
+	}
+	defer func() {
+		if thrown := caught(recover()); thrown != nil {
+			err = thrown
+		}
+	}()
+	b, err := live.FindBoundary(j.Model)
+	if err != nil {
+		return err
+	}
+	m := &joint{m: j.Model, g: g, out: j, taken: graph.NewNames(j.Model), constants: map[string]Value{}}
+	if m.types, err = op.NewExtender(j.Model); err != nil {
+		return err
+	}
+	nodes := len(g.Nodes)
+	if err := m.weigh(j.Loss, j.Wrt, false); err != nil {
+		return err
+	}
+	at, more := j.Backward, graph.NodeID(len(g.Nodes)-nodes)
+	if more == 0 {
+		return nil
+	}
+	g.SetNodes(slices.Concat(g.Nodes[:at], g.Nodes[nodes:], g.Nodes[at:nodes]))
+	if j.Backward += more; b.Node >= at {
+		b.Node += more
+	}
+	(&gradientReader{j, g}).record(b)
+	return j.settle()
+}
+
+// takeWeight finds the weight of the loss in a graph.
+func (j *joint) takeWeight() {
+	if j.out.Weights.Weighing == Weighted {
+		j.weight, j.weighed = j.g.Value(WeightOutput), true
+	}
 }
 
 // addUp adds each gradient of a graph to its sum, right behind the node that makes it, and counts.
@@ -116,12 +164,11 @@ func (j *joint) addUp() (pairs []live.StatePair, err error) {
 		pairs = append(pairs, live.StatePair{Input: name + SumSuffix, Output: name + SumSuffix + NewSuffix})
 	}
 	first := len(j.g.Nodes)
-	count, err := j.newState(CountInput, graph.Tensor(graph.Int64, graph.Dims()))
+	count, err := j.newState(CountInput, countType(j.out))
 	if err != nil {
 		return nil, err
 	}
-	e := &emitter{j}
-	if err := j.addOutput(CountInput+NewSuffix, e.Add(count, e.Int(1)), "the next count"); err != nil {
+	if err := j.addOutput(CountInput+NewSuffix, j.nextCount(count), "the next count"); err != nil {
 		return nil, err
 	}
 	var all []*graph.Node
@@ -146,8 +193,11 @@ func (j *joint) addTo(name string, grad Value) error {
 	j.g.Outputs = slices.DeleteFunc(j.g.Outputs, func(d graph.Decl) bool { return d.Value == grad })
 	j.g.Values[grad].Output = false
 	e := &emitter{j}
-	next := name + SumSuffix + NewSuffix
-	if err := j.addOutput(next, e.Add(sum, e.Cast(grad, t.DType)), "the next sum of gradients"); err != nil {
+	next, typed := name+SumSuffix+NewSuffix, e.Cast(grad, t.DType)
+	if j.weighed && !j.out.seeded {
+		typed = e.Mul(typed, e.Cast(j.weight, t.DType))
+	}
+	if err := j.addOutput(next, e.Add(sum, typed), "the next sum of gradients"); err != nil {
 		return err
 	}
 	if val.Input {

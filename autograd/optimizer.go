@@ -268,7 +268,10 @@ func (u *updater) nothing(v Value) Value {
 
 // lossNothing is nothing of the loss, None where the graph makes no loss.
 func (u *updater) lossNothing() Value {
-	loss, ok := u.j.g.Lookup(u.j.out.Loss)
+	loss, ok := u.j.g.Lookup(CountedOutput)
+	if !ok {
+		loss, ok = u.j.g.Lookup(u.j.out.Loss)
+	}
 	if u.j.out.Loss == "" || !ok {
 		return None
 	}
@@ -440,7 +443,7 @@ func (u *updater) waits(first int) (after, ready []int) {
 				after[i], ready[i] = max(after[i], after[grad]), after[grad]
 			}
 			for _, v := range []Value{u.finite, u.bound} {
-				if v != None {
+				if v != None && g.Values[v].Def != graph.NoNode {
 					after[i] = max(after[i], after[g.Values[v].Def])
 				}
 			}

@@ -37,7 +37,8 @@ const (
 const (
 	// CountsInput says of each rank whether it has a batch in this step: bool, one element a rank.
 	CountsInput = "rank_counts"
-	// TotalInput is of how many batches of all ranks the gradients of an update are: an int64 scalar.
+	// TotalInput is of how many batches of all ranks the gradients of an update are: an int64 scalar, or of those
+	// that have weights (Options.Weigh) the sum of these, a double.
 	TotalInput = "grad_count_total"
 	// ShardPrefix and a number name what takes the place of parameters in the names of sharded states.
 	ShardPrefix = "shard_"
@@ -114,9 +115,10 @@ func (u *updater) runOverRanks() {
 	u.findGrads()
 	u.join()
 	u.addRanks()
+	u.weighGrads()
 	u.fillBuckets()
 	u.reduceBuckets()
-	factor := u.meanFactor(u.newInput(TotalInput, graph.Tensor(graph.Int64, graph.Dims())), u.j.out.LossScale)
+	factor := u.meanFactor(u.j.out.Weights.Weighing, u.total(), u.j.out.LossScale)
 	u.isFinite(u.j.out.LossScale != "", factor)
 	factor = u.clipped(factor)
 	u.bound = factor
@@ -132,10 +134,41 @@ func (u *updater) runOverRanks() {
 	u.finishGather()
 }
 
-// meanFactor is what sums of gradients are multiplied by: 1/total, how many there are, and 1/scale where
-// the losses are scaled. scale is its input, or "".
-func (u *updater) meanFactor(total Value, scale string) Value {
-	factor := u.Div(u.double(1), u.Op("Max", nil, u.Cast(total, graph.Float64), u.double(1)))
+// weighGrads multiplies gradients by the weight of their loss, where the graph has not done so.
+func (u *updater) weighGrads() {
+	if j := u.j.out; j.Weights.Weighing == Weighted && !j.seeded {
+		w := u.j.g.Value(WeightOutput)
+		for i, g := range u.grads {
+			u.grads[i] = u.Mul(g, u.Cast(w, u.DType(g)))
+		}
+	}
+}
+
+// total is of how many batches of all ranks the gradients of a step are, or the sum of their weights; None where
+// the loss is a sum.
+func (u *updater) total() Value {
+	switch u.j.out.Weights.Weighing {
+	case Summed:
+		return None
+	case Alike:
+		return u.newInput(TotalInput, graph.Tensor(graph.Int64, graph.Dims()))
+	}
+	return u.ofCounted(u.Cast(u.j.g.Value(WeightOutput), graph.Float64))
+}
+
+// leastWeight is what weights are divided by where all are 0, and so all gradients: its inverse is a float.
+const leastWeight = 1.0 / (1 << 60)
+
+// meanFactor is what sums of gradients are multiplied by: 1/total, how many there are or the sum of their weights,
+// unless the loss is a sum, and 1/scale where the losses are scaled. scale is its input, or "".
+func (u *updater) meanFactor(w Weighing, total Value, scale string) Value {
+	factor, least := u.double(1), 1.0
+	if w == Weighted {
+		least = leastWeight
+	}
+	if w != Summed {
+		factor = u.Div(factor, u.Op("Max", nil, u.Cast(total, graph.Float64), u.double(least)))
+	}
 	if scale == "" {
 		return factor
 	}

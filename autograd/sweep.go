@@ -203,6 +203,9 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 		if scale != None {
 			g = e.Mul(g, e.Cast(scale, e.DType(g)))
 		}
+		if j.weighed {
+			g, j.out.seeded = e.Mul(g, e.Cast(j.weight, e.DType(g))), true
+		}
 		j.addGrad(l.value, g)
 	}
 	j.owner = nil

@@ -11,8 +11,9 @@ import (
 // reads the parameters, the sums of their gradients and CountInput, updates the parameters as
 // AppendOptimizer does with the sums divided by the count, and leaves sums and count at zero. So
 // micro-steps of equally many samples, whose loss is a mean, and one update are a step of all samples
-// together, within rounding. Means over the labels that are not ignored are weighted by micro-step,
-// as in PyTorch: each counts the same, however many labels it has.
+// together, within rounding. Means over the labels that are not ignored, and steps of other numbers of samples,
+// are so where they have weights (Options.Weigh); without them each step counts the same, as in PyTorch. Sums are
+// not divided by the count.
 //
 // With a loss scale the sums are divided by it as well, and if one is not finite, nothing is updated;
 // sums and count start anew all the same. The parameters are inputs without defaults, so that the
@@ -53,13 +54,15 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 // applySums emits the update of all parameters. Only one scaled sum is there at a time: what all
 // share, whether they are finite and their norm, is found beforehand.
 func (u *updater) applySums(of *Joint) {
-	count := u.newInput(CountInput, graph.Tensor(graph.Int64, graph.Dims()))
+	count := u.newInput(CountInput, countType(of))
 	total := count
 	if u.Ranks.several() {
-		total = u.newInput(TotalInput, graph.Tensor(graph.Int64, graph.Dims()))
+		if of.Weights.Weighing != Summed {
+			total = u.newInput(TotalInput, countType(of))
+		}
 		u.Ranks.Zero = min(u.Ranks.Zero, 1) // the sums are whole
 	}
-	factor := u.meanFactor(total, of.LossScale)
+	factor := u.meanFactor(of.Weights.Weighing, total, of.LossScale)
 	for _, name := range of.Wrt {
 		v, _ := of.Model.Graph.Lookup(name)
 		t := of.Model.Graph.Values[v].Type

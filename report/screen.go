@@ -82,8 +82,11 @@ func broken(text string, n int) []string {
 		return []string{text}
 	}
 	var lines []string
-	for displayWidth(text) > n {
+	for {
 		start, rest := prefix(text, n)
+		if rest == "" {
+			break
+		}
 		if start == "" { // a character that is wider than the line
 			start, rest = prefix(text, firstWidth(text))
 		}

@@ -76,6 +76,27 @@ func TrainForetold(w io.Writer, format Format, v *TrainView) error {
 	return TrainStart(w, v)
 }
 
+// TrainEvaluation writes what an evaluation alone has found.
+func TrainEvaluation(w io.Writer, format Format, v *TrainView) error {
+	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
+	t.Add("evaluation", lossText(v.EvalLast), "loss of "+v.Data)
+	if v.Saved != "" {
+		t.Add("checkpoint", v.Saved, fmt.Sprintf("after update %s", Thousands(v.Done)))
+	}
+	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), "on "+v.Backend)
+	t.Add("predicted arena", Bytes(v.EvalArena), "")
+	t.Add("measured arena", Bytes(v.Measured), comparedArena(v.Measured, v.EvalArena))
+	switch format {
+	case JSONFormat:
+		return trainJSON(w, v)
+	case CSVFormat:
+		return t.WriteCSV(w)
+	case MarkdownFormat:
+		return t.WriteMarkdown(w)
+	}
+	return t.WriteText(w)
+}
+
 // start is what a job will do and take.
 func (v *TrainView) start() *Table {
 	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
@@ -181,12 +202,12 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 		end = append(end, "stopped by a signal")
 	}
 	if v.Skipped > 0 {
-		end = append(end, Thousands(v.Skipped)+" without effect, because numbers were not finite")
+		end = append(end, Thousands(v.Skipped)+" left out, or made without a batch, because numbers were not finite")
 	}
 	t.Add("updates", fmt.Sprintf("%s of %s", Thousands(v.Done), Thousands(v.Updates)), strings.Join(end, "; "))
 	t.Add("loss", lossText(v.LossLast), "of the last update; of the first "+lossText(v.LossFirst))
 	if !math.IsNaN(v.EvalLast) {
-		t.Add("evaluation", lossText(v.EvalLast), "mean loss of the data for evaluation")
+		t.Add("evaluation", lossText(v.EvalLast), "loss of the data for evaluation")
 	}
 	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), perSecond(v.PerSecond)+" updates per second")
 	if v.Ranks > 1 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"memopt/internal/fileio"
@@ -90,7 +89,7 @@ const (
 // Make creates what is missing.
 func (f *Folder) Make() error {
 	for _, name := range []string{pointsName, locksName, logsName} {
-		if err := os.MkdirAll(filepath.Join(f.Path, name), 0o777); err != nil {
+		if err := fileio.MakeFolder(filepath.Join(f.Path, name)); err != nil {
 			return err
 		}
 	}
@@ -107,7 +106,7 @@ func (f *Folder) Job(id string) string { return filepath.Join(f.Path, jobsName, 
 // maxResult bounds a result's file, which others can write, too.
 const maxResult = 64 << 20
 
-// Load returns the result of a point; nil if there is none.
+// Load returns the result of a point; nil if there is none. The error says why its file cannot be read.
 func (f *Folder) Load(id string) (*Result, error) {
 	path := f.point(id)
 	data, err := inputfile.Read(path, maxResult)
@@ -121,8 +120,7 @@ func (f *Folder) Load(id string) (*Result, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	if err := d.Decode(r); err != nil || r.Schema != PointSchema || r.ID != id {
-		return nil, fmt.Errorf("%s: is not the result of the point that it is called by; remove it, and "+
-			"the point is run again", path)
+		return nil, fmt.Errorf("%s: is not the result of the point that it is called by", path)
 	}
 	return r, nil
 }

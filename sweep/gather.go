@@ -43,10 +43,7 @@ func (r *Runner) Gather() (*Summary, error) {
 		if err != nil {
 			return nil, err
 		}
-		res, err := r.Folder.Load(id)
-		if err != nil {
-			return nil, err
-		}
+		res := r.load(id)
 		row := Row{p, res}
 		s.Rows = append(s.Rows, row)
 		s.Counts[row.Outcome()]++

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"memopt/internal/caught"
 	"memopt/internal/fileio"
 )
 
@@ -26,11 +27,13 @@ type Runner struct {
 	Retry   bool // failed points are run again
 	Version string
 	Said    func(done, total int) // progress; may be nil
+	Warn    func(text string)     // of results that are damaged; may be nil
 
-	ids   map[int]string
-	mu    sync.Mutex
-	done  int
-	tried map[string]bool // with Retry: run by this sweep already
+	ids     map[int]string
+	mu      sync.Mutex
+	done    int
+	tried   map[string]bool // with Retry: run by this sweep already
+	damaged map[string]bool // whose files cannot be read, which was said
 }
 
 // ID is the identity of a point.
@@ -57,11 +60,30 @@ func (r *Runner) Result(p *Point) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.Folder.Load(id)
+	res := r.load(id)
 	if res != nil && res.Outcome == Failed && r.Retry && !r.wasTried(id) {
 		return nil, nil
 	}
-	return res, err
+	return res, nil
+}
+
+// load is the result of a point; nil where there is none, or where its file is damaged, of which is warned
+// once: the point is run again, and the others go on.
+func (r *Runner) load(id string) *Result {
+	res, err := r.Folder.Load(id)
+	if err == nil {
+		return res
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.damaged == nil {
+		r.damaged = map[string]bool{}
+	}
+	if !r.damaged[id] && r.Warn != nil {
+		r.Warn(fmt.Sprintf("%v: the point counts as one without a result", err))
+	}
+	r.damaged[id] = true
+	return nil
 }
 
 func (r *Runner) wasTried(id string) bool {
@@ -130,7 +152,7 @@ func (r *Runner) round(ctx context.Context, list []*Point, jobs int) (held []*Po
 	for range min(jobs, len(list)) {
 		workers.Go(func() {
 			for p := range next {
-				_, e := r.Run(ctx, p)
+				e := r.runCaught(ctx, p)
 				var locked *fileio.LockedError
 				mu.Lock()
 				switch {
@@ -156,6 +178,13 @@ func (r *Runner) round(ctx context.Context, list []*Point, jobs int) (held []*Po
 	close(next)
 	workers.Wait()
 	return held, err
+}
+
+// runCaught is Run on a goroutine of its own.
+func (r *Runner) runCaught(ctx context.Context, p *Point) (err error) {
+	defer caught.Panic(&err)
+	_, err = r.Run(ctx, p)
+	return err
 }
 
 // say tells that n further points have ended.
@@ -234,7 +263,7 @@ func (r *Runner) line(p *Point, id string) ([]string, error) {
 	}
 	if p.Verb == "train" {
 		job := r.Folder.Job(id)
-		if err := os.MkdirAll(filepath.Dir(job), 0o777); err != nil {
+		if err := fileio.MakeFolder(filepath.Dir(job)); err != nil {
 			return nil, err
 		}
 		args = append(args, "--out="+job)

@@ -111,17 +111,48 @@ func TestLocalEnds(t *testing.T) {
 	require.Equal(t, "30 points: 30 unfinished", s.Sentence())
 }
 
-// TestHostileResults: a file that is no result of its point is named, and nothing is run over it.
+// TestHostileResults: a file that is no result of its point is named once, the point counts as not run, and the
+// next sweep runs it and nothing else.
 func TestHostileResults(t *testing.T) {
 	r := runner(t, t.TempDir(), fake(t, "echo '{}'"))
 	require.NoError(t, r.Local(t.Context(), 2))
 	files, err := filepath.Glob(filepath.Join(r.Folder.Path, "points", "*"))
 	require.NoError(t, err)
+	first, err := os.ReadFile(files[0])
+	require.NoError(t, err)
 	whole, err := os.ReadFile(files[1])
 	require.NoError(t, err)
 	for _, text := range []string{"", "{", "null", `{"schema":"memopt.point/v1"}`, string(whole)} {
 		require.NoError(t, os.WriteFile(files[0], []byte(text), 0o600))
-		_, err = runner(t, r.Folder.Path, nil).Gather()
-		require.ErrorContains(t, err, files[0]+": is not the result of the point")
+		var said []string
+		damaged := runner(t, r.Folder.Path, nil)
+		damaged.Warn = func(text string) { said = append(said, text) }
+		left, err := damaged.Missing()
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+		s, err := damaged.Gather()
+		require.NoError(t, err)
+		require.Equal(t, "30 points: 29 done, 1 unfinished", s.Sentence())
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], files[0]+": is not the result of the point")
+
+		require.NoError(t, runner(t, r.Folder.Path, fake(t, "echo '{}'")).Local(t.Context(), 2))
+		mended, err := os.ReadFile(files[0])
+		require.NoError(t, err)
+		id := func(text []byte) string { before, _, _ := strings.Cut(string(text), `"elapsed_ms"`); return before }
+		require.Equal(t, id(first), id(mended))
+	}
+}
+
+// TestFoldersAreNotLinks: a folder of a sweep that leads elsewhere is refused, and nothing is written there.
+func TestFoldersAreNotLinks(t *testing.T) {
+	for _, name := range []string{"points", "locks", "logs"} {
+		folder, elsewhere := t.TempDir(), t.TempDir()
+		require.NoError(t, os.Symlink(elsewhere, filepath.Join(folder, name)))
+		err := runner(t, folder, fake(t, "echo '{}'; echo x >&2")).Local(t.Context(), 2)
+		require.ErrorContains(t, err, filepath.Join(folder, name)+": it is a symbolic link")
+		list, err := os.ReadDir(elsewhere)
+		require.NoError(t, err)
+		require.Empty(t, list)
 	}
 }

@@ -18,7 +18,7 @@ type Slurm struct {
 	*Runner
 	AtOnce int      // most tasks that run at a time; 0: no limit
 	Grace  int      // seconds between the signal that a task is about to end and its end
-	Args   []string // further arguments of sbatch
+	Args   []string // further arguments of sbatch, which the script has
 	Note   func(format string, args ...any)
 }
 
@@ -45,6 +45,12 @@ func (s *Slurm) Write(points []*Point) (script string, err error) {
 	if err != nil {
 		return "", err
 	}
+	for _, text := range s.Args {
+		if strings.ContainsAny(text, "'\n\\") {
+			return "", fmt.Errorf("%q: a script of Slurm cannot have this argument of sbatch; wanted one without "+
+				"quotes, backslashes and line breaks", text)
+		}
+	}
 	if strings.ContainsAny(folder+here, "'\n\\") {
 		return "", fmt.Errorf("%q: a script of Slurm cannot have this path; wanted one without quotes, "+
 			"backslashes and line breaks", folder)
@@ -70,6 +76,13 @@ func (s *Slurm) script(points []*Point, folder, here string) string {
 	lines := []string{"#!/bin/sh", "#SBATCH --job-name=memopt-sweep", "#SBATCH --array=" + array,
 		"#SBATCH --chdir=" + quote(here), "#SBATCH --output=" + quote(log),
 		fmt.Sprintf("#SBATCH --signal=B:USR1@%d", s.Grace), "#SBATCH --no-requeue"}
+	if len(s.Args) > 0 {
+		var args []string
+		for _, text := range s.Args {
+			args = append(args, quote(text))
+		}
+		lines = append(lines, "#SBATCH "+strings.Join(args, " "))
+	}
 	words := []string{"exec"}
 	for _, text := range s.Command {
 		words = append(words, quote(text))
@@ -105,9 +118,8 @@ func (s *Slurm) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		args := append(append([]string{"--parsable"}, s.Args...), script)
 		// A signal must not come between the submission and the file that knows of it.
-		out, err := slurmCommand(context.WithoutCancel(ctx), "sbatch", args...)
+		out, err := slurmCommand(context.WithoutCancel(ctx), "sbatch", "--parsable", script)
 		if err != nil {
 			return err
 		}
@@ -157,10 +169,7 @@ func (s *Slurm) missingFiles() (n int, err error) {
 		if err != nil {
 			return 0, err
 		}
-		res, err := s.Folder.Load(id)
-		if err != nil {
-			return 0, err
-		}
+		res := s.load(id)
 		if res == nil || s.Retry && res.Outcome == Failed {
 			n++
 		}

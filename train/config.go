@@ -54,8 +54,10 @@ type Config struct {
 	// Keeps says, with several ranks, that rank 0 has a Folder.
 	Keeps     bool
 	SaveLimit int
-	// Manifest is what every checkpoint says besides the position.
+	// Manifest is what every checkpoint says besides the position, Command the command line that a job can go on by;
+	// nil: it has none.
 	Manifest checkpoint.Manifest
+	Command  *Command
 	// Resume is the checkpoint to go on with; nil: from the beginning.
 	Resume *checkpoint.Checkpoint
 
@@ -107,7 +109,7 @@ func (p *Prediction) Total() int64 { return p.States + p.Inputs + max(p.Arena, p
 // Result is how a job ended.
 type Result struct {
 	Updates             int64 // done in all, those before it was resumed included
-	Skipped             int64 // of these, without effect
+	Skipped             int64 // of these, not made, or made without a batch whose loss was not finite
 	LossFirst, LossLast float64
 	EvalLast            float64 // NaN: there was no evaluation
 	Predicted           Prediction

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"math"
 
 	"memopt/executor"
@@ -15,6 +16,43 @@ type evaluation struct {
 	full  *part
 	rest  *part // for the last batch; nil: there is none of fewer rows
 	order data.Order
+}
+
+// ErrStopped says that an evaluation was asked to end.
+var ErrStopped = errors.New("stopped by a signal: the evaluation is not complete")
+
+// Evaluate finds the loss of Config.Eval with the weights that a job would begin or go on with, and trains nothing.
+// Of Plans it needs Rows. The result has Updates, those of the checkpoint, EvalLast, and what evaluation takes.
+func Evaluate(ctx context.Context, c *Config) (*Result, error) {
+	j := newJob(c)
+	defer j.close()
+	j.joinRanks()
+	var err error
+	if j.machine, err = j.Engine.Start(ctx, j.Session); err != nil {
+		return nil, err
+	}
+	if err := j.fillStates(func(s *State) bool { return s.Model }); err != nil {
+		return nil, err
+	}
+	if j.eval, err = j.openEval(ctx); err != nil {
+		return nil, err
+	}
+	if j.Resume != nil {
+		j.done = j.Resume.Step
+	}
+	if err := j.evaluate(ctx); err != nil {
+		return nil, err
+	}
+	if math.IsNaN(j.result.EvalLast) && ctx.Err() != nil {
+		return nil, ErrStopped
+	}
+	j.result.Updates = j.done
+	j.result.Predicted = j.predict()
+	if j.result.Predicted.States, err = persistentOf(j.Steps.sized(j.Steps.Eval, j.Plans.Rows)); err != nil {
+		return nil, err
+	}
+	j.measured()
+	return &j.result, j.arenasOfRanks()
 }
 
 // openEval opens the steps of evaluations.
@@ -43,7 +81,7 @@ func (j *job) evalRows(ctx context.Context) (int64, error) {
 		return j.Plans.Rows, nil
 	}
 	rows, most := min(j.Plans.Rows, j.Eval.Samples()), j.predict().Arena
-	for rows > 1 {
+	for rows > 1 && j.step != nil {
 		arena, err := arenaOf(ctx, j.Steps.PlanEval(rows))
 		if err != nil || arena <= most {
 			return rows, err
@@ -73,7 +111,7 @@ func (e *evaluation) arena() int64 {
 	return n
 }
 
-// evaluate finds the mean loss of all samples. Batches of fewer rows count less.
+// evaluate finds the loss of all samples: their mean, by the weights of the batches, or their sum.
 func (j *job) evaluate(ctx context.Context) error {
 	if j.lastEval == j.done && !math.IsNaN(j.result.EvalLast) {
 		return nil
@@ -81,16 +119,11 @@ func (j *job) evaluate(ctx context.Context) error {
 	if err := j.shareStatistics(); err != nil {
 		return err
 	}
-	losses, done, err := j.evalLosses(ctx)
+	all, done, err := j.evalLosses(ctx)
 	if err != nil || !done {
 		return err
 	}
-	sum, rows := 0.0, 0
-	for b, loss := range losses {
-		n := j.eval.order.Rows(int64(b))
-		sum, rows = sum+loss*float64(n), rows+n
-	}
-	loss := sum / float64(rows)
+	loss := all.loss(j.Steps.Weights.Weighing)
 	j.result.EvalLast, j.lastEval = loss, j.done
 	j.Observer.Evaluated(j.done, loss)
 	evalLoss := events.Number(loss)
@@ -99,18 +132,18 @@ func (j *job) evaluate(ctx context.Context) error {
 	return nil
 }
 
-// evalLosses are the losses of all batches of an evaluation, each of which one rank finds. done is false
+// evalLosses adds up the losses of all batches of an evaluation, each of which one rank finds. done is false
 // where the job is asked to end meanwhile.
-func (j *job) evalLosses(ctx context.Context) (losses []float64, done bool, err error) {
+func (j *job) evalLosses(ctx context.Context) (sum tally, done bool, err error) {
 	o := j.eval.order
 	loader := data.NewLoader(j.Eval, j.Inputs, o, j.share, 0, 0, ahead)
 	defer loader.Close()
 	turns := (o.Batches() + j.ranks() - 1) / j.ranks()
-	mine := make([]float64, turns)
+	mine := make([]float64, 2*turns)
 	for t := range turns {
 		b, err := loader.Next(context.WithoutCancel(ctx))
 		if err != nil {
-			return nil, false, err
+			return sum, false, err
 		}
 		if !b.Idle {
 			x := j.eval.full
@@ -118,21 +151,22 @@ func (j *job) evalLosses(ctx context.Context) (losses []float64, done bool, err 
 				x = j.eval.rest
 			}
 			if err := x.run(context.WithoutCancel(ctx), uint64(j.done), b.Tensors); err != nil {
-				return nil, false, err
+				return sum, false, err
 			}
-			mine[t] = x.float(j.Steps.Loss)
+			mine[2*t], mine[2*t+1] = x.loss(j.Steps.Loss, j.Steps.Weights.Weighing, b.Rows)
 		}
 		loader.Done(b)
 		if ctx.Err() != nil && j.Ranks == nil {
-			return nil, false, nil
+			return sum, false, nil
 		}
 	}
 	all, err := j.exchange(mine)
 	if err != nil {
-		return nil, false, err
+		return sum, false, err
 	}
 	for b := range o.Batches() { // rank b mod ranks found it in turn b/ranks
-		losses = append(losses, all[b%j.ranks()*turns+b/j.ranks()])
+		at := all[2*(b%j.ranks()*turns+b/j.ranks()):]
+		sum.losses, sum.weights, sum.counted = sum.losses+at[0]*at[1], sum.weights+at[1], sum.counted+1
 	}
-	return losses, true, nil
+	return sum, true, nil
 }

@@ -31,11 +31,12 @@ type job struct {
 	done    int64 // updates
 	epoch   int64 // of the next micro-batch
 	index   int64 // of the next micro-batch in its epoch
-	skipped int64
+	skipped int64 // updates that were not made, or without a batch of theirs
 	samples int64
 
 	rate, scale         *executor.Tensor
 	counts, total       *executor.Tensor // which ranks, and how many micro-batches, an update counts
+	unit                *executor.Tensor // autograd.UnitInput
 	window              window
 	metrics             Metrics // of the last update
 	lastSaved, lastEval int64
@@ -45,10 +46,7 @@ type job struct {
 // Run executes a job. A context that is done ends it after the update that is under way, with a
 // checkpoint. The error is a *NotFiniteError if a loss is not finite and the job is to stop then.
 func Run(ctx context.Context, c *Config) (*Result, error) {
-	j := &job{Config: c,
-		rate:  executor.NewTensor(graph.Float32, nil, float32(0)),
-		scale: executor.NewTensor(graph.Float32, nil, float32(1))}
-	j.result.LossFirst, j.result.LossLast, j.result.EvalLast = math.NaN(), math.NaN(), math.NaN()
+	j := newJob(c)
 	defer j.close()
 	j.joinRanks()
 	if err := j.start(ctx); err != nil {
@@ -60,12 +58,22 @@ func Run(ctx context.Context, c *Config) (*Result, error) {
 	return &j.result, j.finish(ctx)
 }
 
+// newJob is a job that has not begun.
+func newJob(c *Config) *job {
+	j := &job{Config: c,
+		rate:  executor.NewTensor(graph.Float32, nil, float32(0)),
+		scale: executor.NewTensor(graph.Float32, nil, float32(1)),
+		unit:  executor.NewTensor(graph.Float32, nil, c.Steps.unit(c.Plans.Rows))}
+	j.result.LossFirst, j.result.LossLast, j.result.EvalLast = math.NaN(), math.NaN(), math.NaN()
+	return j
+}
+
 // start readies the machine, the steps and the data.
 func (j *job) start(ctx context.Context) (err error) {
 	if j.machine, err = j.Engine.Start(ctx, j.Session); err != nil {
 		return err
 	}
-	if err := j.fillStates(); err != nil {
+	if err := j.fillStates(func(*State) bool { return true }); err != nil {
 		return err
 	}
 	if j.step, err = j.open(ctx, j.Plans.Step); err != nil {
@@ -173,12 +181,12 @@ func (j *job) advance(ctx context.Context) (*Metrics, error) {
 	if err := j.rescale(u.finite); err != nil {
 		return nil, err
 	}
-	if !u.finite {
+	if !u.finite || u.short {
 		j.skipped++
 	}
 	j.done++
 	j.result.Updates, j.result.Skipped = j.done, j.skipped
-	return j.measure(u.losses/float64(u.counted), rate, u.norm), nil
+	return j.measure(u.loss(j.Steps.Weights.Weighing), rate, u.norm), nil
 }
 
 // micro runs this rank's batch of a turn. What is not finite there is judged when all ranks are known.
@@ -190,7 +198,7 @@ func (j *job) micro(ctx context.Context, k int64) error {
 	defer j.loader.Done(b)
 	j.countTurn()
 	if b.Idle && j.update != nil {
-		j.tally.add(idle, 0)
+		j.tally.add(idle, 0, 0)
 		return nil
 	}
 	x := j.partFor(b.Rows)
@@ -198,21 +206,21 @@ func (j *job) micro(ctx context.Context, k int64) error {
 	if unexpected(err) {
 		return err
 	}
-	loss := math.NaN()
+	loss, weight := math.NaN(), 0.0
 	if err == nil {
-		loss = x.float(j.Steps.Loss)
+		loss, weight = x.loss(j.Steps.Loss, j.Steps.Weights.Weighing, b.Rows)
 		err = checkLoss(j.Steps.Loss, loss)
 	}
 	switch {
 	case b.Idle:
-		j.tally.add(idle, 0)
+		j.tally.add(idle, 0, 0)
 		err = nil
 	case j.Steps.agreed:
-		j.tally.note(loss, err)
+		j.tally.note(loss, weight, err)
 		err = nil
 	default:
 		err = j.judge(ctx, x, k, b, err)
-		j.tally.note(loss, err)
+		j.tally.note(loss, weight, err)
 	}
 	if j.update == nil && err == nil {
 		j.tally.norm, j.tally.finite = x.float(autograd.NormOutput), x.finite()

@@ -2,8 +2,12 @@ package train_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -399,5 +403,91 @@ func TestGradientsNotFinite(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, k.config.Updates, r.Skipped)
 		}
+	}
+}
+
+// fullDisk is an engine whose states cannot be saved while a job's folder has as many checkpoints as fit.
+type fullDisk struct {
+	resident.Engine
+	dir string
+	fit int
+}
+
+func (d *fullDisk) Start(ctx context.Context, o executor.Options) (resident.Machine, error) {
+	m, err := d.Engine.Start(ctx, o)
+	return &fullMachine{m, d}, err
+}
+
+type fullMachine struct {
+	resident.Machine
+	disk *fullDisk
+}
+
+func (m *fullMachine) Read(name string, dst []byte) error {
+	list, err := filepath.Glob(filepath.Join(m.disk.dir, "checkpoints", "step-*"))
+	if err != nil || len(list) >= m.disk.fit {
+		return errors.Join(err, fmt.Errorf("write: %w", syscall.ENOSPC))
+	}
+	return m.Machine.Read(name, dst)
+}
+
+// TestFullDisk: a job that may remove old checkpoints does so where a new one does not fit beside them, and goes
+// on to save; the only one is never removed, nor is any where all are to be kept.
+func TestFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		fit, limit int
+		saved      []int64
+		removed    int
+	}{
+		{fit: 2, limit: 3, saved: []int64{15, 18}, removed: 4},
+		{fit: 3, limit: 2, saved: []int64{15, 18}},
+		{fit: 1, limit: 3, saved: []int64{3}},
+		{fit: 2, limit: 0, saved: []int64{3, 6}},
+	} {
+		dir := t.TempDir()
+		k := newTask(t, netText)
+		k.config.Engine = &fullDisk{k.config.Engine, dir, c.fit}
+		k.config.SaveEvery, k.config.SaveLimit = 3, c.limit
+		k.prepare(t)
+		folder, err := checkpoint.OpenJob(dir)
+		require.NoError(t, err)
+		k.config.Folder = folder
+		_, err = train.Run(context.Background(), &k.config)
+		if last := c.saved[len(c.saved)-1]; last == k.config.Updates {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, syscall.ENOSPC)
+		}
+		steps, err := folder.Steps()
+		require.NoError(t, err)
+		require.Equal(t, c.saved, steps)
+		require.Len(t, k.watch.warnings, c.removed)
+		for _, text := range k.watch.warnings {
+			require.Contains(t, text, "the disk is full: the checkpoint of update")
+		}
+		require.NoError(t, folder.Close())
+	}
+}
+
+// TestResumeFarAway: a checkpoint that claims more epochs or samples than can be counted is refused.
+func TestResumeFarAway(t *testing.T) {
+	dir := t.TempDir()
+	k := newTask(t, netText)
+	r, _ := k.run(t, context.Background(), dir)
+	for want, spoil := range map[string]func(m *checkpoint.Manifest){
+		"its next epoch is number": func(m *checkpoint.Manifest) { m.Epoch = math.MaxInt64 - 1 },
+		"more than can be counted": func(m *checkpoint.Manifest) { m.Samples = math.MaxInt64 - 1 },
+		"its next batch is number": func(m *checkpoint.Manifest) { m.Batch = math.MaxInt64 - 1 },
+	} {
+		k := newTask(t, netText)
+		k.prepare(t)
+		k.config.Updates++
+		c, err := checkpoint.Load(r.Saved)
+		require.NoError(t, err)
+		spoil(&c.Manifest)
+		k.config.Resume = c
+		_, err = train.Run(context.Background(), &k.config)
+		require.ErrorContains(t, err, want)
+		require.NoError(t, c.Close())
 	}
 }

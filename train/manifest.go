@@ -6,16 +6,25 @@ import (
 	"math"
 
 	"memopt/train/checkpoint"
+	"memopt/train/data"
 )
 
 // progress is what a checkpoint says of a job besides the position that its manifest has.
 type progress struct {
-	Skipped   int64    `json:"skipped"`    // updates without effect
+	Skipped   int64    `json:"skipped"`    // Result.Skipped
 	LossFirst *float64 `json:"loss_first"` // null: not a number
 	LossLast  *float64 `json:"loss_last"`
 	Updates   int64    `json:"updates"` // of the whole job
 	Ranks     int64    `json:"ranks,omitempty"`
+	Command   *Command `json:"command,omitempty"`
 	Settings
+}
+
+// Command is the command line of a job, so that it goes on without one.
+type Command struct {
+	Model     string              `json:"model"`     // as the job was given it
+	Directory string              `json:"directory"` // in which it was started
+	Flags     map[string][]string `json:"flags"`     // those that were given, each with its value or its list of values
 }
 
 // Settings are those of a job's data that decide which samples an update is of.
@@ -62,7 +71,7 @@ func (j *job) manifest() (*checkpoint.Manifest, error) {
 	}
 	var err error
 	m.Options, err = json.Marshal(progress{j.skipped, number(j.result.LossFirst), number(j.result.LossLast), j.Updates,
-		j.ranks(), j.Settings()})
+		j.ranks(), j.Command, j.Settings()})
 	return &m, err
 }
 
@@ -85,9 +94,16 @@ func (j *job) resume() error {
 			return callerError("checkpoint %s: %w", j.Resume.Path, err)
 		}
 	}
-	if j.index >= j.Order.Batches() {
+	switch most := data.MaxEpoch(j.Order.Samples); {
+	case j.index >= j.Order.Batches():
 		return callerError("checkpoint %s: its next batch is number %d of an epoch that has %d", j.Resume.Path, j.index,
 			j.Order.Batches())
+	case j.epoch > most:
+		return callerError("checkpoint %s: its next epoch is number %d; the last one of %d samples is number %d",
+			j.Resume.Path, j.epoch, j.Order.Samples, most)
+	case j.samples > most*j.Order.Samples/max(j.Source.Tokens(), 1):
+		return callerError("checkpoint %s: its job has trained on %d samples, more than can be counted",
+			j.Resume.Path, j.samples)
 	}
 	return nil
 }
@@ -99,6 +115,15 @@ func SavedSettings(c *checkpoint.Checkpoint) (Settings, error) {
 		return Settings{}, callerError("checkpoint %s: options: %w", c.Path, err)
 	}
 	return p.Settings, nil
+}
+
+// SavedCommand is the command line of the job that a checkpoint is of; nil: the checkpoint does not say.
+func SavedCommand(m *checkpoint.Manifest) (*Command, error) {
+	var p progress
+	if err := json.Unmarshal(m.Options, &p); err != nil {
+		return nil, callerError("checkpoint of update %d: options: %w", m.Step, err)
+	}
+	return p.Command, nil
 }
 
 // Compare compares a checkpoint with the job that is to go on with it. The error says what makes that

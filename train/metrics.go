@@ -15,7 +15,7 @@ type Metrics struct {
 	Epoch                             float64 // how often the data have been gone through
 	Loss, LearningRate, GradNorm      float64
 	TokensPerSecond, SamplesPerSecond float64 // TokensPerSecond is 0 where data are no tokens
-	Skipped                           int64   // updates without effect since metrics were reported last
+	Skipped                           int64   // updates since the last report, as in Result
 	ArenaBytes, RSSBytes              int64
 	LossScale                         float64 // 0: there is none
 }
@@ -24,7 +24,7 @@ type Metrics struct {
 type window struct {
 	since   time.Time // has the monotonic clock, which does not go backwards
 	samples int64
-	skipped int64 // updates without effect in all, before it
+	skipped int64 // job.skipped before it
 	losses  float64
 	count   int64
 }

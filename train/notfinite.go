@@ -21,6 +21,9 @@ func (j *job) judge(ctx context.Context, x *part, micro int64, b *data.Batch, er
 	if !errors.As(err, &bad) {
 		return err
 	}
+	if bad.Value == autograd.CountedOutput {
+		bad.Value = j.Steps.Loss
+	}
 	if j.OnNaN == SkipOnNaN {
 		j.Observer.Warn(fmt.Sprintf("update %d: %s is not finite: batch %d of epoch %d is left out", j.done+1,
 			bad.Value, b.Index, b.Epoch))

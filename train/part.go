@@ -33,7 +33,7 @@ func (j *job) open(ctx context.Context, p *Planned) (*part, error) {
 	g := p.Side.Model.Graph
 	x := &part{side: &p.Side}
 	var o resident.StepOptions
-	for _, name := range []string{j.Steps.Loss, autograd.NormOutput, autograd.FiniteOutput} {
+	for _, name := range []string{j.Steps.Loss, autograd.NormOutput, autograd.FiniteOutput, autograd.WeightOutput} {
 		if v, ok := g.Lookup(name); ok && g.Values[v].Output {
 			x.names = append(x.names, name)
 		}
@@ -56,6 +56,8 @@ func (j *job) bind(x *part) error {
 		switch {
 		case name == autograd.LRInput:
 			fixed = j.rate
+		case name == autograd.UnitInput:
+			fixed = j.unit
 		case name == autograd.CountsInput:
 			fixed = j.counts
 		case name == autograd.TotalInput:
@@ -141,6 +143,21 @@ func checkLoss(name string, loss float64) error {
 		return &resident.NotFiniteError{Value: name}
 	}
 	return nil
+}
+
+// loss is the loss of the batch that was run, of so many rows, and how much it counts. One that does not count is
+// 0: where it divides by nothing, it is no number.
+func (x *part) loss(name string, w autograd.Weighing, rows int) (loss, weight float64) {
+	loss, weight = x.float(name), x.float(autograd.WeightOutput)
+	switch {
+	case w == autograd.Summed:
+		return loss, 1
+	case math.IsNaN(weight):
+		return loss, float64(rows)
+	case weight == 0:
+		return 0, 0
+	}
+	return loss, weight
 }
 
 // finite reports whether the update was made.

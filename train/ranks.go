@@ -23,18 +23,18 @@ type ElsewhereError struct {
 func (e *ElsewhereError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e.Err) }
 func (e *ElsewhereError) Unwrap() error { return e.Err }
 
-// groupError is an error of the group of ranks, after which nothing can be done together.
-type groupError struct{ err error }
+// GroupError is an error of the group of ranks, after which nothing can be done together.
+type GroupError struct{ err error }
 
-func (e *groupError) Error() string { return e.err.Error() }
-func (e *groupError) Unwrap() error { return e.err }
+func (e *GroupError) Error() string { return e.err.Error() }
+func (e *GroupError) Unwrap() error { return e.err }
 
 // lost marks an error of the group.
 func lost(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &groupError{err}
+	return &GroupError{err}
 }
 
 // ranks is how many ranks the job has.
@@ -51,10 +51,18 @@ func (j *job) joinRanks() {
 	j.share = data.Share{Ranks: int64(n)}
 	j.counts = executor.NewTensor(graph.Bool, []int{n}, make([]uint8, n)...)
 	j.total = executor.NewTensor(graph.Int64, nil, int64(0))
+	if j.weighted() {
+		j.total = executor.NewTensor(graph.Float64, nil, float64(0))
+	}
 	if j.Ranks != nil {
 		j.share.Rank = int64(j.Ranks.Rank())
 		j.Session.Ranks = executor.NewRanks(j.Ranks)
 	}
+}
+
+// weighted reports whether an update is of gradients that have weights.
+func (j *job) weighted() bool {
+	return j.Steps.Joint != nil && j.Steps.Joint.Weights.Weighing == autograd.Weighted
 }
 
 // parts lists the steps of training; some are nil.
@@ -63,12 +71,14 @@ func (j *job) parts() []*part { return []*part{j.step, j.rest, j.combine, j.upda
 // tally is what is known of an update under way.
 type tally struct {
 	start   int64     // the update's first batch in its epoch
-	mine    []float64 // by turn of this rank: what became of its batch, and the loss
+	mine    []float64 // by turn of this rank: what became of its batch, the loss, and its weight
 	stop    error     // of this rank, when all ranks know of it
-	losses  float64   // of all ranks, added in the order of the batches
+	losses  float64   // of all ranks, times their weights, added in the order of the batches
+	weights float64   // likewise
 	counted int64     // batches with a loss that is finite
 	norm    float64
 	finite  bool
+	short   bool // a batch of it was left out
 }
 
 // What becomes of a batch.
@@ -78,22 +88,36 @@ const (
 	left    = 2 // its loss is not finite
 )
 
+// perTurn is how many numbers of a turn mine has.
+const perTurn = 3
+
+// loss is that of the update.
+func (t *tally) loss(w autograd.Weighing) float64 {
+	switch {
+	case t.counted == 0:
+		return math.NaN()
+	case w == autograd.Summed:
+		return t.losses
+	}
+	return t.losses / t.weights
+}
+
 // begin starts an update.
 func (t *tally) begin(index int64) {
 	*t = tally{start: index, mine: t.mine[:0], norm: math.NaN(), finite: true}
 }
 
 // add notes what became of this rank's batch.
-func (t *tally) add(state, loss float64) { t.mine = append(t.mine, state, loss) }
+func (t *tally) add(state, loss, weight float64) { t.mine = append(t.mine, state, loss, weight) }
 
 // note adds a batch that was run.
-func (t *tally) note(loss float64, err error) {
+func (t *tally) note(loss, weight float64, err error) {
 	if err == nil {
-		t.add(counted, loss)
+		t.add(counted, loss, weight)
 		return
 	}
-	t.add(left, 0)
-	t.finite = false
+	t.add(left, 0, 0)
+	t.finite, t.short = false, true
 }
 
 // keep returns an error that ends the job at once. With several ranks what is not finite waits until all
@@ -138,7 +162,9 @@ func (j *job) countTurn() {
 	for r := range j.counts.Data {
 		j.counts.Data[r] = flag(first+int64(r) < last)
 	}
-	executor.Of[int64](j.total)[0] = last - first
+	if !j.weighted() { // else the step itself adds up weights
+		executor.Of[int64](j.total)[0] = last - first
+	}
 }
 
 // flag is an element of a bool tensor.
@@ -152,7 +178,7 @@ func flag(on bool) byte {
 // addUp adds up what all ranks have come to, and ends the job on all of them where one has to end it.
 func (j *job) addUp() error {
 	u := &j.tally
-	turns, n := len(u.mine)/2, int(j.ranks())
+	turns, n := len(u.mine)/perTurn, int(j.ranks())
 	all, err := j.exchange(u.mine)
 	if err != nil {
 		return err
@@ -160,13 +186,13 @@ func (j *job) addUp() error {
 	of, bad := make([]int64, n), []int64(nil) // by rank: batches that count; batches that do not
 	for t := range turns {
 		for r := range n {
-			at := all[2*(r*turns+t):]
+			at := all[perTurn*(r*turns+t):]
 			switch at[0] {
 			case counted:
-				u.losses, u.counted = u.losses+at[1], u.counted+1
+				u.losses, u.weights, u.counted = u.losses+at[1]*at[2], u.weights+at[2], u.counted+1
 				of[r]++
 			case left:
-				u.finite = false
+				u.finite, u.short = false, true
 				bad = append(bad, int64(t*n+r))
 			}
 		}
@@ -175,7 +201,11 @@ func (j *job) addUp() error {
 		for r := range of {
 			j.counts.Data[r] = flag(of[r] > 0)
 		}
-		executor.Of[int64](j.total)[0] = u.counted
+		if j.weighted() {
+			executor.Of[float64](j.total)[0] = u.weights
+		} else {
+			executor.Of[int64](j.total)[0] = u.counted
+		}
 	}
 	if j.Ranks == nil {
 		return nil

@@ -3,6 +3,9 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"memopt/internal/fileio"
 )
 
 // after does what comes after an update: reports, evaluations and checkpoints that are due.
@@ -19,7 +22,7 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 	if due(j.SaveEvery) && j.done < j.Updates {
 		// The job goes on without a checkpoint that could not be written.
 		path, err := j.save()
-		var lost *groupError
+		var lost *GroupError
 		if errors.As(err, &lost) {
 			return err
 		}
@@ -59,6 +62,21 @@ func (j *job) save() (string, error) {
 	return j.saveHere(j.machine.Read)
 }
 
+// makeRoom removes the oldest checkpoint of a job that may not keep all of them, where another one is left.
+// Else a full disk would stay full: old checkpoints go when a new one is there.
+func (j *job) makeRoom() bool {
+	steps, err := j.Folder.Steps()
+	if err != nil || j.SaveLimit < 1 || len(steps) < 2 {
+		return false
+	}
+	if err := j.Folder.Prune(len(steps) - 1); err != nil {
+		return false
+	}
+	j.Observer.Warn(fmt.Sprintf("the disk is full: the checkpoint of update %d is removed to save that of update %d",
+		steps[0], j.done))
+	return true
+}
+
 // saveHere writes a checkpoint whose tensors read gives.
 func (j *job) saveHere(read func(name string, dst []byte) error) (string, error) {
 	if j.Folder == nil || j.lastSaved == j.done && j.result.Saved != "" {
@@ -70,6 +88,9 @@ func (j *job) saveHere(read func(name string, dst []byte) error) (string, error)
 	}
 	weights, others := j.entries()
 	path, err := j.Folder.Save(m, weights, others, read)
+	for fileio.Full(err) && j.makeRoom() {
+		path, err = j.Folder.Save(m, weights, others, read)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -9,9 +9,9 @@ import (
 	"memopt/train/safetensors"
 )
 
-// fillStates gives all states their first values: those of the checkpoint, else those that the caller
-// has given, else the model's, zeros of the optimizer's, or what is made up.
-func (j *job) fillStates() error {
+// fillStates gives states, those that are wanted, their first values: those of the checkpoint, else those
+// that the caller has given, else the model's, zeros of the optimizer's, or what is made up.
+func (j *job) fillStates(wanted func(*State) bool) error {
 	if err := memlimit.Check(j.Plans.Persistent, "the %d states of the job", len(j.Steps.States)); err != nil {
 		return err
 	}
@@ -19,6 +19,9 @@ func (j *job) fillStates() error {
 	var missing []string
 	for i := range j.Steps.States {
 		s := &j.Steps.States[i]
+		if !wanted(s) {
+			continue
+		}
 		shape := executor.EvalShape(s.Type, env)
 		if shape == nil {
 			return callerError("state %q: %v has a dim without a number: bind it with --dim", s.Name, s.Type)

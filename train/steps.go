@@ -57,6 +57,8 @@ type Steps struct {
 	Joint   *autograd.Joint
 	// Loss names the output that is the loss, LossGrad the input for its gradient; "": there is none.
 	Loss, LossGrad string
+	// Weights says how the losses of batches make up those of updates and evaluations.
+	Weights autograd.Weights
 	// Params are the parameters that are trained, States all that steps hand on and what else has to be
 	// there before the first step, with Params first.
 	Params []string
@@ -109,9 +111,28 @@ func Make(m *memopt.Model, r Recipe) (*Steps, error) {
 		if s.Eval, err = s.Step.Inference([]string{s.Loss}, s.modelStates()); err != nil {
 			return nil, err
 		}
+		if err := s.WeighEval(); err != nil {
+			return nil, err
+		}
 	}
 	s.watch()
 	return s, nil
+}
+
+// WeighEval gives Eval the output that says how much the loss of a batch counts.
+func (s *Steps) WeighEval() (err error) {
+	s.Eval, s.Weights, err = s.Eval.Weigh(s.Loss, s.modelStates())
+	return err
+}
+
+// unit is what losses of so many rows divide by where everything in them counts.
+func (s *Steps) unit(rows int64) float32 {
+	if s.Weights.Unit != nil {
+		if n, err := s.Weights.Unit.Eval(s.dims(rows)); err == nil && n > 0 {
+			return float32(n)
+		}
+	}
+	return float32(rows)
 }
 
 // watch has the loss and the norm of the gradients watched. Where losses are scaled, gradients may
@@ -130,14 +151,21 @@ func (s *Steps) watched(g *graph.Graph) (names []string) {
 	if s.agreed {
 		return nil
 	}
-	for _, name := range []string{s.Loss, autograd.NormOutput} {
+	loss := s.Loss
+	if _, ok := g.Lookup(autograd.CountedOutput); ok {
+		loss = autograd.CountedOutput
+	}
+	for _, name := range []string{loss, autograd.NormOutput} {
 		v, ok := g.Lookup(name)
-		if ok && g.Values[v].Output && (s.Joint.LossScale == "" || name == s.Loss) {
+		if ok && g.Values[v].Output && (s.Joint.LossScale == "" || name == loss) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
+
+// several reports whether an update is of several batches.
+func (r *Recipe) several() bool { return r.Micros > 1 || r.Optimizer.Ranks.Count > 1 }
 
 // differentiate makes the models.
 func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
@@ -172,6 +200,7 @@ func (r *Recipe) gradients() autograd.Options {
 	if r.Bare {
 		return o
 	}
+	o.Weigh = r.several()
 	if o.Statistics = true; o.Outputs == nil {
 		o.Outputs = []string{autograd.TheLosses}
 	}
@@ -227,7 +256,7 @@ func (s *Steps) joined(r Recipe) error {
 // step for it; one that updates its parameters is complete.
 func (s *Steps) takeStep(m *memopt.Model, r Recipe) (err error) {
 	s.Step, s.Update, s.Joint, err = m.Updating(memopt.UpdateOptions{Optimizer: r.Optimizer,
-		Freeze: r.Differentiate.NoGrad, LossScale: r.LossScale, Accumulate: r.Micros > 1})
+		Freeze: r.Differentiate.NoGrad, LossScale: r.LossScale, Accumulate: r.Micros > 1, Weigh: r.several()})
 	if err != nil {
 		return err
 	}
@@ -356,8 +385,8 @@ func (s *Steps) modelStates() (names []string) {
 // fed reports whether the loop gives an input of the step its value. Gradients that a step without a loss
 // takes from outside are data.
 func (s *Steps) fed(name string) bool {
-	return name == autograd.LRInput || name == autograd.CountsInput || name == autograd.TotalInput ||
-		name == s.Joint.LossScale ||
+	own := []string{autograd.LRInput, autograd.UnitInput, autograd.CountsInput, autograd.TotalInput, s.Joint.LossScale}
+	return slices.Contains(own, name) ||
 		!s.Lossless && (name == s.LossGrad || slices.Contains(s.Joint.OtherGrads, name))
 }
 

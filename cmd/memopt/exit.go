@@ -15,6 +15,7 @@ import (
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph/live"
+	"memopt/internal/caught"
 	"memopt/internal/mapfile"
 	"memopt/internal/memlimit"
 	"memopt/planner"
@@ -80,9 +81,12 @@ func classify(err error) error {
 	var missing *driver.Missing
 	var device *driver.Error
 	var changed *mapfile.ChangedError
+	var panicked *caught.Error
 	switch {
 	case err == nil || errors.As(err, &have):
 		return err
+	case errors.As(err, &panicked):
+		return &exitError{exitInternal, internalError(err)}
 	case errors.As(err, &runtime):
 		return classifyORT(runtime)
 	case errors.As(err, &fault):
@@ -103,6 +107,11 @@ func classify(err error) error {
 		return &exitError{exitInvalid, err}
 	}
 	return invalid(err)
+}
+
+// internalError says that an error is a fault of memopt.
+func internalError(err error) error {
+	return fmt.Errorf("internal error: %w; please report it with the output of -v", err)
 }
 
 // classifyPlan gives an error of planning a model its code. After an interrupted search it is

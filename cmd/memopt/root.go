@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"memopt/internal/caught"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
 	"memopt/internal/library"
@@ -121,11 +122,15 @@ func (a *app) execute(root *cobra.Command) (err error) {
 		if a.global.verbose {
 			fmt.Fprintf(a.err, "%s", debug.Stack())
 		}
-		err = &exitError{exitInternal, fmt.Errorf("internal error: %v; please report it with the "+
-			"output of -v", p)}
+		err = &exitError{exitInternal, internalError(fmt.Errorf("%v", p))}
 	}()
 	root.SetArgs(a.args)
-	return root.Execute()
+	err = root.Execute()
+	var panicked *caught.Error // of a goroutine
+	if a.global.verbose && errors.As(err, &panicked) {
+		fmt.Fprintf(a.err, "%s", panicked.Stack)
+	}
+	return err
 }
 
 // helpWidth is the most columns that the list of a verb's flags takes, those of a terminal of
@@ -275,7 +280,17 @@ func nearest(given string, names []string) string {
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
 func (a *app) prepare(cmd *cobra.Command, args []string) error {
+	return a.prepareArguments(cmd, func() ([]string, error) { return args, nil })
+}
+
+// prepareArguments is prepare for a verb that has arguments from elsewhere: find is asked for them when the verb's
+// flags are known.
+func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)) error {
 	if err := a.takeVariables(cmd); err != nil {
+		return err
+	}
+	args, err := find()
+	if err != nil {
 		return err
 	}
 	if err := a.checkColor(); err != nil {

@@ -206,6 +206,13 @@ func TestSweepWithoutSlurm(t *testing.T) {
 	got = inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm --write --jobs 3")
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, readAll(t, []string{strings.TrimSpace(got.out)}), "#SBATCH --array=0-3%3\n")
+	got = inProcess(t.Context(), nil,
+		"sweep grid.json -o out --on slurm --write --sbatch=--mem=8G --sbatch=--time=1:00")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, readAll(t, []string{strings.TrimSpace(got.out)}), "#SBATCH '--mem=8G' '--time=1:00'\nexec")
+	got = inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm --write --sbatch=--comment='")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.errors, "cannot have this argument of sbatch")
 }
 
 // TestSweepLosesAProcess: where the system kills a point's process, as it does when memory is short, that

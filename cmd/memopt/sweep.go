@@ -211,7 +211,8 @@ func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*swe
 		return nil, err
 	}
 	r := &sweep.Runner{Grid: g, Folder: &sweep.Folder{Path: f.out}, Hasher: &sweep.Hasher{Verbs: verbs},
-		Command: []string{program}, Retry: f.retry, Version: thisBuild().Version, Said: a.progress("points")}
+		Command: []string{program}, Retry: f.retry, Version: thisBuild().Version, Said: a.progress("points"),
+		Warn: func(text string) { a.warn("%s", text) }}
 	r.Threads = a.sweepThreads(f.jobs)
 	if f.on != onLocal {
 		r.Threads = 0 // nothing runs here

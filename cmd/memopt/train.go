@@ -35,7 +35,9 @@ these have them. Biases and norms have no weight decay.
 With -o, the job keeps checkpoints, metrics.jsonl and TensorBoard's events in a
 folder. Ctrl-C, SIGTERM and SIGUSR1 end it after the update that is under way,
 with a checkpoint and exit code 9; a second signal ends it at once. --resume goes
-on bit for bit.
+on bit for bit, with the model and the flags of the job where none are given.
+
+--eval-only evaluates the model, or with --resume a checkpoint, and trains nothing.
 
 mpirun -n N starts N ranks of one job, each with batches of its own: together
 they train as one that accumulates N times the steps (docs/cluster.md).`,
@@ -46,14 +48,30 @@ they train as one that accumulates N times the steps (docs/cluster.md).`,
         a language model on files of tokens
   memopt train resnet.onnx --data 'images/*.npz' --batch auto --budget 8GiB -o job
         the largest batch that fits
-  memopt train gpt2.onnx --data train.bin --dim seq=1024 -o job --resume
-        go on where the job was stopped
+  memopt train -o job --resume
+        go on where the job was stopped, with its model and flags
+  memopt train -o job --resume --eval-only
+        the loss of the newest checkpoint on the job's evaluation data; other data: --eval-data
   mpirun -n 4 memopt train gpt2.onnx --data train.bin --dim seq=1024 -o job --zero 1
         four processes, which share the optimizer's states`,
-		Args: exactModel,
-		RunE: func(_ *cobra.Command, args []string) error { return a.train(args[0], &t) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && t.resume != "" {
+				return nil // the checkpoint has it
+			}
+			return exactModel(cmd, args)
+		},
+		RunE: func(_ *cobra.Command, _ []string) error { return a.train(t.given, &t) },
 	}
 	t.register(cmd.Flags())
+	cmd.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		return a.prepareArguments(cmd, func() ([]string, error) {
+			args, err := t.recall(args)
+			if len(args) > 0 {
+				t.given = args[0]
+			}
+			return args, err
+		})
+	}
 	return cmd
 }
 
@@ -85,9 +103,14 @@ func (a *app) train(name string, flags *trainFlags) (err error) {
 		}
 	}()
 	defer func() { err = t.leave(err) }()
-	for _, prepare := range []func() error{t.openRanks, t.check, t.checkRanks, t.open, t.makeSteps,
+	steps := []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.open, t.makeSteps,
 		t.openData, t.openFolder,
-		t.choosePlan, t.plan, t.begin, t.compareRanks, t.describe, t.openMetrics} {
+		t.choosePlan, t.plan, t.begin, t.compareRanks, t.describe, t.openMetrics}
+	if t.evalOnly {
+		steps = []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.open, t.makeSteps, t.openData,
+			t.openFolder, t.sizeEvaluation, t.beginEvaluation, t.compareRanks}
+	}
+	for _, prepare := range steps {
 		err := prepare()
 		if err == nil {
 			err = t.canceled()
@@ -96,8 +119,11 @@ func (a *app) train(name string, flags *trainFlags) (err error) {
 			return err
 		}
 	}
-	if t.dryRun {
+	switch {
+	case t.dryRun:
 		return t.onFirst(t.foretell())
+	case t.evalOnly:
+		return t.evaluate()
 	}
 	return t.run()
 }
@@ -107,12 +133,13 @@ func (t *training) check() (err error) {
 	if t.format, err = report.ParseFormat(t.global.output); err != nil {
 		return usage("%w", err)
 	}
+	if t.evalOnly {
+		if err := t.checkEvalOnly(); err != nil {
+			return err
+		}
+	}
 	if len(t.data.paths) == 0 {
 		return usage("train: --data is missing: name files of samples, or example:text")
-	}
-	if t.resume != "" && t.out == "" && t.resume == newest {
-		return usage("--resume goes on after the newest checkpoint of a job: name its folder with -o, or " +
-			"a checkpoint with --resume=PATH")
 	}
 	if t.resume != "" && t.init != "" {
 		return usage("--init and --resume cannot be combined: a checkpoint has all weights")
@@ -198,6 +225,9 @@ func (t *training) begin() (err error) {
 		return err
 	}
 	if err := t.manifest(); err != nil {
+		return err
+	}
+	if err := t.remember(); err != nil {
 		return err
 	}
 	if c.Resume == nil {

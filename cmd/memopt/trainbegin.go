@@ -199,7 +199,7 @@ func (t *training) evalArtefact() error {
 		}
 	}
 	t.steps.Eval = m
-	return nil
+	return classify(t.steps.WeighEval())
 }
 
 // initialArtefacts takes the weights of the checkpoint among the artefacts, and the moments of the

@@ -79,7 +79,10 @@ func (t *training) ended(r *train.Result) error {
 // classifyTrain gives an error of a job its exit code.
 func (t *training) classifyTrain(err error) error {
 	var nan *train.NotFiniteError
+	var group *train.GroupError
 	switch {
+	case errors.As(err, &group), ofMPI(err):
+		return lostGroup(wrap(t.name, err))
 	case errors.As(err, &nan):
 		t.together = true
 		return &exitError{exitDiffers, fmt.Errorf("%s: %w", t.name, err)}

@@ -23,6 +23,7 @@ type trainFlags struct {
 	schedule  scheduleFlags
 	rankFlags
 
+	given     string // the model
 	out       string
 	batch     string
 	epochs    float64
@@ -32,10 +33,11 @@ type trainFlags struct {
 
 	evalEvery, saveEvery, saveLimit, logging int
 
-	dryRun bool
-	resume string
-	init   string
-	set    *pflag.FlagSet
+	dryRun   bool
+	evalOnly bool
+	resume   string
+	init     string
+	set      *pflag.FlagSet
 }
 
 func (t *trainFlags) register(f *pflag.FlagSet) {
@@ -59,6 +61,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	numberVar(f, &t.logging, "logging-steps", "", 0, notNegative, "updates between lines of metrics; "+
 		"0: 500, or a twentieth of a shorter job")
 	f.BoolVar(&t.dryRun, "dry-run", false, "say what the job would take, and end before its first step")
+	f.BoolVar(&t.evalOnly, "eval-only", false, "evaluate on --eval-data, and train nothing")
 	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, "+
 		"or after the one that is named: --resume=PATH")
 	f.Lookup("resume").NoOptDefVal = newest

@@ -10,6 +10,7 @@ import (
 	"hash/fnv"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,9 +90,8 @@ func (t *training) openRanks() (err error) {
 		o.Log = func(text string) { t.note("rank %d: %s", t.rank(), text) }
 	}
 	if t.group, err = mpi.Open(t.ctx, o); err != nil {
-		var late *mpi.TimeoutError
-		if errors.As(err, &late) || t.ctx.Err() != nil {
-			return &exitError{exitInternal, err}
+		if t.ctx.Err() != nil {
+			return &exitError{exitInterrupted, err}
 		}
 		return &exitError{exitMissing, err}
 	}
@@ -103,6 +103,66 @@ func (t *training) openRanks() (err error) {
 	}
 	t.config.Ranks, t.config.Keeps = t.group, t.out != ""
 	return nil
+}
+
+// ownFlagsOfRanks are the flags that ranks may have each of their own: files, whose contents are compared, and
+// what makes no other job.
+var ownFlagsOfRanks = []string{"data", "eval-data", "init", "resume", "out", "config", "cost", "device", "aliases",
+	"plan", "mpi-library", "timeout", "threads", "mem-limit", "blocking", "profile", "logging-steps",
+	"save-total-limit", "output", "quiet", "verbose", "wide", "color", "no-chart"}
+
+// compareFlags requires all ranks to have the same flags, but for their own.
+func (t *training) compareFlags() error {
+	if t.group == nil {
+		return nil
+	}
+	var names, values []string
+	t.set.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(ownFlagsOfRanks, f.Name) {
+			names, values = append(names, f.Name), append(values, f.Value.String())
+		}
+	})
+	known := sha256.Sum256([]byte(strings.Join(append(names, thisBuild().Version), "\n")))
+	all, err := t.exchange(known[:])
+	if err != nil {
+		return lostGroup(err)
+	}
+	for r := range t.group.Size() {
+		if string(all[r*len(known):][:len(known)]) != string(all[:len(known)]) {
+			return usage("rank %d has another version of memopt than rank 0; give all of them the same program", r)
+		}
+	}
+	var mine []byte
+	for _, text := range values {
+		sum := sha256.Sum256([]byte(text))
+		mine = append(mine, sum[:]...)
+	}
+	if all, err = t.exchange(mine); err != nil {
+		return lostGroup(err)
+	}
+	return differing(all, len(mine), func(i int) string { return "--" + names[i] })
+}
+
+// differing names what of hashes of all ranks, so many bytes of each, is not that of rank 0.
+func differing(all []byte, size int, name func(i int) string) error {
+	var differ []string
+	for rank := range len(all) / size {
+		its := all[rank*size:]
+		var what []string
+		for at := 0; at < size; at += sha256.Size {
+			if string(its[at:at+sha256.Size]) != string(all[at:at+sha256.Size]) {
+				what = append(what, name(at/sha256.Size))
+			}
+		}
+		if len(what) > 0 {
+			differ = append(differ, fmt.Sprintf("rank %d has another %s", rank, strings.Join(what, ", ")))
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	return usage("the ranks have not come to the same job: %s than rank 0; give all of them the same program, "+
+		"files and flags", strings.Join(differ, "; "))
 }
 
 // checkRanks refuses flags that ranks cannot have.
@@ -191,8 +251,20 @@ func codeOf(err error) int {
 	return exitUsage
 }
 
-// lostGroup is an error of the group of ranks.
-func lostGroup(err error) error { return &exitError{exitInternal, err} }
+// lostGroup is an error of the group of ranks: one of them, or the library, does not answer, or a fault of memopt.
+func lostGroup(err error) error {
+	if ofMPI(err) {
+		return &exitError{exitMissing, err}
+	}
+	return &exitError{exitInternal, err}
+}
+
+// ofMPI reports whether an error says that ranks or the library do not answer as they should.
+func ofMPI(err error) bool {
+	var late *mpi.TimeoutError
+	var library *mpi.Error
+	return errors.As(err, &late) || errors.As(err, &library)
+}
 
 // leave ends this rank. An error that the others do not know of ends them, too. What is to be said is said
 // before the ranks part: a launcher ends all of them when the first one ends with an error.
@@ -276,24 +348,7 @@ func (t *training) compareRanks() error {
 	if err != nil {
 		return lostGroup(err)
 	}
-	var differ []string
-	for r := 1; r < t.group.Size(); r++ {
-		its := all[r*len(mine):]
-		var what []string
-		for i, p := range parts {
-			if at := i * sha256.Size; string(its[at:at+sha256.Size]) != string(all[at:at+sha256.Size]) {
-				what = append(what, p.name)
-			}
-		}
-		if len(what) > 0 {
-			differ = append(differ, fmt.Sprintf("rank %d has another %s", r, strings.Join(what, ", ")))
-		}
-	}
-	if len(differ) == 0 {
-		return nil
-	}
-	return usage("the ranks have not come to the same job: %s than rank 0; give all of them the same program, "+
-		"files and flags", strings.Join(differ, "; "))
+	return differing(all, len(mine), func(i int) string { return parts[i].name })
 }
 
 // identityPart is what all ranks must have in common.

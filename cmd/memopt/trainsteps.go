@@ -74,6 +74,10 @@ func (t *training) makeSteps() (err error) {
 	if t.steps.Forward != nil {
 		t.noteGrad(t.steps.Joint)
 	}
+	if doubt := t.steps.Weights.Doubt; doubt != "" && (t.recipe.Micros > 1 || t.ranks() > 1 || len(t.data.eval) > 0) {
+		t.warn("%s: %s: batches count by their samples, which is a mean over all only where each sample counts alike",
+			t.name, doubt)
+	}
 	if t.steps.Loss == "" {
 		return invalid(fmt.Errorf("%s: no value of the graph is known to be its loss, "+
 			"without which no job can be watched", t.name))

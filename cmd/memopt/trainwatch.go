@@ -102,6 +102,9 @@ func (w *trainWatcher) left(done int64) string {
 
 // Evaluated prints the loss of an evaluation.
 func (w *trainWatcher) Evaluated(update int64, loss float64) {
+	if w.t.evalOnly {
+		return // it is all that is reported
+	}
 	w.line("evaluation after update %d: loss %s", update, lossText(loss))
 }
 

@@ -189,19 +189,24 @@ func (e *engine) putHeader(c collective.Call) {
 	binary.LittleEndian.PutUint32(h[20:], uint32(c.DType))
 	binary.LittleEndian.PutUint32(h[24:], uint32(c.Root))
 	h[28] = 0
-	if e.group.options.Exact {
+	if e.group.options.Exact && sums(c) {
 		h[28] = 1
 	}
 }
 
+// sums reports whether a call adds up numbers, in one of two ways.
+func sums(c collective.Call) bool {
+	return c.What == collective.AllReduce.String() || c.What == collective.ReduceScatter.String()
+}
+
 // disagree is the error where another rank calls something else.
 func (e *engine) disagree(c collective.Call, q int, h []byte) error {
-	if h[28] != e.header[28] {
+	what := int(binary.LittleEndian.Uint32(h[16:]))
+	if h[28] != e.header[28] && sums(c) && what < len(whats) && whats[what] == c.What {
 		way := [...]string{"as MPI does", "in the order of the ranks"}
 		return fmt.Errorf("rank %d sums %s, rank %d %s: Options.Exact must be the same on all ranks", e.rank,
 			way[e.header[28]&1], q, way[h[28]&1])
 	}
-	what := int(binary.LittleEndian.Uint32(h[16:]))
 	if what >= len(whats) || binary.LittleEndian.Uint64(h) != uint64(e.current) {
 		return fmt.Errorf("rank %d sends what is no header of operation %d: all ranks must run the same program", q,
 			e.current)

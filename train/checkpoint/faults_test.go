@@ -161,3 +161,26 @@ func TestManifest(t *testing.T) {
 	require.True(t, c.HasState("w"))
 	require.False(t, c.HasState("v"))
 }
+
+// TestCheckpointsAreNoLink: a folder of checkpoints, or one of them, that leads elsewhere is not written to.
+func TestCheckpointsAreNoLink(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	empty := func() {
+		list, err := os.ReadDir(elsewhere)
+		require.NoError(t, err)
+		require.Empty(t, list)
+	}
+	require.NoError(t, os.Symlink(elsewhere, filepath.Join(dir, "checkpoints")))
+	_, err := checkpoint.OpenJob(dir)
+	require.ErrorContains(t, err, filepath.Join(dir, "checkpoints")+": it is a symbolic link")
+	empty()
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "checkpoints")))
+	j, err := checkpoint.OpenJob(dir)
+	require.NoError(t, err)
+	defer j.Close()
+	require.NoError(t, os.Symlink(elsewhere, j.Path(2)))
+	_, err = j.Save(&checkpoint.Manifest{Step: 2, Accumulation: 1}, nil, nil, nil)
+	require.ErrorContains(t, err, "no directory")
+	empty()
+}

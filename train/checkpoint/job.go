@@ -36,11 +36,12 @@ type Job struct {
 }
 
 // OpenJob opens a job's folder, which it makes where there is none, takes its lock, and removes what
-// a save that was interrupted has left. Where another process has the lock the error says which.
+// a save that was interrupted has left. Where another process has the lock the error says which. A
+// folder of checkpoints that is a symbolic link is refused.
 func OpenJob(dir string) (*Job, error) {
 	j := &Job{dir: dir, checkpoints: filepath.Join(dir, folderName)}
-	if err := os.MkdirAll(j.checkpoints, 0o777); err != nil {
-		return nil, fmt.Errorf("cannot make the job's folder: %w", err)
+	if err := fileio.MakeFolder(j.checkpoints); err != nil {
+		return nil, err
 	}
 	var err error
 	j.lock, err = fileio.TakeLock(filepath.Join(dir, lockName), holder())

@@ -40,6 +40,16 @@ func Load(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// ReadManifest reads what the checkpoint that Load takes says of itself, and not its tensors.
+func ReadManifest(path string) (*Manifest, error) {
+	path, err := Find(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{Path: path}
+	return &c.Manifest, c.readManifest()
+}
+
 // Find returns the folder of the checkpoint that Load takes.
 func Find(path string) (string, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
@@ -66,7 +76,19 @@ func Find(path string) (string, error) {
 }
 
 // load reads the files.
-func (c *Checkpoint) load() error {
+func (c *Checkpoint) load() (err error) {
+	if err := c.readManifest(); err != nil {
+		return err
+	}
+	if c.Weights, err = c.open(weightsName); err != nil {
+		return err
+	}
+	c.Others, err = c.open(othersName)
+	return err
+}
+
+// readManifest reads the manifest alone.
+func (c *Checkpoint) readManifest() error {
 	path := filepath.Join(c.Path, manifestName)
 	text, err := inputfile.Read(path, maxManifest)
 	if err != nil {
@@ -75,11 +97,7 @@ func (c *Checkpoint) load() error {
 	if err := c.Manifest.decode(text); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if c.Weights, err = c.open(weightsName); err != nil {
-		return err
-	}
-	c.Others, err = c.open(othersName)
-	return err
+	return nil
 }
 
 // open opens a file of tensors and compares it with the manifest.

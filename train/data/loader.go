@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"memopt/executor"
+	"memopt/internal/caught"
 	"memopt/internal/memlimit"
 )
 
@@ -55,6 +57,7 @@ func NewLoader(src Source, inputs []Input, o Order, share Share, epoch, index in
 	go func() {
 		defer l.worker.Done()
 		defer close(l.ready)
+		defer caught.Panic(&l.err)
 		l.err = l.work(epoch, index)
 	}()
 	return l
@@ -131,6 +134,9 @@ func (l *Loader) begin(epoch, index int64) error {
 		return fmt.Errorf("batch %d of epoch %d: an epoch has %d batches",
 			index, epoch, l.order.Batches())
 	}
+	if most := MaxEpoch(l.order.Samples); epoch > most {
+		return fmt.Errorf("epoch %d of %d samples: the last one is number %d", epoch, l.order.Samples, most)
+	}
 	for range cap(l.free) {
 		b, err := newBatch(l.inputs, l.order.Batch)
 		if err != nil {
@@ -140,6 +146,10 @@ func (l *Loader) begin(epoch, index int64) error {
 	}
 	return nil
 }
+
+// MaxEpoch is the last epoch of so many samples: samples of all epochs are counted in 63 bits, and some of
+// the next epoch are prepared ahead.
+func MaxEpoch(samples int64) int64 { return math.MaxInt64/max(samples, 1) - 2 }
 
 func newBatch(inputs []Input, rows int) (*Batch, error) {
 	b := &Batch{Tensors: make([]*executor.Tensor, len(inputs)), full: make([][]byte, len(inputs))}

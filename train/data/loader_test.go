@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,12 +15,14 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/caught"
 )
 
 // numbers is a source whose samples are their numbers.
 type numbers struct {
 	n      int64
 	fail   int64 // of this sample, if it is positive
+	panics bool
 	wait   chan struct{}
 	inputs []Input
 }
@@ -43,6 +46,9 @@ func (s *numbers) Fill(i int64, row int, batch []*executor.Tensor) error {
 	}
 	if s.fail > 0 && i == s.fail {
 		return errSample
+	}
+	if s.panics {
+		batch = batch[:0]
 	}
 	x := int64s(batch[0])
 	x[2*row], x[2*row+1] = i, -i
@@ -75,6 +81,43 @@ func take(t require.TestingT, l *Loader) seen {
 		}
 	}
 	return s
+}
+
+// TestLoaderPanics: a panic of what fills batches is an error of Next, with its place.
+func TestLoaderPanics(t *testing.T) {
+	s := newNumbers(5)
+	s.panics = true
+	l := NewLoader(s, s.inputs, Order{Samples: 5, Batch: 2}, Share{}, 0, 0, 2)
+	defer l.Close()
+	var panicked *caught.Error
+	for range 2 {
+		_, err := l.Next(context.Background())
+		require.ErrorAs(t, err, &panicked)
+		require.ErrorContains(t, err, "index out of range")
+		require.Contains(t, string(panicked.Stack), "Fill")
+	}
+	_, err := scan(context.Background(), 5, 1, func(from, to int64) int64 { panic("look") })
+	require.ErrorAs(t, err, &panicked)
+}
+
+// TestLastEpoch: epochs whose samples cannot be counted in 63 bits are refused; those before are read.
+func TestLastEpoch(t *testing.T) {
+	for _, samples := range []int64{1, 5, math.MaxInt64 / 3} {
+		s := newNumbers(samples)
+		last := MaxEpoch(samples)
+		require.Less(t, last, math.MaxInt64/samples)
+		for epoch, good := range map[int64]bool{last: true, last + 1: false, math.MaxInt64: false} {
+			l := NewLoader(s, s.inputs, Order{Samples: samples, Batch: 1, Shuffle: true}, Share{}, epoch, 0, 2)
+			b, err := l.Next(context.Background())
+			if good {
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, int64s(b.Tensors[0])[0], last*samples)
+			} else {
+				require.ErrorContains(t, err, "the last one is number")
+			}
+			l.Close()
+		}
+	}
 }
 
 // TestLoader: batches are what the order says, epoch after epoch, from wherever one begins.

@@ -10,6 +10,8 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/caught"
+	"memopt/internal/mapfile"
 )
 
 // bound is a range that elements must lie in.
@@ -97,7 +99,9 @@ func (s *scanner) work(ctx context.Context) (err error) {
 	defer func(old bool) {
 		debug.SetPanicOnFault(old)
 		if r := recover(); r != nil {
-			err = fault(r)
+			if err = mapfile.Fault(r); err == nil {
+				err = caught.Of(r)
+			}
 		}
 	}(debug.SetPanicOnFault(true))
 	for {

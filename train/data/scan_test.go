@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/caught"
 )
 
 // TestScan: the least place counts, however the pieces fall, and every place is looked at if there
@@ -57,11 +57,9 @@ func TestScanEnds(t *testing.T) {
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, pieces.Load(), int64(1000))
-	require.PanicsWithError(t, "other", func() {
-		s := scanner{n: 1, piece: 1, look: func(int64, int64) int64 { panic(errors.New("other")) }}
-		s.found.Store(1)
-		_ = s.work(context.Background())
-	}, "a panic that is no fault of a file stays one")
+	_, err = scan(context.Background(), 1, 1, func(int64, int64) int64 { panic("other") })
+	var panicked *caught.Error
+	require.ErrorAs(t, err, &panicked, "a panic that is no fault of a file")
 }
 
 // TestOutside compares with a plain comparison of numbers.

@@ -3,7 +3,8 @@ package events
 import (
 	"fmt"
 	"io"
-	"os"
+
+	"memopt/internal/fileio"
 )
 
 // maxPending is how many bytes wait for room on the disk; the oldest records are given up first.
@@ -27,21 +28,19 @@ type appender struct {
 	failed  bool     // the last write did not work, and that was said
 }
 
-// openAppender opens a file for appending at its end, or makes it.
-func openAppender(path string) (*appender, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+// openAppender opens a file for appending at its end, or makes it. A symbolic link is not followed.
+// The reader has what the file held.
+func openAppender(path string) (*appender, io.Reader, error) {
+	f, err := fileio.OpenAppend(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file; name another folder, or move it away", path)
-	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return &appender{path: path, file: f, size: info.Size()}, nil
+	return &appender{path: path, file: f, size: info.Size()}, io.NewSectionReader(f, 0, info.Size()), nil
 }
 
 // add appends a record, and those that wait before it. The error of a disk that stays full comes

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 )
 
 // Metrics is a line of metrics.jsonl: what was logged at a step, or what an evaluation found. What
@@ -19,7 +18,7 @@ type Metrics struct {
 	LearningRate *Number `json:"learning_rate,omitempty"` // of the last update
 	GradNorm     *Number `json:"grad_norm,omitempty"`     // before clipping, of the last update
 	LossScale    *Number `json:"loss_scale,omitempty"`    // of the last update, where one is in use
-	Skipped      int64   `json:"skipped,omitempty"`       // updates that were left out since the last line
+	Skipped      int64   `json:"skipped,omitempty"`       // updates since the last line that were left out, or made without a batch
 
 	TokensPerSecond  *Number `json:"tokens_per_s,omitempty"`
 	SamplesPerSecond *Number `json:"samples_per_s,omitempty"` // where samples are not tokens
@@ -38,11 +37,11 @@ type MetricsWriter struct{ a *appender }
 // cut is one call of the system: a job that is killed leaves the file as it was, or cut. The error
 // says where a line before it cannot be read.
 func OpenMetrics(path string, upTo int64) (*MetricsWriter, error) {
-	a, err := openAppender(path)
+	a, held, err := openAppender(path)
 	if err != nil {
 		return nil, err
 	}
-	size, err := linesUpTo(path, upTo)
+	size, err := linesUpTo(path, held, upTo)
 	if err == nil {
 		err = a.cut(size)
 	}
@@ -54,13 +53,8 @@ func OpenMetrics(path string, upTo int64) (*MetricsWriter, error) {
 }
 
 // linesUpTo returns how many bytes the leading lines of steps up to one take.
-func linesUpTo(path string, upTo int64) (size int64, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	r := bufio.NewReader(f)
+func linesUpTo(path string, file io.Reader, upTo int64) (size int64, err error) {
+	r := bufio.NewReader(file)
 	for number := 1; ; number++ {
 		line, err := r.ReadSlice('\n')
 		switch {

@@ -126,6 +126,24 @@ func TestOpenMetricsRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "is not a regular file")
 }
 
+// TestMetricsAreNoLink: a link is not followed, whatever it leads to, and a pipe without a reader is not waited for.
+func TestMetricsAreNoLink(t *testing.T) {
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "metrics.jsonl")
+	const text = "{\"step\":1}\n{\"step\":5}\n"
+	require.NoError(t, os.WriteFile(victim, []byte(text), 0o666))
+	for _, to := range []string{victim, filepath.Join(dir, "new")} {
+		require.NoError(t, os.Symlink(to, path))
+		_, err := OpenMetrics(path, 1)
+		require.ErrorContains(t, err, path+": it is a symbolic link")
+		require.NoError(t, os.Remove(path))
+	}
+	kept, err := os.ReadFile(victim)
+	require.NoError(t, err)
+	require.Equal(t, text, string(kept))
+	require.NoFileExists(t, filepath.Join(dir, "new"))
+}
+
 // disk is a file on a disk with limited room.
 type disk struct {
 	data     []byte

@@ -1,0 +1,55 @@
+package fileio
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// errIsLink refuses a symbolic link at a place that belongs to a run's own folder: whoever can write into the
+// folder could have it lead anywhere.
+var errIsLink = errors.New("it is a symbolic link, which is not followed: put what it leads to in its place, or " +
+	"name another folder")
+
+// MakeFolder makes a folder inside one that a run writes, unless it is there. A symbolic link is refused.
+func MakeFolder(path string) error {
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return failed(path, err)
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return failed(path, err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return failed(path, errIsLink)
+	}
+	return nil
+}
+
+// OpenAppend opens a regular file for reading, and for writing at its end, or makes it. A symbolic link is
+// refused, and so is what is no regular file.
+func OpenAppend(path string) (*os.File, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return nil, failed(path, errIsLink)
+	} else if err == nil && !info.Mode().IsRegular() {
+		return nil, failed(path, errNotRegular)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|noFollow, permissions)
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		return nil, failed(path, errors.Join(err, errNotRegular))
+	}
+	return f, nil
+}
+
+// errNotRegular refuses devices, pipes and folders.
+var errNotRegular = errors.New("it is not a regular file; name another folder, or move it away")
+
+// Full reports whether an error says that a disk, or a user's share of it, is full.
+func Full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
