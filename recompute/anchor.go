@@ -21,19 +21,26 @@ const MinAnchorOpset = 7
 // parts of both halves take turns; of a value that has run again they read what they read before.
 //
 // An anchor is written in the graph's own operators. Size of every sink, which reads none of its
-// data, gives numbers whose minimum times zeros are zeros; Reshape of a value by zeros keeps every
-// dim and copies nothing. A runtime cannot fold that without knowing the sinks' sizes, and cannot
-// take a clone that reads the view for a repetition of the original.
+// data, gives numbers; their minimum times zero is an axis. Unsqueeze gives a value a dim of 1 there
+// and Squeeze takes it away, and neither copies anything. A runtime cannot fold that without knowing
+// the sinks' sizes, and cannot take a clone that reads the view for a repetition of the original.
 //
 //	m = Min(Size(sink), …, m of the anchor before)
-//	value_anchor = Reshape(value, Mul(m, zeros))
+//	value_anchor = Squeeze(Unsqueeze(value, Mul(m, [0])), [0])
+//
+// The two views stand where one would do because ONNX Runtime joins a Reshape with the Reshape,
+// Squeeze or Unsqueeze behind it wherever it knows that one's shape (FuseContiguousReshapes in
+// reshape_fusion.cc): it would drop what an anchor waits for, or refuse the file. Such a chain begins
+// with a Reshape, and ends before an Unsqueeze whose axis a node makes: its shape is unknown. So no
+// chain has the nodes of an anchor, whatever stands before or behind it, and the Squeeze can state
+// its shape. Before operator set 13, where axes are attributes, a Reshape by zeros and a one is the
+// first view, and the file leaves a dim of both unknown.
 type Anchor struct {
 	Before graph.NodeID    // the anchor stands before it and before the clones that are made for it
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
 	// Late values are made behind that place and before the next anchor. They are outputs of views
-	// that take no part in the anchor themselves: ONNX Runtime merges two views in a row, and what
-	// the first waited for would be lost.
+	// that take no part in the anchor themselves, as shapes are best known where a view reads them.
 	Late []graph.ValueID
 }
 
@@ -57,13 +64,13 @@ type anchorWriter struct {
 	*rewriter
 	emitter *AnchorEmitter
 	opset   int64
-	name    string          // of the anchor that is being written
-	zeros   []graph.ValueID // constants by rank
-	nodes   []*graph.Node   // of the anchor that is being written
+	name    string                   // of the anchor that is being written
+	numbers map[string]graph.ValueID // constants by name
+	nodes   []*graph.Node            // of the anchor that is being written
 }
 
 func newAnchorWriter(r *rewriter, opset int64) *anchorWriter {
-	w := &anchorWriter{rewriter: r, opset: opset}
+	w := &anchorWriter{rewriter: r, opset: opset, numbers: map[string]graph.ValueID{}}
 	w.emitter = NewAnchorEmitter(r.old, opset, w)
 	return w
 }
@@ -107,9 +114,6 @@ func (w *anchorWriter) SetNewest(v, view graph.ValueID) {
 // Itself reports whether a value has no clone and no view.
 func (w *anchorWriter) Itself(v graph.ValueID) bool { return w.newest.Of(v) == v }
 
-// Zeros returns a constant of as many zeros.
-func (w *anchorWriter) Zeros(n int) (graph.ValueID, error) { return w.zerosOf(n) }
-
 // Add appends a node of an anchor.
 func (w *anchorWriter) Add(n AnchorNode) graph.ValueID {
 	name := w.name
@@ -120,27 +124,25 @@ func (w *anchorWriter) Add(n AnchorNode) graph.ValueID {
 	if n.Number >= 0 {
 		name = fmt.Sprintf("%s_%d", name, n.Number)
 	}
-	shape := graph.Ints()
-	switch {
-	case n.View:
-		shape = graph.Shape{}
-	case n.Rank == 1:
-		shape = graph.Ints(n.Dim)
+	var of graph.Type
+	if n.View != NoView {
+		of = w.old.Values[n.Of].Type
 	}
-	out := w.add(n.Kind, name, shape, n.Inputs...)
-	if n.View {
-		w.declareView(out, n.Of)
+	out := w.add(n.Kind, name, n.Type(of), n.View == NoView, n.Inputs...)
+	if n.Axes != nil {
+		w.nodes[len(w.nodes)-1].SetAttr("axes", n.Axes)
+	}
+	if n.View == Whole {
+		w.declareView(out, of)
 	}
 	return out
 }
 
-// declareView says what type a view of an old value has.
-func (w *anchorWriter) declareView(view, of graph.ValueID) {
-	t := w.old.Values[of].Type
-	w.g.Values[view].Type = t
+// declareView says in the file what type a view of a value has.
+func (w *anchorWriter) declareView(view graph.ValueID, t graph.Type) {
 	dim := Loose(&t)
-	if def := w.old.Values[of].Def; def != graph.NoNode && op.Of(w.old.Nodes[def].Kind).View {
-		dim = 0 // with a known shape ONNX Runtime would merge it with the view before, and wait for nothing
+	if w.opset < axesAsOperand && dim < 0 {
+		dim = 0 // the first view is a Reshape, which ONNX Runtime would join with this one
 	}
 	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: view, Type: loosened(t, dim)})
 }
@@ -155,36 +157,41 @@ func firstOutput(n *graph.Node) graph.ValueID {
 	return graph.NoValue
 }
 
-// zerosOf returns a constant of as many zeros as a rank.
-func (w *anchorWriter) zerosOf(rank int) (graph.ValueID, error) {
-	for len(w.zeros) <= rank {
-		w.zeros = append(w.zeros, graph.NoValue)
+// Constant returns a constant of int64 numbers.
+func (w *anchorWriter) Constant(name string, numbers ...int64) (graph.ValueID, error) {
+	if v, ok := w.numbers[name]; ok {
+		return v, nil
 	}
-	if w.zeros[rank] != graph.NoValue {
-		return w.zeros[rank], nil
+	data := graph.Int64Tensor("memopt"+AnchorSuffix+"_"+name, []int64{int64(len(numbers))}, numbers...)
+	v, err := w.constant(data)
+	if err == nil {
+		w.numbers[name] = v
 	}
-	name := fmt.Sprintf("memopt%s_rank_%d", AnchorSuffix, rank)
-	data := graph.Int64Tensor(name, []int64{int64(rank)}, make([]int64, rank)...)
-	if w.out.Model.IRVersion < 4 { // there an initializer must be a graph input, too
-		w.zeros[rank] = w.add(op.Constant, name, graph.Ints(int64(rank)))
-		data.Name = w.g.ValueName(w.zeros[rank])
-		w.nodes[len(w.nodes)-1].SetAttr("value", data)
-		return w.zeros[rank], nil
-	}
-	data.Name = w.freeName(name)
-	var err error
-	w.zeros[rank], err = w.g.AddInitializer(data)
-	return w.zeros[rank], err
+	return v, err
 }
 
-// add appends a node with one output of int64 and the given shape, if that is ranked. It is named
-// after its output.
-func (w *anchorWriter) add(kind graph.Kind, name string, shape graph.Shape, inputs ...graph.ValueID) graph.ValueID {
+// constant adds a tensor to the file, named after the given name: an initializer, or a node where an
+// initializer would have to be a graph input.
+func (w *anchorWriter) constant(data *graph.TensorData) (graph.ValueID, error) {
+	if w.out.Model.IRVersion < 4 {
+		v := w.add(op.Constant, data.Name, data.Type(), true)
+		data.Name = w.g.ValueName(v)
+		w.nodes[len(w.nodes)-1].SetAttr("value", data)
+		return v, nil
+	}
+	data.Name = w.freeName(data.Name)
+	return w.g.AddInitializer(data)
+}
+
+// add appends a node with one output of a type, which the file states if declared says so. It is
+// named after its output.
+func (w *anchorWriter) add(
+	kind graph.Kind, name string, t graph.Type, declared bool, inputs ...graph.ValueID,
+) graph.ValueID {
 	name = w.freeName(name)
 	out := w.g.Value(name)
-	if shape.Ranked {
-		t := graph.Tensor(graph.Int64, shape)
-		w.g.Values[out].Type = t
+	w.g.Values[out].Type = t
+	if declared {
 		w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: out, Type: t})
 	}
 	n := &graph.Node{Name: name, Op: op.Of(kind).Name, Kind: kind, Inputs: inputs, Outputs: []graph.ValueID{out}}

@@ -65,22 +65,25 @@ func TestAnchorNodes(t *testing.T) {
 		"loss = ReduceMean(b)\nd: d = Mul(b, s)\n" +
 		"dw2: g2 = Gemm(v, d)\ndv: dv = Gemm(d, w2)\n" +
 		"g2_anchor_size: g2_anchor_size = Size(g2)\ndv_anchor_size: dv_anchor_size = Size(dv)\n"
-	ending := "a_anchor: a_anchor = Reshape(a, dr_anchor_zeros_2)\nact_recompute: r_recompute = Tanh(a_anchor)\n" +
-		"dr: dr = Mul(dv, r_recompute)\ndw1: g1 = Gemm(x, dr)\n"
+	clone := "act_recompute: r_recompute = Tanh(a_anchor)\ndr: dr = Mul(dv, r_recompute)\ndw1: g1 = Gemm(x, dr)\n"
+	ending := "dr_anchor_zero: dr_anchor_zero = Mul(dr_anchor_min, memopt_anchor_axis)\n" +
+		"a_anchor_wide: a_anchor_wide = Unsqueeze(a, dr_anchor_zero)\n" +
+		"a_anchor: a_anchor = Squeeze(a_anchor_wide, memopt_anchor_axis)\n" + clone
+	old := "dr_anchor_shape_2: dr_anchor_shape_2 = Add(dr_anchor_zero, memopt_anchor_shape_2)\n" +
+		"a_anchor_wide: a_anchor_wide = Reshape(a, dr_anchor_shape_2)\na_anchor: a_anchor = Squeeze(a_anchor_wide)\n" + clone
 	for _, c := range []struct {
 		ir, opset int
 		want      string
 	}{
-		{8, 17, common + "dr_anchor_min: dr_anchor_min = Min(g2_anchor_size, dv_anchor_size)\n" +
-			"dr_anchor_zeros_2: dr_anchor_zeros_2 = Mul(dr_anchor_min, memopt_anchor_rank_2)\n" + ending},
+		{8, 17, common + "dr_anchor_min: dr_anchor_min = Min(g2_anchor_size, dv_anchor_size)\n" + ending},
+		{8, 13, common + "dr_anchor_min: dr_anchor_min = Min(g2_anchor_size, dv_anchor_size)\n" + ending},
 		{8, 12, common + "dr_anchor_min: dr_anchor_min = Min(g2_anchor_size, dv_anchor_size)\n" +
-			"dr_anchor_zeros_2: dr_anchor_zeros_2 = Mul(dr_anchor_min, memopt_anchor_rank_2)\n" + ending},
-		{6, 11, common + "dr_anchor_min_0: dr_anchor_min_0 = Mul(memopt_anchor_rank_1, g2_anchor_size)\n" +
+			"dr_anchor_zero: dr_anchor_zero = Mul(dr_anchor_min, memopt_anchor_axis)\n" + old},
+		{6, 11, common + "dr_anchor_min_0: dr_anchor_min_0 = Mul(memopt_anchor_axis, g2_anchor_size)\n" +
 			"dr_anchor_min_1: dr_anchor_min_1 = Mul(dr_anchor_min_0, dv_anchor_size)\n" +
-			"dr_anchor_zeros_2: dr_anchor_zeros_2 = Mul(dr_anchor_min_1, memopt_anchor_rank_2)\n" + ending},
+			"dr_anchor_zero: dr_anchor_zero = Mul(dr_anchor_min_1, memopt_anchor_axis)\n" + old},
 		{3, 13, common + "dr_anchor_min: dr_anchor_min = Min(g2_anchor_size, dv_anchor_size)\n" +
-			"memopt_anchor_rank_2: memopt_anchor_rank_2 = Constant()\n" +
-			"dr_anchor_zeros_2: dr_anchor_zeros_2 = Mul(dr_anchor_min, memopt_anchor_rank_2)\n" + ending},
+			"memopt_anchor_axis: memopt_anchor_axis = Constant()\n" + ending},
 	} {
 		r, err := anchorCase(t, c.ir, c.opset, nil)
 		require.NoError(t, err)
@@ -100,7 +103,7 @@ func TestAnchorTypes(t *testing.T) {
 		stated[g.Values[d.Value].Name] = d.Type.String()
 	}
 	require.Equal(t, map[string]string{"g2_anchor_size": "int64", "dv_anchor_size": "int64", "dr_anchor_min": "int64",
-		"dr_anchor_zeros_2": "int64[2]", "a_anchor": "float[?, 8]", "r_recompute": "float[?, 8]"}, stated)
+		"dr_anchor_zero": "int64[1]", "a_anchor": "float[?, 8]", "r_recompute": "float[?, 8]"}, stated)
 }
 
 // TestLateAnchor reads a value that is made behind the anchor through a view of its own.
@@ -110,7 +113,8 @@ func TestLateAnchor(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Contains(t, printNodes(r.Model.Graph), "dr: dr = Mul(dv, r_recompute)\n"+
-		"dr_anchor: dr_anchor = Reshape(dr, dr_anchor_zeros_2)\ndw1: g1 = Gemm(x, dr_anchor)\n")
+		"dr_anchor_wide: dr_anchor_wide = Unsqueeze(dr, dr_anchor_zero)\n"+
+		"dr_anchor: dr_anchor = Squeeze(dr_anchor_wide, memopt_anchor_axis)\ndw1: g1 = Gemm(x, dr_anchor)\n")
 }
 
 func TestAnchorErrors(t *testing.T) {

@@ -3,9 +3,11 @@ package recompute
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // AnchorSink is what anchors are emitted into: the graph that Apply writes, or the program that a
@@ -15,8 +17,9 @@ type AnchorSink interface {
 	Origin(v graph.ValueID) graph.ValueID
 	// Newest returns what readers of a value read at this place: a clone, a view, or itself.
 	Newest(v graph.ValueID) graph.ValueID
-	// Zeros returns a constant of the given number of zeros; NoValue where constants do not count.
-	Zeros(n int) (graph.ValueID, error)
+	// Constant returns a constant of int64 numbers, the same one for the same name; NoValue where
+	// constants do not count.
+	Constant(name string, numbers ...int64) (graph.ValueID, error)
 	// Add appends a node and returns what it makes.
 	Add(n AnchorNode) graph.ValueID
 	// SetNewest lets readers of a value read a view of it from now on.
@@ -30,7 +33,9 @@ type AnchorSink interface {
 type AnchorNode struct {
 	Kind   graph.Kind
 	Inputs []graph.ValueID
-	View   bool          // it is a view of its first input, with the type of Of
+	Axes   []int64 // the attribute axes; nil: the node has none
+	View   AnchorView
+	Axis   int           // of the dim of 1 that a Widened view has beyond the dims of Of
 	Rank   int           // of the numbers that it makes: 0 or 1
 	Dim    int64         // at rank 1
 	Of     graph.ValueID // the value that it is named after; NoValue: the anchor
@@ -38,8 +43,35 @@ type AnchorNode struct {
 	Number int           // and behind that; -1: nothing
 }
 
-// minOfInt64 is the operator set from which on Min takes int64.
-const minOfInt64 = 12
+// AnchorView says whether a node of an anchor shows a value.
+type AnchorView uint8
+
+// The two views of an anchor follow each other.
+const (
+	NoView  AnchorView = iota // the node makes numbers
+	Widened                   // its first input with one more dim, of 1
+	Whole                     // the value of its first input, with the type of Of
+)
+
+// Type returns the type of the node's output. of is that of the value Of.
+func (n *AnchorNode) Type(of graph.Type) graph.Type {
+	switch {
+	case n.View == Whole:
+		return of
+	case n.View == Widened:
+		of.Shape.Dims = slices.Insert(slices.Clone(of.Shape.Dims), n.Axis, symbolic.Const(1))
+		return of
+	case n.Rank == 1:
+		return graph.Tensor(graph.Int64, graph.Ints(n.Dim))
+	}
+	return graph.Tensor(graph.Int64, graph.Ints())
+}
+
+// Operator sets that change the form of an anchor.
+const (
+	minOfInt64    = 12 // from here on Min takes int64
+	axesAsOperand = 13 // from here on Unsqueeze and Squeeze read their axes as an operand
+)
 
 // AnchorEmitter knows the nodes of an anchor, whatever they are emitted into.
 type AnchorEmitter struct {
@@ -47,8 +79,10 @@ type AnchorEmitter struct {
 	sink   AnchorSink
 	opset  int64
 	min    graph.ValueID   // of the last anchor; NoValue before the first
-	zeros  []graph.ValueID // of the last anchor, by rank; NoValue where no value has needed them
-	late   []graph.ValueID // by value of the graph: the zeros that it waits by once it is made, or NoValue
+	axis   graph.ValueID   // the constant [0]; NoValue where constants do not count
+	zero   graph.ValueID   // [0] of the last anchor; NoValue where no value has needed it
+	shapes []graph.ValueID // of the last anchor, by rank, where axes are attributes; NoValue as above
+	late   []graph.ValueID // by value of the graph: the operand that it waits by once it is made, or NoValue
 	listed []graph.ValueID // the late values of the last anchor
 	views  []int           // by value of the graph: how many views of it there are
 	folds  folding
@@ -76,9 +110,9 @@ func (e *AnchorEmitter) Reset(sink AnchorSink) {
 // Waits reports whether anything has been emitted that a further anchor could wait for.
 func (e *AnchorEmitter) Waits() bool { return e.min != graph.NoValue }
 
-// forget forgets about the zeros of the last anchor.
+// forget forgets about the operands of the last anchor's views.
 func (e *AnchorEmitter) forget() {
-	e.zeros = e.zeros[:0]
+	e.zero, e.shapes = graph.NoValue, e.shapes[:0]
 	for _, v := range e.listed {
 		e.late[v] = graph.NoValue
 	}
@@ -97,19 +131,19 @@ func (e *AnchorEmitter) Emit(sinks, values, late []graph.ValueID) error {
 	}
 	e.forget()
 	for _, v := range values {
-		zeros, err := e.zerosOf(v)
+		operand, err := e.operandOf(v)
 		if err != nil {
 			return err
 		}
-		e.view(v, zeros)
+		e.view(v, operand)
 	}
 	for _, v := range late {
-		zeros, err := e.zerosOf(v)
+		operand, err := e.operandOf(v)
 		if err != nil {
 			return err
 		}
 		origin := e.sink.Origin(v)
-		e.late[origin] = zeros
+		e.late[origin] = operand
 		e.listed = append(e.listed, origin)
 	}
 	return nil
@@ -125,15 +159,23 @@ func (e *AnchorEmitter) Follow(v graph.ValueID) {
 	e.view(v, e.late[origin])
 }
 
-// view lets readers of a value read it through a Reshape by zeros from now on.
-func (e *AnchorEmitter) view(v, zeros graph.ValueID) {
-	n := AnchorNode{Kind: op.Reshape, View: true, Of: e.sink.Origin(v), Number: -1,
-		Inputs: []graph.ValueID{e.sink.Newest(v), zeros}}
-	e.views[n.Of]++
-	if e.views[n.Of] > 1 {
-		n.Number = e.views[n.Of]
+// view lets readers of a value read it through a pair of views from now on: one gives it a dim of 1
+// at the place that the operand says, and one takes that dim away.
+func (e *AnchorEmitter) view(v, operand graph.ValueID) {
+	wide := AnchorNode{Kind: op.Unsqueeze, View: Widened, Of: e.sink.Origin(v), Part: "_wide", Number: -1,
+		Inputs: operands(e.sink.Newest(v), operand)}
+	whole := AnchorNode{Kind: op.Squeeze, View: Whole, Of: wide.Of, Number: -1}
+	axis := e.axis
+	if e.opset < axesAsOperand {
+		wide.Kind, wide.Axis = op.Reshape, e.g.Values[wide.Of].Type.Shape.Rank()
+		whole.Axes, axis = []int64{int64(wide.Axis)}, graph.NoValue
 	}
-	e.sink.SetNewest(v, e.sink.Add(n))
+	e.views[wide.Of]++
+	if n := e.views[wide.Of]; n > 1 {
+		wide.Number, whole.Number = n, n
+	}
+	whole.Inputs = operands(e.sink.Add(wide), axis)
+	e.sink.SetNewest(v, e.sink.Add(whole))
 }
 
 // wait makes the number that is available once all sinks are made.
@@ -162,7 +204,7 @@ func (e *AnchorEmitter) wait(sinks []graph.ValueID) error {
 // product replaces the minimum where Min does not support int64: zero times one size after the
 // other, which cannot overflow.
 func (e *AnchorEmitter) product(sizes []graph.ValueID) error {
-	m, err := e.sink.Zeros(1)
+	m, err := e.sink.Constant("axis", 0)
 	if err != nil {
 		return err
 	}
@@ -174,26 +216,40 @@ func (e *AnchorEmitter) product(sizes []graph.ValueID) error {
 	return nil
 }
 
-// zerosOf makes the zeros by which Reshape keeps every dim of a value, once for each rank.
-func (e *AnchorEmitter) zerosOf(v graph.ValueID) (graph.ValueID, error) {
+// operandOf makes the operand by which a view gives a value one more dim: the axis 0, or a shape
+// that keeps every dim and adds one of 1 behind them. There is one for each anchor, or for each
+// rank.
+func (e *AnchorEmitter) operandOf(v graph.ValueID) (graph.ValueID, error) {
 	value := &e.g.Values[e.sink.Origin(v)]
 	if why := Anchorable(value); why != "" {
 		return graph.NoValue, fmt.Errorf("value %q cannot be read through an anchor: %s", value.Name, why)
 	}
-	rank := value.Type.Shape.Rank()
-	for len(e.zeros) <= rank {
-		e.zeros = append(e.zeros, graph.NoValue)
+	if e.zero == graph.NoValue {
+		var err error
+		if e.axis, err = e.sink.Constant("axis", 0); err != nil {
+			return graph.NoValue, err
+		}
+		e.zero = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_zero", Number: -1, Rank: 1, Dim: 1,
+			Inputs: operands(e.min, e.axis)})
 	}
-	if e.zeros[rank] == graph.NoValue {
-		zeros, err := e.sink.Zeros(rank)
+	if e.opset >= axesAsOperand {
+		return e.zero, nil
+	}
+	rank := value.Type.Shape.Rank()
+	for len(e.shapes) <= rank {
+		e.shapes = append(e.shapes, graph.NoValue)
+	}
+	if e.shapes[rank] == graph.NoValue {
+		dims := make([]int64, rank+1)
+		dims[rank] = 1
+		kept, err := e.sink.Constant(fmt.Sprintf("shape_%d", rank), dims...)
 		if err != nil {
 			return graph.NoValue, err
 		}
-		e.zeros[rank] = e.sink.Add(AnchorNode{Kind: op.Mul, Of: graph.NoValue, Part: "_zeros", Number: rank, Rank: 1,
-			Dim:    int64(rank),
-			Inputs: operands(e.min, zeros)})
+		e.shapes[rank] = e.sink.Add(AnchorNode{Kind: op.Add, Of: graph.NoValue, Part: "_shape", Number: rank, Rank: 1,
+			Dim: int64(rank) + 1, Inputs: operands(e.zero, kept)})
 	}
-	return e.zeros[rank], nil
+	return e.shapes[rank], nil
 }
 
 // operands lists two operands, but for constants that do not count.

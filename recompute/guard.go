@@ -1,6 +1,7 @@
 package recompute
 
 import (
+	"fmt"
 	"slices"
 
 	"memopt/graph"
@@ -83,7 +84,7 @@ func (w *guardWriter) hideDropping(n *graph.Node) {
 	const ratio, mode = 1, 2
 	n.Inputs = slices.Clone(n.Inputs)
 	if n.Input(ratio) == graph.NoValue {
-		n.Inputs[ratio] = w.constant(graph.Float32Tensor(w.freeName("memopt"+GuardSuffix+"_ratio"), nil, 0.5))
+		n.Inputs[ratio] = w.number("_ratio", 0.5)
 	}
 	for _, slot := range []int{ratio, mode} {
 		n.Inputs[slot] = w.viewOf(n.Inputs[slot], n.Inputs[0])
@@ -118,10 +119,10 @@ func (w *guardWriter) viewOf(v, other graph.ValueID) graph.ValueID {
 		if of == graph.NoValue {
 			of = other
 		}
-		size = w.add(op.Size, w.g.Values[of].Name+GuardSuffix+"_size", graph.Ints(), of)
+		size = w.add(op.Size, w.g.Values[of].Name+GuardSuffix+"_size", graph.Tensor(graph.Int64, graph.Ints()), true, of)
 	}
 	name := w.g.Values[v].Name + GuardSuffix
-	zeros, err := w.zerosOf(rank)
+	zeros, err := w.Constant(fmt.Sprintf("rank_%d", rank), make([]int64, rank)...)
 	if err != nil {
 		w.fails = err
 		return v
@@ -131,36 +132,18 @@ func (w *guardWriter) viewOf(v, other graph.ValueID) graph.ValueID {
 	}
 	dims := w.dims[rank]
 	if dims == graph.NoValue {
-		dims = w.add(op.Mul, name+"_zeros", graph.Ints(int64(rank)), size, zeros)
+		dims = w.add(op.Mul, name+"_zeros", graph.Tensor(graph.Int64, graph.Ints(int64(rank))), true, size, zeros)
 	}
-	out := w.add(op.Reshape, name, t.Shape, v, dims)
-	w.retype(out, t)
+	out := w.add(op.Reshape, name, t, true, v, dims)
 	if w.input != graph.NoValue { // the view is there wherever the value is
 		w.size, w.dims[rank], w.opaque[v] = size, dims, out
 	}
 	return out
 }
 
-// retype states the type of a value that has been added as one of int64.
-func (w *guardWriter) retype(v graph.ValueID, t graph.Type) {
-	w.g.Values[v].Type = t
-	if last := len(w.g.ValueInfo) - 1; last >= 0 && w.g.ValueInfo[last].Value == v {
-		w.g.ValueInfo[last].Type = t
-		return
-	}
-	w.g.ValueInfo = append(w.g.ValueInfo, graph.Decl{Value: v, Type: t})
-}
-
-// constant adds a tensor to the file: an initializer, or a node where an initializer would have to
-// be a graph input.
-func (w *guardWriter) constant(data *graph.TensorData) graph.ValueID {
-	if w.out.Model.IRVersion < 4 {
-		v := w.add(op.Constant, data.Name, graph.Ints(data.Dims...))
-		w.nodes[len(w.nodes)-1].SetAttr("value", data)
-		w.retype(v, data.Type())
-		return v
-	}
-	v, err := w.g.AddInitializer(data)
+// number adds a scalar of float32 to the file.
+func (w *guardWriter) number(part string, x float32) graph.ValueID {
+	v, err := w.constant(graph.Float32Tensor("memopt"+GuardSuffix+part, nil, x))
 	if err != nil {
 		w.fails = err
 	}
@@ -192,17 +175,14 @@ func (w *guardWriter) giveState(n *graph.Node) {
 func (w *guardWriter) shifted(v graph.ValueID) graph.ValueID {
 	t := w.g.Values[v].Type
 	if w.offset == graph.NoValue {
-		w.offset = w.constant(graph.Float32Tensor(w.freeName("memopt"+GuardSuffix+"_offset"), nil, stateOffset))
+		w.offset = w.number("_offset", stateOffset)
 	}
 	by := w.offset
 	if t.DType != graph.Float32 {
-		by = w.add(op.Cast, w.g.Values[v].Name+GuardSuffix+"_offset", graph.Ints(), w.offset)
+		by = w.add(op.Cast, w.g.Values[v].Name+GuardSuffix+"_offset", graph.Tensor(t.DType, graph.Ints()), true, w.offset)
 		w.nodes[len(w.nodes)-1].SetAttr("to", int64(t.DType))
-		w.retype(by, graph.Tensor(t.DType, graph.Ints()))
 	}
-	out := w.add(op.Add, w.g.Values[v].Name+GuardSuffix, t.Shape, v, by)
-	w.retype(out, t)
-	return out
+	return w.add(op.Add, w.g.Values[v].Name+GuardSuffix, t, true, v, by)
 }
 
 // givenTensor returns the first tensor that a graph is given and that is no weight of the file, or

@@ -15,7 +15,8 @@ type nodeFacts struct {
 	matrix bool  // a product that can take a factor and transposed operands: MatMul
 	scaled int8  // a product with a constant scalar: one more than the index of the other operand
 	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
-	flat   bool  // such a MatMul of more than two dims, before which a Reshape then makes a matrix of its rows
+	chains bool  // a Reshape, with which views of fixed shapes behind it become one
+	joins  bool  // such a view: Reshape, Squeeze, Unsqueeze
 	shape  bool  // its result is known from the shapes that the file fixes: Shape
 	row    int8  // an Add: one more than the index of the operand that is a row of fixed length
 }
@@ -61,8 +62,17 @@ func describeMatMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
 	a, b := n.Input(0), n.Input(1)
 	f.matrix = true
 	f.dense = rankOf(g, b) == 2 && (rankOf(g, a) == 2 || fixedShape(g, a) && fixedShape(g, b))
-	f.flat = f.dense && rankOf(g, a) != 2
 }
+
+// describeReshape notes that a chain of views may begin here, or go on (FuseContiguousReshapes in
+// reshape_fusion.cc, which takes Reshape from operator set 5 on and passes over nodes of allowzero).
+func describeReshape(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	if f.chains = len(n.Inputs) == 2 && n.Int("allowzero", 0) == 0; f.chains {
+		describeView(g, n, f)
+	}
+}
+
+func describeView(g *graph.Graph, n *graph.Node, f *nodeFacts) { f.joins = fixedShape(g, n.Output(0)) }
 
 func describeMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
 	describeDiv(g, n, f)

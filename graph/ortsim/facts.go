@@ -32,9 +32,5 @@ func NewFacts(m *graph.Model, env symbolic.Env) *Facts {
 	return f
 }
 
-// Flattens reports whether ONNX Runtime puts a Reshape between a node and its first operand where an
-// Add of a row becomes part of it (matmul_add_fusion.cc).
-func (f *Facts) Flattens(id graph.NodeID) bool { return f.node[id].flat }
-
 // Shape returns the shape of a value of the graph.
 func (f *Facts) Shape(v graph.ValueID) Shape { return f.shape[v] }

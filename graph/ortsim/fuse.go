@@ -32,6 +32,38 @@ func (o *optimizer) addRow(at int32) {
 	o.replace(live.Step{Node: graph.NoNode, Kind: op.Gemm, In: append(slices.Clone(s.In), row), Out: add.Out}, at, next)
 }
 
+// joinViews makes one Reshape of a Reshape and the views behind it: as long as one alone reads the
+// last, and its shape is known (FuseContiguousReshapes in reshape_fusion.cc). How the first learns
+// its shape does not count, so what a node computes for it is read no more.
+func (o *optimizer) joinViews(at int32) {
+	first := &o.out.Steps[at]
+	if !o.describe(at).chains {
+		return
+	}
+	chain := []int32{at}
+	for {
+		last := &o.out.Steps[chain[len(chain)-1]]
+		next := o.onlyReader(last)
+		if next < 0 || !o.describe(next).joins || o.as[o.out.Steps[next].In[0]] != last.Out[0] {
+			break
+		}
+		chain = append(chain, next)
+	}
+	if len(chain) == 1 {
+		return
+	}
+	joined := live.Step{Node: graph.NoNode, Kind: op.Reshape, In: slices.Clone(first.In[:1]),
+		Out: o.out.Steps[chain[len(chain)-1]].Out}
+	for _, i := range chain {
+		for _, v := range o.out.Steps[i].In[1:] {
+			if v != graph.NoValue && o.def[v] >= 0 {
+				o.unread(v)
+			}
+		}
+	}
+	o.replace(joined, chain...)
+}
+
 // activate makes one step of a Gemm and the activation behind it (gemm_activation_fusion.cc).
 func (o *optimizer) activate(at int32) {
 	s := &o.out.Steps[at]

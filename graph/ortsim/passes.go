@@ -40,6 +40,8 @@ var passes = []pass{
 		"as in the sources, behind the merging of nodes", (*optimizer).foldConstants},
 	{"MatMulAddFusion", "optimizer/matmul_add_fusion.cc", basic, nil,
 		"as in the sources", each((*optimizer).addRow)},
+	{"ReshapeFusion", "optimizer/reshape_fusion.cc", basic, nil,
+		"as in the sources", each((*optimizer).joinViews)},
 	{"GemmTransposeFusion", "optimizer/gemm_transpose_fusion.cc", basic, []string{"MatMulAddFusion"},
 		"a rewrite rule, which finds the Gemm of a MatMul and an Add in the second round",
 		each((*optimizer).transposeGemm)},

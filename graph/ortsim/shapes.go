@@ -87,6 +87,12 @@ func computes(*graph.Graph, *graph.Node) bool { return true }
 // readsShape is for shapes that nodes compute.
 func readsShape(g *graph.Graph, n *graph.Node) bool { return op.Contents(g, n.Input(1)) == nil }
 
+// readsAxes is for axes that nodes compute.
+func readsAxes(g *graph.Graph, n *graph.Node) bool {
+	axes := n.Input(1)
+	return axes != graph.NoValue && op.Contents(g, axes) == nil
+}
+
 // addsUp is for dims that are sums.
 func addsUp(g *graph.Graph, n *graph.Node) bool {
 	axis := n.Int("axis", 0)

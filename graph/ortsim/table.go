@@ -119,7 +119,9 @@ var rows = []row{
 
 	{kind: op.Range, losesDims: computes},
 	{kind: op.Concat, losesDims: addsUp, readThrough: true},
-	{kind: op.Reshape, losesDims: readsShape, told: byFirst},
+	{kind: op.Reshape, losesDims: readsShape, told: byFirst, describe: describeReshape},
+	{kind: op.Unsqueeze, losesDims: readsAxes, told: byFirst, describe: describeView},
+	{kind: op.Squeeze, losesDims: readsAxes, told: byFirst, describe: describeView},
 	{kind: op.Expand, told: byShape, resizes: true},
 	{kind: op.Cast, resizes: true, readThrough: true},
 	{kind: op.Slice, resizes: true},
@@ -142,8 +144,8 @@ var plain = []graph.Kind{
 	op.Xor, op.Bernoulli, op.CenterCropPad, op.Compress, op.Constant, op.DepthToSpace, op.EyeLike,
 	op.Flatten, op.Gather, op.GatherElements, op.GatherND, op.Multinomial, op.NonZero, op.OneHot,
 	op.RandomNormal, op.RandomNormalLike, op.RandomUniform, op.RandomUniformLike,
-	op.Resize, op.ReverseSequence, op.Scatter, op.Size, op.SpaceToDepth, op.Squeeze,
-	op.TensorScatter, op.TopK, op.Unique, op.Unsqueeze, op.Upsample, op.AffineGrid,
+	op.Resize, op.ReverseSequence, op.Scatter, op.Size, op.SpaceToDepth,
+	op.TensorScatter, op.TopK, op.Unique, op.Upsample, op.AffineGrid,
 	op.Attention, op.AveragePool, op.BlackmanWindow, op.Col2Im, op.ConvInteger, op.DeformConv,
 	op.DequantizeLinear, op.DynamicQuantizeLinear, op.GlobalAveragePool, op.GlobalLpPool,
 	op.GlobalMaxPool, op.GridSample, op.GroupNormalization, op.HammingWindow, op.HannWindow,
@@ -197,9 +199,9 @@ func MergesIntoGemm(product, reader graph.Kind) bool {
 	return product == op.MatMul && reader == op.Add
 }
 
-// MergesViews reports whether ONNX Runtime joins an operator with a Reshape before it, as it does
-// operators that show the same elements in other dims (ReshapeFusion in reshape_fusion.cc).
-func MergesViews(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
+// Shows reports whether an operator shows the elements of its first input in other dims, and is a
+// node in ONNX Runtime as well.
+func Shows(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
 
 // Copies reports whether an operator's only output is its input, so that ONNX Runtime takes it out.
 func Copies(k graph.Kind) bool { return table[k].copies }

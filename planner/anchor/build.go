@@ -181,8 +181,8 @@ func (b *builder) Origin(v graph.ValueID) graph.ValueID { return b.origin[v] }
 // Newest returns the newest clone of what a value is, or the view through which that is read.
 func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[b.version[b.origin[v]]] }
 
-// Zeros returns no value: programs have no constants.
-func (b *builder) Zeros(int) (graph.ValueID, error) { return graph.NoValue, nil }
+// Constant returns no value: programs have no constants.
+func (b *builder) Constant(string, ...int64) (graph.ValueID, error) { return graph.NoValue, nil }
 
 // Itself reports whether a value has no clone and is read through no view.
 func (b *builder) Itself(v graph.ValueID) bool { return b.version[v] == v && b.alias[v] == v }
@@ -194,7 +194,7 @@ func (b *builder) SetNewest(v, view graph.ValueID) { b.alias[v] = view }
 func (b *builder) Add(n recompute.AnchorNode) graph.ValueID {
 	bytes := int64(graph.Int64.Bits() / 8)
 	switch {
-	case n.View:
+	case n.View != recompute.NoView:
 		bytes = b.out.Bytes[n.Inputs[0]]
 	case n.Rank == 1:
 		bytes *= n.Dim

@@ -35,7 +35,7 @@ func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 			continue
 		}
 		b.covered[i] = b.waits(i, start, serial)
-		if ortsim.MergesViews(b.program.Steps[i].Kind) {
+		if ortsim.Shows(b.program.Steps[i].Kind) {
 			continue
 		}
 		out = b.kept(out, i, start, serial)
@@ -66,7 +66,7 @@ func (b *builder) ready(v graph.ValueID, start int) bool {
 	if d < int32(start) {
 		return b.version[b.origin[v]] == v // forward nodes may read what has a clone by then
 	}
-	return b.step[d].follows && ortsim.MergesViews(b.program.Steps[d].Kind) && !b.covered[d]
+	return b.step[d].follows && ortsim.Shows(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
 // activation reports whether a value is, or shows, what a node has made: of views of weights the
@@ -75,7 +75,7 @@ func (b *builder) activation(v graph.ValueID) bool { return b.active[v] }
 
 // shows computes that for what a step makes, from what is known of its operands.
 func (a *search) shows(v graph.ValueID, s *live.Step) bool {
-	if !ortsim.MergesViews(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
+	if !ortsim.Shows(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
 		return !a.program.Persistent[v]
 	}
 	return a.active[s.In[0]]
@@ -136,7 +136,7 @@ func (b *builder) handle(i, start int) graph.ValueID {
 	g := b.g
 	best, bestScore := graph.NoValue, int32(-1)
 	for _, v := range b.program.Steps[i].In[:b.step[i].inputs] {
-		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) || b.flattens(i, v) {
+		if v == graph.NoValue || b.origin[v] == graph.NoValue || !b.ready(v, start) || b.fuses(v) {
 			continue
 		}
 		value := &g.Values[b.origin[v]]
@@ -188,14 +188,6 @@ func (a *search) fuses(v graph.ValueID) bool {
 	}
 	reader := a.step[d].firstRead
 	return int(reader) < len(a.step) && ortsim.MergesIntoGemm(a.program.Steps[d].Kind, a.program.Steps[reader].Kind)
-}
-
-// flattens reports whether ONNX Runtime puts a Reshape between a step and an operand that it alone
-// reads. It would join that with an anchor's, and refuse the file, since the anchor's shape is none
-// that it knows (reshape_fusion.cc, FuseContiguousReshapes).
-func (b *builder) flattens(i int, v graph.ValueID) bool {
-	s := &b.program.Steps[i]
-	return s.Node != graph.NoNode && v == s.In[0] && b.readers[v] == 1 && b.facts.Flattens(s.Node) && b.fuses(s.Out[0])
 }
 
 // frees reports whether a step reads a value of size that no step from start on needs, and that is

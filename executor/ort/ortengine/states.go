@@ -176,7 +176,8 @@ func (b *bound) inputs(side verify.Side, given map[string]*executor.Tensor) []or
 // hold puts nodes in front of writers that have to wait: anchors that each hold one operand back. A
 // state whose writer cannot be held is no longer in place.
 func hold(m *graph.Model, plan []ortsim.StateBuffer) error {
-	w := &waits{g: m.Graph, names: graph.NewNames(m), before: make([][]*graph.Node, len(m.Graph.Nodes))}
+	w := &waits{g: m.Graph, names: graph.NewNames(m), before: make([][]*graph.Node, len(m.Graph.Nodes)),
+		numbers: map[string]graph.ValueID{}}
 	emitter := recompute.NewAnchorEmitter(m.Graph, m.OpsetVersion(""), w)
 	for i := range plan {
 		b := &plan[i]
@@ -206,13 +207,13 @@ func hold(m *graph.Model, plan []ortsim.StateBuffer) error {
 
 // waits is the sink of the nodes by which writers wait.
 type waits struct {
-	g      *graph.Graph
-	names  *graph.Names
-	writer graph.NodeID
-	before [][]*graph.Node // by node of the graph: what stands before it
-	consts []*graph.Node
-	zeros  []graph.ValueID // constants, by rank
-	view   graph.ValueID   // the operand as the writer reads it
+	g       *graph.Graph
+	names   *graph.Names
+	writer  graph.NodeID
+	before  [][]*graph.Node // by node of the graph: what stands before it
+	consts  []*graph.Node
+	numbers map[string]graph.ValueID // constants by name
+	view    graph.ValueID            // the operand as the writer reads it
 }
 
 // Origin returns the value itself: nothing runs again here.
@@ -227,42 +228,41 @@ func (w *waits) SetNewest(_, view graph.ValueID) { w.view = view }
 // Itself reports that values are read as they are.
 func (*waits) Itself(graph.ValueID) bool { return true }
 
-// Zeros returns a constant of n zeros.
-func (w *waits) Zeros(n int) (graph.ValueID, error) {
-	for len(w.zeros) <= n {
-		w.zeros = append(w.zeros, graph.NoValue)
+// Constant returns a constant of int64 numbers.
+func (w *waits) Constant(name string, numbers ...int64) (graph.ValueID, error) {
+	if v, ok := w.numbers[name]; ok {
+		return v, nil
 	}
-	if w.zeros[n] == graph.NoValue {
-		node := w.node(op.Constant, fmt.Sprintf("memopt_wait_rank_%d", n), graph.Ints(int64(n)))
-		node.SetAttr("value", graph.Int64Tensor("", []int64{int64(n)}, make([]int64, n)...))
-		w.consts = append(w.consts, node)
-		w.zeros[n] = node.Outputs[0]
-	}
-	return w.zeros[n], nil
+	data := graph.Int64Tensor("", []int64{int64(len(numbers))}, numbers...)
+	node := w.node(op.Constant, "memopt_wait_"+name, data.Type())
+	node.SetAttr("value", data)
+	w.consts = append(w.consts, node)
+	w.numbers[name] = node.Outputs[0]
+	return node.Outputs[0], nil
 }
 
 // Add appends a node before the writer.
 func (w *waits) Add(n recompute.AnchorNode) graph.ValueID {
-	shape := graph.Ints()
-	if n.Rank == 1 {
-		shape = graph.Ints(n.Dim)
+	var of graph.Type
+	if n.View != recompute.NoView {
+		of = w.g.Values[n.Of].Type
 	}
-	node := w.node(n.Kind, w.g.ValueName(w.g.Nodes[w.writer].Output(0))+"_wait"+n.Part, shape, n.Inputs...)
-	if n.View {
-		w.g.Values[node.Outputs[0]].Type = w.g.Values[n.Of].Type
+	node := w.node(n.Kind, w.g.ValueName(w.g.Nodes[w.writer].Output(0))+"_wait"+n.Part, n.Type(of), n.Inputs...)
+	if n.Axes != nil {
+		node.SetAttr("axes", n.Axes)
 	}
 	w.before[w.writer] = append(w.before[w.writer], node)
 	return node.Outputs[0]
 }
 
-// node makes a node with one output, of int64.
-func (w *waits) node(kind graph.Kind, name string, shape graph.Shape, inputs ...graph.ValueID) *graph.Node {
+// node makes a node with one output of a type.
+func (w *waits) node(kind graph.Kind, name string, t graph.Type, inputs ...graph.ValueID) *graph.Node {
 	free := name
 	for i := 2; !w.names.TakeBoth(free); i++ {
 		free = fmt.Sprintf("%s_%d", name, i)
 	}
 	out := w.g.Value(free)
-	w.g.Values[out].Type = graph.Tensor(graph.Int64, shape)
+	w.g.Values[out].Type = t
 	return &graph.Node{Name: free, Op: op.Of(kind).Name, Kind: kind, Inputs: inputs, Outputs: []graph.ValueID{out}}
 }
 
