@@ -40,7 +40,7 @@ type Anchor struct {
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
 	// Late values are made behind that place and before the next anchor. They are outputs of views
-	// that take no part in the anchor themselves, as shapes are best known where a view reads them.
+	// that take no part in the anchor themselves: a view makes nothing of size, its reader does.
 	Late []graph.ValueID
 }
 

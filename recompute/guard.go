@@ -119,7 +119,8 @@ func (w *guardWriter) viewOf(v, other graph.ValueID) graph.ValueID {
 		if of == graph.NoValue {
 			of = other
 		}
-		size = w.add(op.Size, w.g.Values[of].Name+GuardSuffix+"_size", graph.Tensor(graph.Int64, graph.Ints()), true, of)
+		number := graph.Tensor(graph.Int64, graph.Ints())
+		size = w.add(op.Size, w.g.Values[of].Name+GuardSuffix+"_size", number, true, of)
 	}
 	name := w.g.Values[v].Name + GuardSuffix
 	zeros, err := w.Constant(fmt.Sprintf("rank_%d", rank), make([]int64, rank)...)
@@ -179,7 +180,8 @@ func (w *guardWriter) shifted(v graph.ValueID) graph.ValueID {
 	}
 	by := w.offset
 	if t.DType != graph.Float32 {
-		by = w.add(op.Cast, w.g.Values[v].Name+GuardSuffix+"_offset", graph.Tensor(t.DType, graph.Ints()), true, w.offset)
+		scalar := graph.Tensor(t.DType, graph.Ints())
+		by = w.add(op.Cast, w.g.Values[v].Name+GuardSuffix+"_offset", scalar, true, w.offset)
 		w.nodes[len(w.nodes)-1].SetAttr("to", int64(t.DType))
 	}
 	return w.add(op.Add, w.g.Values[v].Name+GuardSuffix, t, true, v, by)

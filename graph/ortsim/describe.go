@@ -67,12 +67,15 @@ func describeMatMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
 // describeReshape notes that a chain of views may begin here, or go on (FuseContiguousReshapes in
 // reshape_fusion.cc, which takes Reshape from operator set 5 on and passes over nodes of allowzero).
 func describeReshape(g *graph.Graph, n *graph.Node, f *nodeFacts) {
-	if f.chains = len(n.Inputs) == 2 && n.Int("allowzero", 0) == 0; f.chains {
-		describeView(g, n, f)
-	}
+	f.chains = len(n.Inputs) == 2 && n.Int("allowzero", 0) == 0
+	f.joins = f.chains && fixedShape(g, n.Output(0))
 }
 
-func describeView(g *graph.Graph, n *graph.Node, f *nodeFacts) { f.joins = fixedShape(g, n.Output(0)) }
+// describeView is for Squeeze and Unsqueeze, whose shapes the runtime does not know if a node
+// computes the axes.
+func describeView(g *graph.Graph, n *graph.Node, f *nodeFacts) {
+	f.joins = fixedShape(g, n.Output(0)) && !readsAxes(g, n)
+}
 
 func describeMul(g *graph.Graph, n *graph.Node, f *nodeFacts) {
 	describeDiv(g, n, f)
