@@ -70,7 +70,8 @@ func TestAnchorNodes(t *testing.T) {
 		"a_anchor_wide: a_anchor_wide = Unsqueeze(a, dr_anchor_zero)\n" +
 		"a_anchor: a_anchor = Squeeze(a_anchor_wide, memopt_anchor_axis)\n" + clone
 	old := "dr_anchor_shape_2: dr_anchor_shape_2 = Add(dr_anchor_zero, memopt_anchor_shape_2)\n" +
-		"a_anchor_wide: a_anchor_wide = Reshape(a, dr_anchor_shape_2)\na_anchor: a_anchor = Squeeze(a_anchor_wide)\n" + clone
+		"a_anchor_wide: a_anchor_wide = Reshape(a, dr_anchor_shape_2)\n" +
+		"a_anchor: a_anchor = Squeeze(a_anchor_wide)\n" + clone
 	for _, c := range []struct {
 		ir, opset int
 		want      string

@@ -34,7 +34,9 @@ and what the plan decided, which viewers such as Netron show.
 Anchors preserve the saving in a runtime that reorders nodes and merges equal
 ones, as ONNX Runtime does. An anchor is a view, which copies nothing, and
 waits for gradients computed earlier. Anchors are placed where they lower the
-simulated peak in stock ONNX Runtime's default order.`,
+simulated peak in stock ONNX Runtime's default order. Where ONNX Runtime is
+installed, it opens the file once, in a process of its own, for up to 5 s; a
+file that it refuses is warned about.`,
 		Example: `  memopt apply model.onnx --level 1 -o out.onnx
         recompute layer by layer
   memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
@@ -95,6 +97,9 @@ simulated peak in stock ONNX Runtime's default order.`,
 			}
 			if err := a.writeModel("--out", out, r.Model, onnx.Options{ExternalDataThreshold: threshold}); err != nil {
 				return err
+			}
+			if anchors == "on" {
+				a.tryStock(out, r)
 			}
 			if err := a.reportApply(format, out, r); err != nil {
 				return err

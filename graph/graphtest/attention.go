@@ -208,8 +208,8 @@ func (a *attention) project(x, from string, length, groups int) (q, k, v string)
 
 // split cuts rows into heads.
 func (a *attention) split(x string, heads, length int) string {
-	dims := either(a, []int{a.batch, length, heads, a.head}, []int{0, 0, heads, a.head}, []int{a.batch, -1, heads, a.head},
-		[]int{0, 0, -1, a.head})
+	dims := either(a, []int{a.batch, length, heads, a.head}, []int{0, 0, heads, a.head},
+		[]int{a.batch, -1, heads, a.head}, []int{0, 0, -1, a.head})
 	return a.make("Transpose<perm = [0, 2, 1, 3]>(%s)", a.make("Reshape(%s, %s)", x, a.ints(dims...)))
 }
 
@@ -288,7 +288,8 @@ func (a *attention) softmax(s string, length int, before ...int) string {
 		}
 		a.values++
 		mask := fmt.Sprintf("m%d", a.values)
-		a.constants = append(a.constants, fmt.Sprintf("float[1, %d, %d] %s = {%s}", a.length, length, mask, joined(ahead)))
+		a.constants = append(a.constants, fmt.Sprintf("float[1, %d, %d] %s = {%s}", a.length, length, mask,
+			joined(ahead)))
 		s = a.make("Add(%s, %s)", s, mask)
 	case 2: // a bias for each place, learned
 		s = a.make("Add(%s, %s)", s, a.weight(append(before[len(before)-1:], a.length, length)...))

@@ -74,8 +74,8 @@ func TestORTOptimizations(t *testing.T) {
 			"(float[4, 2] x, float[8] z) => (float[4, 2] y) { s = Shape(x)  y = Reshape(z, s) }",
 			"y = Reshape(z, s)"},
 		{"views of known shapes become part of a Reshape",
-			"(float[2, 3, 4] x) => (float[6, 4] y) <int64[2] s = {6, 4}, int64[1] i = {1}> { a = Exp(x)  b = Reshape(a, s)  " +
-				"c = Unsqueeze(b, i)  d = Squeeze(c, i)  y = Neg(d) }",
+			"(float[2, 3, 4] x) => (float[6, 4] y) <int64[2] s = {6, 4}, int64[1] i = {1}> { a = Exp(x)  " +
+				"b = Reshape(a, s)  c = Unsqueeze(b, i)  d = Squeeze(c, i)  y = Neg(d) }",
 			"a = Exp(x); d = Reshape(a); y = Neg(d)"},
 		{"and drop the shape that a node computes for it",
 			"(float[2, 3, 4] x, int64[2] z) => (float[24] y) <int64[1] s = {24}> { a = Abs(z)  b = Reshape(x, a)  " +
@@ -86,12 +86,14 @@ func TestORTOptimizations(t *testing.T) {
 				"a = Exp(x)  b = Reshape(a, s)  c = Reshape(b, t)  y = Neg(c)  z = Neg(b) }",
 			"a = Exp(x); b = Reshape(a, s); z = Neg(b); c = Reshape(b, t); y = Neg(c)"},
 		{"or one whose axis a node computes, as an anchor's",
-			"(float[2, 3, 4] x, float[2] z) => (float[24] y) <int64[3] s = {2, 4, 3}, int64[1] i = {0}, int64[1] f = {24}> { " +
-				"a = Reshape(x, s)  n = Size(z)  b = Mul(n, i)  c = Unsqueeze(a, b)  d = Squeeze(c, i)  y = Reshape(d, f) }",
+			"(float[2, 3, 4] x, float[2] z) => (float[24] y) <int64[3] s = {2, 4, 3}, int64[1] i = {0}, " +
+				"int64[1] f = {24}> { a = Reshape(x, s)  " +
+				"n = Size(z)  b = Mul(n, i)  c = Unsqueeze(a, b)  d = Squeeze(c, i)  y = Reshape(d, f) }",
 			"n = Size(z); b = Mul(n, i); a = Reshape(x, s); c = Unsqueeze(a, b); d = Squeeze(c, i); y = Reshape(d, f)"},
 		{"no chain begins with a Squeeze or with allowzero",
-			"(float[1, 6, 4] x) => (float[24] y, float[24] z) <int64[1] i = {0}, int64[2] s = {6, 4}, int64[1] f = {24}> { " +
-				"a = Squeeze(x, i)  y = Reshape(a, f)  b = Reshape<allowzero = 1>(x, s)  z = Reshape(b, f) }",
+			"(float[1, 6, 4] x) => (float[24] y, float[24] z) <int64[1] i = {0}, int64[2] s = {6, 4}, " +
+				"int64[1] f = {24}> { a = Squeeze(x, i)  y = Reshape(a, f)  " +
+				"b = Reshape<allowzero = 1>(x, s)  z = Reshape(b, f) }",
 			"b = Reshape(x, s); z = Reshape(b, f); a = Squeeze(x, i); y = Reshape(a, f)"},
 		{"a product reads through a transpose",
 			"(float[N, 4] x, float[8, 4] w) => (float[N, 8] y) { t = Transpose(w)  a = MatMul(x, t)  y = Exp(a) }",

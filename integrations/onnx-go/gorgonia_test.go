@@ -34,7 +34,8 @@ var refused = map[string]string{
 	"gpt2_tiny": "Shape not implemented", "gpt2_tiny_logits": notDecoded, "gpt2_tiny_op17_untied": shapeMismatch,
 	"gru_tiny": "Gather not implemented", "gru_unrolled_tiny": "Gather not implemented",
 	"lenet_tiny": "Pad not implemented", "mlp_bce_tiny": "Elu not implemented",
-	"mlp_deep_smooth_tiny": "axes in not an []int64", "mlp_dropout_bn_tiny": "Only CxBxHxW", "mobile_tiny": "HardSwish not implemented",
+	"mlp_deep_smooth_tiny": "axes in not an []int64", "mlp_dropout_bn_tiny": "Only CxBxHxW",
+	"mobile_tiny":     "HardSwish not implemented",
 	"resmlp_mse_tiny": "Pow not implemented",
 }
 

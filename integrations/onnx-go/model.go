@@ -115,7 +115,8 @@ func (w *writer) node(o *operation) (*graph.Node, error) {
 			n.SetAttr(name, value)
 		}
 	}
-	if len(n.Inputs) == 1 && strings.HasSuffix(o.results[0].operands[0].name, inputless) && n.Inputs[0] == graph.NoValue {
+	if len(n.Inputs) == 1 && n.Inputs[0] == graph.NoValue &&
+		strings.HasSuffix(o.results[0].operands[0].name, inputless) {
 		n.Inputs = nil
 	}
 	return n, nil

@@ -14,7 +14,8 @@ import (
 // shapes replace those of Options. It takes Bind before it.
 func (b *Backend) Run() error {
 	if !b.bound {
-		return errors.New("the inputs and outputs of the model are unknown: call Bind with the decoded onnx.Model first")
+		return errors.New("the inputs and outputs of the model are unknown: call Bind with the decoded " +
+			"onnx.Model first")
 	}
 	shapes := b.options.Shapes
 	b.options.Shapes = nil

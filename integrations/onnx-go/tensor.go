@@ -14,7 +14,8 @@ import (
 var kinds = map[reflect.Kind]graph.DType{
 	reflect.Float32: graph.Float32, reflect.Float64: graph.Float64, reflect.Bool: graph.Bool,
 	reflect.Int8: graph.Int8, reflect.Int16: graph.Int16, reflect.Int32: graph.Int32, reflect.Int64: graph.Int64,
-	reflect.Uint8: graph.Uint8, reflect.Uint16: graph.Uint16, reflect.Uint32: graph.Uint32, reflect.Uint64: graph.Uint64,
+	reflect.Uint8: graph.Uint8, reflect.Uint16: graph.Uint16, reflect.Uint32: graph.Uint32,
+	reflect.Uint64: graph.Uint64,
 }
 
 func typeOf(t tensor.Tensor) (graph.DType, error) {

@@ -1,0 +1,77 @@
+//go:build linux && (amd64 || arm64) && !nodl
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/executor/ort"
+	"memopt/executor/ort/ortengine"
+	"memopt/graph/onnx"
+	"memopt/planner"
+)
+
+// TestTryStock opens what apply writes in stock ONNX Runtime: a file that it refuses is warned about,
+// unless it refuses the graph as it was, too.
+func TestTryStock(t *testing.T) {
+	needORT(t)
+	rewritten := func() (*app, *bytes.Buffer, *memopt.Rewritten) {
+		m, err := memopt.Example("mlp", memopt.Options{Dims: map[string]int64{"batch": 64}})
+		require.NoError(t, err)
+		p, err := m.Plan(t.Context(), planner.Layerwise, memopt.PlanOptions{})
+		require.NoError(t, err)
+		r, err := p.Rewrite(memopt.RewriteOptions{Stock: true})
+		require.NoError(t, err)
+		said := &bytes.Buffer{}
+		return &app{stdio: stdio{nil, io.Discard, said}, ctx: t.Context()}, said, r
+	}
+	try := func(a *app, r *memopt.Rewritten) {
+		file := filepath.Join(t.TempDir(), "out.onnx")
+		require.NoError(t, onnx.WriteFile(file, r.Model, onnx.Options{}))
+		a.tryStock(file, r)
+	}
+	a, said, r := rewritten()
+	try(a, r)
+	require.Empty(t, said.String())
+
+	a, said, r = rewritten()
+	r.Model.Graph.Nodes[0].Op = "NoSuchThing"
+	try(a, r)
+	require.Regexp(t, `stock ONNX Runtime [0-9.]+ takes the graph as it was, but not the file: .*NoSuchThing`, said)
+	said.Reset()
+	a.tryStock(streamName, r)
+	require.Contains(t, said.String(), "NoSuchThing")
+
+	said.Reset()
+	r.By.Of.Graph.Nodes[0].Op = "NoSuchThing"
+	try(a, r)
+	require.Empty(t, said.String())
+
+	said.Reset()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a.ctx = ctx
+	try(a, r)
+	require.Empty(t, said.String(), "interrupted")
+}
+
+// TestRefusedBy tells what speaks against a file from what does not.
+func TestRefusedBy(t *testing.T) {
+	refusal := &ortengine.Error{Err: &ort.RuntimeError{Phase: ort.PhaseOpen, Message: "no such thing"}}
+	require.Equal(t, refusal, refusedBy(refusal))
+	crash := &ortengine.Error{Err: &ort.CrashError{Cause: "signal SIGSEGV", While: "loaded the model"}}
+	require.Equal(t, crash, refusedBy(crash))
+	for _, err := range []error{nil, context.DeadlineExceeded, errors.New("a file is gone"),
+		&ortengine.Error{Err: &ort.MissingError{}}, &ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}},
+	} {
+		require.NoError(t, refusedBy(err))
+	}
+}
