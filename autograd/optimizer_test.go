@@ -2,6 +2,7 @@ package autograd_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
 // The wanted numbers come from PyTorch 1.13:
@@ -280,4 +282,51 @@ func TestOptimizerErrors(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorContains(t, autograd.AppendOptimizer(j, c.o), c.want)
 	}
+}
+
+// TestUpdatesWaitForViews: a parameter is updated behind the last node that reads it before, through a view, too: new
+// values are written in its place, where the view lies.
+func TestUpdatesWaitForViews(t *testing.T) {
+	const text = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, float[6, 4] w1, float[4] w2) => (float loss) <int64[2] row = {1, 4}> {
+	a = MatMul(x, w1)  v = Reshape(w2, row)  h = Mul(v, a)  t = Tanh(h)  loss = ReduceMean<keepdims = 0>(t)
+}`
+	m, err := graph.Parse(text, "net")
+	require.NoError(t, err)
+	_, err = op.Infer(m)
+	require.NoError(t, err)
+	j, err := autograd.Differentiate(m, autograd.Options{})
+	require.NoError(t, err)
+	g := j.Model.Graph
+	w, view := g.Value("w2"), g.Value("v")
+	// What reads the view, and what that leads to, comes behind the gradient of the parameter, as in graphs of others.
+	late := map[graph.ValueID]bool{}
+	var nodes, behind []*graph.Node
+	for i, n := range g.Nodes {
+		reads := func(v graph.ValueID) bool { return late[v] || v == view }
+		if graph.NodeID(i) >= j.Backward && slices.ContainsFunc(n.Inputs, reads) {
+			late[n.Output(0)] = true
+			behind = append(behind, n)
+		} else {
+			nodes = append(nodes, n)
+		}
+	}
+	g.SetNodes(append(nodes, behind...))
+	require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "sgd", LR: 0.1}))
+	updated, _ := g.Lookup("w2_new")
+	first, last := graph.NodeID(len(g.Nodes)), graph.NodeID(-1)
+	for i, n := range g.Nodes {
+		for _, v := range n.Inputs {
+			switch {
+			case v == view:
+				last = graph.NodeID(i)
+			case v == w && n.Output(0) != view:
+				first = min(first, graph.NodeID(i))
+			}
+		}
+	}
+	require.Less(t, first, graph.NodeID(len(g.Nodes)), "the update reads the parameter")
+	require.LessOrEqual(t, first, g.Values[updated].Def)
+	require.Greater(t, first, last, "a node reads the view of the parameter behind its update")
+	require.GreaterOrEqual(t, last, j.Backward, "the backward half reads the view")
 }

@@ -1,6 +1,7 @@
 package estimate_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -170,4 +171,32 @@ func figure(t *testing.T, l *estimate.Ledger, step, what string) estimate.Line {
 	at := slices.IndexFunc(l.Lines, func(x estimate.Line) bool { return x.Step == step && x.What == what })
 	require.GreaterOrEqual(t, at, 0, "%s, %s: %+v", step, what, l.Lines)
 	return l.Lines[at]
+}
+
+// TestCheckIsReported: the JSON of a result has the ledger of the run where there was one, and none where not.
+func TestCheckIsReported(t *testing.T) {
+	r := &estimate.Result{Plain: &estimate.Outcome{}}
+	shown := func() (out struct {
+		Check *struct {
+			Exact bool
+			Lines []map[string]any
+		}
+	}) {
+		var text strings.Builder
+		require.NoError(t, estimate.Report(&text, report.JSONFormat, r, false))
+		require.NoError(t, json.Unmarshal([]byte(text.String()), &out))
+		return out
+	}
+	require.Nil(t, shown().Check)
+	r.Check = &estimate.Ledger{Lines: []estimate.Line{{Step: "step", What: "arena", Predicted: 5, Measured: 5},
+		{Step: "step", What: "total", Predicted: 9, Measured: 8}}}
+	out := shown()
+	require.NotNil(t, out.Check)
+	require.False(t, out.Check.Exact)
+	require.Equal(t, []map[string]any{
+		{"step": "step", "what": "arena", "predicted_bytes": 5.0, "measured_bytes": 5.0, "information": false},
+		{"step": "step", "what": "total", "predicted_bytes": 9.0, "measured_bytes": 8.0, "information": false},
+	}, out.Check.Lines)
+	r.Check.Lines[1].Measured = 9
+	require.True(t, shown().Check.Exact)
 }

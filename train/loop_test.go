@@ -21,6 +21,7 @@ import (
 	"memopt/planner"
 	"memopt/train"
 	"memopt/train/checkpoint"
+	"memopt/train/data"
 	"memopt/train/schedule"
 )
 
@@ -474,20 +475,32 @@ func TestResumeFarAway(t *testing.T) {
 	dir := t.TempDir()
 	k := newTask(t, netText)
 	r, _ := k.run(t, context.Background(), dir)
-	for want, spoil := range map[string]func(m *checkpoint.Manifest){
-		"its next epoch is number": func(m *checkpoint.Manifest) { m.Epoch = math.MaxInt64 - 1 },
-		"more than can be counted": func(m *checkpoint.Manifest) { m.Samples = math.MaxInt64 - 1 },
-		"its next batch is number": func(m *checkpoint.Manifest) { m.Batch = math.MaxInt64 - 1 },
+	last := data.MaxEpoch(22)
+	for _, c := range []struct {
+		want  string // of the error; "": none
+		spoil func(m *checkpoint.Manifest)
+	}{
+		{"its next epoch is number", func(m *checkpoint.Manifest) { m.Epoch = math.MaxInt64 - 1 }},
+		{"its next epoch is number", func(m *checkpoint.Manifest) { m.Epoch = last + 1 }},
+		{"", func(m *checkpoint.Manifest) { m.Epoch = last }},
+		{"more than can be counted", func(m *checkpoint.Manifest) { m.Samples = math.MaxInt64 - 1 }},
+		{"more than can be counted", func(m *checkpoint.Manifest) { m.Samples = last*22 + 1 }},
+		{"", func(m *checkpoint.Manifest) { m.Samples = last * 22 }},
+		{"its next batch is number 6 of an epoch that has 6", func(m *checkpoint.Manifest) { m.Batch = 6 }},
+		{"", func(m *checkpoint.Manifest) { m.Batch = 5 }},
 	} {
 		k := newTask(t, netText)
 		k.prepare(t)
 		k.config.Updates++
-		c, err := checkpoint.Load(r.Saved)
+		saved, err := checkpoint.Load(r.Saved)
 		require.NoError(t, err)
-		spoil(&c.Manifest)
-		k.config.Resume = c
-		_, err = train.Run(context.Background(), &k.config)
-		require.ErrorContains(t, err, want)
-		require.NoError(t, c.Close())
+		c.spoil(&saved.Manifest)
+		k.config.Resume = saved
+		if _, err = train.Run(context.Background(), &k.config); c.want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.want)
+		}
+		require.NoError(t, saved.Close())
 	}
 }

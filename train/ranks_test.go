@@ -423,3 +423,22 @@ func TestRanksOfGradients(t *testing.T) {
 		require.InDeltaSlice(t, one.watch.losses, g.tasks[0].watch.losses, 1e-5)
 	}
 }
+
+// TestRanksGradientsNotFinite: a norm of gradients that is not finite ends the job on all ranks before the update,
+// or all leave the update out and go on, as they are asked to.
+func TestRanksGradientsNotFinite(t *testing.T) {
+	change := func(on train.OnNaN) func(k *task, _ int) {
+		return func(k *task, _ int) { k.config.OnNaN, k.config.Updates = on, 3 }
+	}
+	g := onRanksOf(t, rootText, 2, "", change(train.StopOnNaN))
+	for r := range 2 {
+		var bad *train.NotFiniteError
+		require.ErrorAs(t, g.errs[r], &bad)
+		require.Equal(t, int64(1), bad.Update)
+		require.Equal(t, autograd.NormOutput, bad.Value)
+	}
+	s := onRanksOf(t, rootText, 2, "", change(train.SkipOnNaN)).noErrors(t)
+	require.Equal(t, int64(3), s.results[0].Skipped)
+	require.Len(t, s.tasks[0].watch.warnings, 3)
+	require.Empty(t, s.tasks[1].watch.warnings, "rank 0 says it")
+}

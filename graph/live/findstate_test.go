@@ -41,6 +41,8 @@ func TestFindStates(t *testing.T) {
 	require.Equal(t, []string{"a=a2", "e=e2"}, names(m), "what is recorded counts alone")
 	RecordStates(m, nil)
 	require.Empty(t, names(m), "a record of none is a record")
+	m.SetMeta(StatesKey, `{"schema":"memopt.states/v1"}`)
+	require.Empty(t, names(m), "and so is one without pairs")
 	RecordStates(m, []StatePair{{"a", "a2"}, {"b\xff", "b_updated"}})
 	require.Equal(t, []string{"a=a2"}, names(m), "JSON holds no names that are not UTF-8")
 	for _, c := range []struct{ pair, why string }{
