@@ -7,6 +7,7 @@ import (
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner"
 	"memopt/planner/envelope"
@@ -103,6 +104,22 @@ func (m *Model) PointFile(c *planner.Curve, point int, seed int64) ([]byte, erro
 		return nil, &Error{OfMemopt, err}
 	}
 	return data, nil
+}
+
+// Held returns the bytes of each tensor that is there throughout the step: inputs, weights, states and constants.
+// Tensors whose sizes depend on unbound symbols are left out.
+func (m *Model) Held() (list []int64) {
+	g := m.Graph
+	for i := range g.Values {
+		v := graph.ValueID(i)
+		if x := &g.Values[i]; !x.Input && !x.IsInitializer() && (x.Def == graph.NoNode || !live.Persistent(g, v)) {
+			continue
+		}
+		if n, err := g.Values[i].Type.Bytes().Eval(m.Dims); err == nil {
+			list = append(list, max(n, 0))
+		}
+	}
+	return list
 }
 
 // Record returns the plan in the form used by plan files and the metadata of rewritten models. The

@@ -167,10 +167,6 @@ func (s *step) persistent() (p parts.Parts) {
 	return p
 }
 
-// granule is what allocators of GPUs hand out memory in: cudaMalloc takes whole pages of 2 MiB from
-// the driver.
-const granule = 2 << 20
-
 // rounding is by how many bytes the driver's allocator rounds up the blocks of a step: the tensors that stay,
 // which lie next to each other as arenas align, and the arena. It is a share of the reserve: without one there is
 // no driver, and a step takes what a plan says.
@@ -178,12 +174,9 @@ func (s *step) rounding(arenaBytes int64) int64 {
 	if s.reserve == 0 {
 		return 0
 	}
-	var asked, aligned int64
-	s.each(func(_ string, _ kind, n int64) {
-		asked += n
-		aligned += up(n, arena.Alignment)
-	})
-	return up(aligned, granule) - asked + up(arenaBytes, granule) - arenaBytes
+	var held []int64
+	s.each(func(_ string, _ kind, n int64) { held = append(held, n) })
+	return parts.Rounding(held, arenaBytes, arena.Alignment)
 }
 
 // slack is at most what rounding is with any arena.
@@ -193,8 +186,6 @@ func (s *step) slack() int64 {
 	}
 	return s.rounding(1) + 1
 }
-
-func up(n, to int64) int64 { return (n + to - 1) / to * to }
 
 // sortedParams lists the parameters in the order of their names.
 func (s *step) sortedParams() []string { return slices.Sorted(maps.Keys(s.params)) }

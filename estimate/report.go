@@ -74,9 +74,9 @@ type lineJSON struct {
 
 // RankJSON is what one of several devices holds.
 type RankJSON struct {
-	Stage int        `json:"stage"`
-	Total int64      `json:"total_bytes"`
-	Parts parts.JSON `json:"parts"`
+	Stage int   `json:"stage"`
+	Total int64 `json:"total_bytes"`
+	parts.Breakdown
 }
 
 type adviceJSON struct {
@@ -88,7 +88,7 @@ type adviceJSON struct {
 // JSON returns the form of a result in reports.
 func (r *Result) json() *resultJSON {
 	head := parts.Head{Schema: Schema, Model: parts.ModelJSON{Path: r.Path, StructureSHA256: r.StructureSHA256},
-		Dims: r.Dims, Answer: r.Answer(), Total: r.Plain.Total(), Parts: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
+		Dims: r.Dims, Answer: r.Answer(), Total: r.Plain.Total(), Breakdown: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
 		Step:      parts.StepJSON{Made: r.Made, Micros: max(r.Micros, 1)},
 		Precision: r.Types.JSON(r.Precision), Parameters: r.PerParameter.JSON(r.Parameters)}
 	out := &resultJSON{Head: head, Advice: []adviceJSON{}, Sources: r.sources(), Notes: append([]string{}, r.Notes...)}
@@ -101,10 +101,10 @@ func (r *Result) json() *resultJSON {
 	if r.Made {
 		out.Step.Optimizer = &r.Optimizer
 	}
-	out.Ranks = []RankJSON{{0, out.Total, out.Parts}}
+	out.Ranks = []RankJSON{{0, out.Total, out.Breakdown}}
 	if p := r.Planned; p != nil {
 		out.WithPlan = &parts.PlannedJSON{Total: p.Total(), Overhead: p.Overhead, Nodes: p.Nodes,
-			Parts: p.Parts.JSON()}
+			Breakdown: p.Parts.JSON()}
 	}
 	if r.Lowest > 0 {
 		out.Lowest = &r.Lowest

@@ -77,10 +77,14 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 // of its outputs come from outside.
 func (s *step) differentiate(r train.Recipe) (err error) {
 	r.Seeds = true
-	if s.steps, err = s.make(r); err != nil {
-		return err
+	made, err := s.make(r)
+	if s.steps = made; err != nil {
+		// A step takes its bytes whether a job could feed it or not.
+		if made, _ = train.MakeStep(s.read, r); made == nil {
+			return err
+		}
 	}
-	s.lossless, s.models, s.trained = s.steps.Lossless, modelsOf(s.steps), s.steps.Params
+	s.lossless, s.models, s.trained = made.Lossless, modelsOf(made), made.Params
 	return nil
 }
 

@@ -25,6 +25,8 @@ var Groupings = []string{ByValue, "kind", "layer", "op"}
 type View struct {
 	By  string // one of Groupings; "": ByValue
 	Top int    // rows of a table; 0: all
+	// Reserved is the bytes of the device's memory that count beside the step.
+	Reserved int64
 }
 
 // Answer says in a sentence or two where the peak is and what it is made of.
@@ -80,6 +82,7 @@ type resultJSON struct {
 	PeakStep   int              `json:"peak_step"`
 	Steps      int              `json:"steps"`
 	Peak       int64            `json:"peak_bytes"`
+	Total      int64            `json:"total_bytes"`
 	Persistent int64            `json:"persistent_bytes"`
 	Baseline   int64            `json:"baseline_bytes"`
 	AliveBytes int64            `json:"alive_bytes"`
@@ -140,11 +143,12 @@ func optional(text string) *string {
 }
 
 // json is the form of a result in JSON.
-func (r *Result) json() *resultJSON {
+func (r *Result) json(reserved int64) *resultJSON {
 	p := r.Plan
 	out := &resultJSON{Schema: Schema, Model: modelJSON{p.Of.Path, p.Of.StructureSHA256},
 		Dims: map[string]int64{}, Name: optional(r.Name), PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
-		Peak: p.Planned.Peak.Bytes, Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
+		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + reserved,
+		Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
 		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
 	for name, n := range p.Options.Dims {
 		out.Dims[name] = n
@@ -172,7 +176,7 @@ func (r *Result) json() *resultJSON {
 // Report writes a result.
 func Report(w io.Writer, format report.Format, r *Result, view View) error {
 	if format == report.JSONFormat {
-		return report.WriteJSON(w, r.json())
+		return report.WriteJSON(w, r.json(view.Reserved))
 	}
 	if format != report.CSVFormat {
 		if err := report.Sentences(w, format, r.Answer()); err != nil {

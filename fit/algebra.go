@@ -12,7 +12,7 @@ import (
 
 // formulaOf returns the formula of a plan over the range; nil where there is no useful one.
 func (f *finder) formulaOf(k Kind, p *memopt.Plan) (*planner.Formula, error) {
-	if k == Plain || !p.Rewrites() {
+	if k == Plain || !p.Rewrites() || f.opts.Plan.Device != nil {
 		return f.base, nil
 	}
 	formula, err := p.Formula(f.ctx, f.box())

@@ -42,6 +42,9 @@ func newFinder(ctx context.Context, m *memopt.Model, o *Options, symbol string, 
 	if err != nil {
 		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: err}
 	}
+	if o.Plan.Device != nil {
+		return f, nil
+	}
 	f.base, err = planner.FormulaOf(ctx, f.model.Model, f.model.Types, opts, box)
 	if errors.Is(err, envelope.ErrPieces) {
 		err = nil
@@ -131,5 +134,6 @@ func (f *finder) judge(n int64, s memopt.Strategy) (*outcome, error) {
 	if p, err = f.make(n, s, false); err != nil {
 		return nil, err
 	}
-	return &outcome{plan: p, total: total(p), fits: total(p) <= f.opts.Limit}, nil
+	bytes := f.opts.total(p)
+	return &outcome{plan: p, total: bytes, fits: bytes <= f.opts.Limit}, nil
 }

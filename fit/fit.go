@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"memopt"
+	"memopt/estimate/parts"
+	"memopt/planner/arena"
 	"memopt/symbolic"
 )
 
@@ -22,10 +24,12 @@ type Options struct {
 	Ranges map[string]symbolic.Range
 	// Limit is the bytes that inputs, weights and the arena may take together.
 	Limit int64
+	// Driver says that the blocks of a step are rounded up as a GPU's driver does (parts.Rounding).
+	Driver bool
 	// MaxOverhead is how much longer a step may take with the plan, as a share: 0.2.
 	MaxOverhead float64
-	// Plan has the options of plans: device profile, order, costs. Its Device must be nil: workspaces
-	// of kernels have no formula.
+	// Plan has the options of plans: device profile, order, costs. With a Device, the workspaces of its
+	// kernels count; these have no formula, so sizes are then found by plans alone.
 	Plan memopt.PlanOptions
 	// Effort is the work of one search for a plan, in seconds of a typical core; Seed is that of its
 	// random choices.
@@ -128,8 +132,6 @@ func (o *Options) check(m *memopt.Model) error {
 		return fmt.Errorf("a limit of %d bytes: wanted a positive number", o.Limit)
 	case o.MaxOverhead < 0:
 		return fmt.Errorf("an overhead of %v: wanted 0 or more", o.MaxOverhead)
-	case o.Plan.Device != nil:
-		return fmt.Errorf("workspaces of kernels have no formula: wanted options without a device")
 	}
 	var open []string
 	for _, s := range symbols {
@@ -213,7 +215,21 @@ func at(m *memopt.Model, env symbolic.Env) *memopt.Model {
 }
 
 // total is the bytes that a plan takes.
-func total(p *memopt.Plan) int64 { return p.Persistent + p.Arena.Bytes }
+func (o *Options) total(p *memopt.Plan) int64 {
+	n := p.Persistent + p.Arena.Bytes
+	if o.Driver {
+		n += parts.Rounding(p.Of.Held(), p.Arena.Bytes, arena.Alignment)
+	}
+	return n
+}
+
+// budget is the most that a plan may take before blocks are rounded up, however large its arena is.
+func (o *Options) budget(m *memopt.Model, limit int64) int64 {
+	if o.Driver {
+		limit -= parts.Rounding(m.Held(), 1, arena.Alignment) + 1
+	}
+	return max(limit, 1)
+}
 
 // placementsOf is the strategy that takes over the placements of a plan.
 func placementsOf(p *memopt.Plan) memopt.Strategy {

@@ -25,6 +25,7 @@ type planJSON struct {
 	Clusters       []clusterJSON    `json:"clusters"`
 	Stashed        []stashJSON      `json:"stashed"`
 	BoundaryNorms  []string         `json:"boundary_norms"`
+	Total          *int64           `json:"total_bytes"`
 	Peak           peakJSON         `json:"peak"`
 	AtPeak         atPeakJSON       `json:"at_peak"`
 	Phases         *phasesJSON      `json:"phases"`
@@ -158,9 +159,14 @@ type otherJSON struct {
 
 func ptr[T any](v T) *T { return &v }
 
-// PlanJSON writes a plan as JSON. sha is the model's structure hash.
-func PlanJSON(w io.Writer, p *planner.Plan, sha string) error {
-	return WriteJSON(w, newPlanJSON(p, sha))
+// PlanJSON writes a plan as JSON. sha is the model's structure hash, reserved the bytes of the device's memory that
+// count beside the step.
+func PlanJSON(w io.Writer, p *planner.Plan, sha string, reserved int64) error {
+	j := newPlanJSON(p, sha)
+	if t := j.Peak.TotalBytes; t != nil {
+		j.Total = ptr(*t + reserved)
+	}
+	return WriteJSON(w, j)
 }
 
 // WriteJSON writes a report as indented JSON, in which nothing can steer a terminal.

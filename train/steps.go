@@ -25,8 +25,8 @@ type Recipe struct {
 	// Optimizer says how parameters are updated. With Kind "" the step has gradients and no update. Jobs
 	// have the learning rate as an input of the step, which is 0 here.
 	Optimizer autograd.Optimizer
-	// Bare makes a step of gradients and the update alone, and not of what a job has besides: the loss as
-	// an output, and running statistics as states.
+	// Bare makes a step of gradients and the update alone, without the additions of a job: the loss as an
+	// output, running statistics as states, and values that must be finite (op.Watched).
 	Bare bool
 	// Seeds takes the gradients of all float outputs as inputs of the step where a model makes no loss.
 	Seeds bool
@@ -90,7 +90,13 @@ type State struct {
 // Model.Updating.
 func MakeStep(m *memopt.Model, r Recipe) (*Steps, error) {
 	s := &Steps{}
-	return s, s.differentiate(m, r)
+	if err := s.differentiate(m, r); err != nil {
+		return nil, err
+	}
+	if !r.Bare {
+		s.watch()
+	}
+	return s, nil
 }
 
 // Make makes the steps of a job from a forward model, or takes a step graph as it is.
@@ -115,7 +121,6 @@ func Make(m *memopt.Model, r Recipe) (*Steps, error) {
 			return nil, err
 		}
 	}
-	s.watch()
 	return s, nil
 }
 

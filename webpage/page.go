@@ -17,6 +17,8 @@ import (
 type Options struct {
 	// Explained says why memory is live at the plan's peak, and what would lower it.
 	Explained *explain.Result
+	// Reserved is the bytes of the device's memory that count beside the step.
+	Reserved int64
 	// Curve has what plans to other budgets cost; nil for none.
 	Curve []Point
 	// Marks are usual ways to save memory, by the flags that ask for them.
@@ -62,12 +64,12 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 		d.Limit = &p.Fit.Limit
 	}
 	if d.Plan, err = compact(func(w io.Writer) error {
-		return report.PlanJSON(w, p.Plan, p.Of.StructureSHA256)
+		return report.PlanJSON(w, p.Plan, p.Of.StructureSHA256, o.Reserved)
 	}); err != nil {
 		return nil, err
 	}
 	d.Explain, err = compact(func(w io.Writer) error {
-		return explain.Report(w, report.JSONFormat, o.Explained, explain.View{})
+		return explain.Report(w, report.JSONFormat, o.Explained, explain.View{Reserved: o.Reserved})
 	})
 	d.Names = n.list
 	return d, err

@@ -17,6 +17,7 @@ import (
 
 // budgetFlags are the selection flags that ask for a plan to a budget.
 type budgetFlags struct {
+	deviceFlags
 	budget  string
 	limits  []string
 	in      string
@@ -31,6 +32,7 @@ type budgetFlags struct {
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
+	b.deviceFlags.register(f, "default: the times of a100, and of cpu where the verb executes")
 	registerChunk(f, &b.chunk, fission.Exact)
 	f.StringVar(&b.budget, "budget", "",
 		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
@@ -61,7 +63,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 }
 
 // asks reports whether there is a budget.
-func (b *budgetFlags) asks() bool { return b.budget != "" || len(b.limits) > 0 }
+func (b *budgetFlags) asks() bool { return b.budget != "" || b.gpu != "" || len(b.limits) > 0 }
 
 // search checks the flags that say how to search, and returns a budget without a limit.
 func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
@@ -116,6 +118,9 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	if err := a.parseBudget(b.budget, out); err != nil {
 		return nil, err
 	}
+	if err := b.ofDevice(a, out); err != nil {
+		return nil, err
+	}
 	for _, text := range b.limits {
 		at := strings.LastIndexByte(text, '=')
 		if at <= 0 {
@@ -129,6 +134,25 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 		out.StashLimits = append(out.StashLimits, planner.StashLimit{Glob: text[:at], Bytes: size})
 	}
 	return out, nil
+}
+
+// ofDevice has a plan fit what the memory of --gpu leaves for a step.
+func (b *budgetFlags) ofDevice(a *app, out *planner.Budget) error {
+	if b.gpu == "" {
+		return nil
+	}
+	if b.budget != "" {
+		return usage("--gpu and --budget cannot be combined: both say what a step may take")
+	}
+	m, err := b.memory(a)
+	if err != nil {
+		return err
+	}
+	if out.Total = m.limit(); out.Total <= 0 {
+		return usage("--gpu %s: its %s are less than the %s that no step can have (--reserve)", b.gpu,
+			report.Bytes(m.bytes), report.Bytes(m.reserve))
+	}
+	return nil
 }
 
 // idle checks the flags if there is no budget, and warns about those that then have no effect.
@@ -160,8 +184,16 @@ func (b *budgetFlags) held(p *memopt.Plan, file string) error {
 	if f == nil || f.Fits() {
 		return nil
 	}
-	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit: %s; plan anew with --budget %s, or allow more",
-		file, report.FitSentence(f), b.budget)}
+	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit: %s; plan anew with %s, or allow more",
+		file, report.FitSentence(f), b.flag())}
+}
+
+// flag is the flag that the budget comes from.
+func (b *budgetFlags) flag() string {
+	if b.gpu != "" {
+		return "--gpu " + b.gpu
+	}
+	return "--budget " + b.budget
 }
 
 // parseBudget reads the value of --budget.

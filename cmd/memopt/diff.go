@@ -96,7 +96,7 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 			return failed(r)
 		},
 	}
-	sel.register(cmd.Flags())
+	sel.registerGraph(cmd.Flags())
 	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of what "+
 		"they come to is compared")
 	cmd.Flags().StringArrayVar(&conditions, "fail-if", nil, "'FIELD>+N%': end with exit code 8 if that is so "+

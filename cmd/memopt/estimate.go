@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/configs"
 	"memopt/estimate"
 	"memopt/estimate/parts"
 	"memopt/fission"
@@ -19,14 +17,14 @@ import (
 
 // estimateFlags say for what a step is estimated.
 type estimateFlags struct {
-	gpu, device, reserve string
-	step                 stepFlags
-	precision            string
-	limit                budgetFlags
-	check                bool
-	states               []string
-	layout               layoutFlags
-	set                  *pflag.FlagSet
+	deviceFlags
+	step      stepFlags
+	precision string
+	limit     budgetFlags
+	check     bool
+	states    []string
+	layout    layoutFlags
+	set       *pflag.FlagSet
 }
 
 func (a *app) estimateCommand() *cobra.Command {
@@ -69,10 +67,7 @@ sizes and changes no file:
 
 func (f *estimateFlags) register(s *pflag.FlagSet) {
 	f.set = s
-	s.StringVar(&f.gpu, "gpu", "", "the memory of the device, such as 24GiB; it beats that of --device")
-	s.StringVar(&f.device, "device", "", "a device whose memory, reserve and times count: one of memopt's, "+
-		"or a .json file; without it the reserve is that of the device with the nearest memory")
-	s.StringVar(&f.reserve, "reserve", "", "bytes of the memory that no step can have, instead of the device's")
+	f.deviceFlags.register(s, "default: the times of a100")
 	f.step.registerJob(s)
 	f.step.optimizer.registerRate(s)
 	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
@@ -114,7 +109,7 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if o.Memory > 0 && f.device == "" {
+	if o.Device != nil && f.device == "" {
 		r.Device, r.DeviceSource = "", "" // the nearest one lends its reserve and its times
 		if f.reserve == "" {
 			r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
@@ -157,30 +152,11 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 	if f.check && o.Precision != parts.AsIs {
 		return nil, usage("--check and --precision cannot be combined: the step is run in the graph's own types")
 	}
-	if f.gpu != "" {
-		if o.Memory, err = report.ParseBytes(f.gpu); err != nil || o.Memory == 0 {
-			return nil, usage("--gpu %q: %w; wanted a positive size such as 24GiB", f.gpu,
-				cmp.Or(err, errors.New("is zero")))
-		}
-		a.warnBare("--gpu", f.gpu, o.Memory)
+	at, err := f.memory(a)
+	if err != nil {
+		return nil, err
 	}
-	if f.device != "" {
-		if o.Device, err = configs.LoadDevice(f.device); err != nil {
-			return nil, usage("--device %w", err)
-		}
-		if o.Device.Memory == 0 && o.Memory == 0 {
-			return nil, usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.device)
-		}
-	} else if o.Memory > 0 {
-		o.Device = configs.NearestDevice(o.Memory)
-	}
-	if f.reserve != "" {
-		n, err := report.ParseBytes(f.reserve)
-		if err != nil {
-			return nil, usage("--reserve %q: %w; wanted a size such as 512MiB, or 0", f.reserve, err)
-		}
-		o.Reserve = &n
-	}
+	o.Memory, o.Device, o.Reserve = at.bytes, at.profile, &at.reserve
 	o.Limit, err = f.limit.duration()
 	if err != nil {
 		return nil, err

@@ -64,6 +64,9 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 		return err
 	}
 	defer p.Of.Close()
+	if view.Reserved, err = sel.reserved(a, p); err != nil {
+		return err
+	}
 	o := explain.Options{Top: view.Top}
 	if len(args) == 2 {
 		o.Name = args[1]

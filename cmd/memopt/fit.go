@@ -11,6 +11,7 @@ import (
 
 	"memopt"
 	"memopt/configs"
+	"memopt/executor/cpu"
 	"memopt/fission"
 	"memopt/fit"
 	"memopt/planner"
@@ -19,13 +20,13 @@ import (
 
 // fitFlags say what is varied, and what it is to fit.
 type fitFlags struct {
-	gpu, device, reserve string
-	vary, overhead       string
-	effort               float64
-	order                string
-	states               []string
-	chunk                string
-	step                 stepFlags
+	deviceFlags
+	vary, overhead string
+	effort         float64
+	order          string
+	states         []string
+	chunk          string
+	step           stepFlags
 }
 
 // deviceName is the value of --vary that stands for the device.
@@ -62,10 +63,7 @@ values to look. If nothing fits, fit ends with 3 and the least that was reached.
 }
 
 func (f *fitFlags) register(s *pflag.FlagSet) {
-	s.StringVar(&f.gpu, "gpu", "", "the memory of the device, such as 24GiB; it beats that of --device")
-	s.StringVar(&f.device, "device", "", "a device whose memory, reserve and times count: one of memopt's, or a "+
-		".json file; without it the reserve is that of the device with the nearest memory")
-	s.StringVar(&f.reserve, "reserve", "", "bytes of the memory that no step can have, instead of the device's")
+	f.deviceFlags.register(s, "default: the times of a100")
 	s.StringVar(&f.vary, "vary", "", "the symbol to vary, two of them (batch,seq), or device")
 	s.StringVar(&f.overhead, "max-overhead", "20%", "how much longer a step may take with a plan")
 	numberVar(s, &f.effort, "effort", "", 0.3, notNegative, "work of each search for a plan, counted in seconds of a "+
@@ -186,36 +184,25 @@ func (f *fitFlags) target(a *app, o *fit.Options) (*fit.Target, error) {
 		}
 		return nil, nil
 	}
-	t := &fit.Target{}
-	var err error
-	if f.gpu != "" {
-		if t.Memory, err = report.ParseBytes(f.gpu); err != nil || t.Memory == 0 {
-			return nil, usage("--gpu %q: wanted a positive size such as 24GiB", f.gpu)
-		}
-		a.warnBare("--gpu", f.gpu, t.Memory)
-	}
+	at, err := f.memory(a)
 	switch {
-	case f.device != "":
-		if o.Plan.Profile, err = configs.LoadDevice(f.device); err != nil {
-			return nil, usage("--device %w", err)
-		}
-		if t.Reserve, t.Device = o.Plan.Profile.Reserve, o.Plan.Profile.Name; t.Memory == 0 {
-			t.Memory = o.Plan.Profile.Memory
-		}
-		if t.Memory == 0 {
-			return nil, usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.device)
-		}
-	case t.Memory == 0:
+	case err != nil:
+		return nil, err
+	case at.bytes == 0 && f.device != "":
+		return nil, usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.device)
+	case at.bytes == 0:
 		return nil, usage("nothing to fit: name the memory with --gpu SIZE, or a device with --device NAME")
-	default:
-		near := configs.NearestDevice(t.Memory)
-		o.Plan.Profile, t.Reserve, t.Source = near, near.Reserve, ", as on "+near.Name+", the nearest device"
 	}
-	if f.reserve != "" {
-		if t.Reserve, err = report.ParseBytes(f.reserve); err != nil {
-			return nil, usage("--reserve %q: %w; wanted a size such as 512MiB, or 0", f.reserve, err)
-		}
-		t.Source = ""
+	t := &fit.Target{Memory: at.bytes, Reserve: at.reserve}
+	switch {
+	case !at.near:
+		t.Device = at.profile.Name
+	case f.reserve == "":
+		t.Source = ", as on " + at.profile.Name + ", the nearest device"
+	}
+	o.Plan.Profile, o.Driver = at.profile, at.reserve > 0
+	if f.device == cpuDevice {
+		o.Plan.Device, o.Plan.Threads = cpu.Device{}, a.global.threads
 	}
 	return t, nil
 }

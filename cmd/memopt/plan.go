@@ -125,7 +125,11 @@ formulas, exact bytes and whole names in any case.`,
 					return classify(wrap(args[0], err))
 				}
 			}
-			if err := a.printPlan(format, p, view); err != nil || unfit != nil {
+			reserved, err := sel.reserved(a, p)
+			if err != nil {
+				return err
+			}
+			if err := a.printPlan(format, p, view, reserved); err != nil || unfit != nil {
 				return cmp.Or(err, unfit)
 			}
 			return sel.budgetFlags.finish(a, p)
@@ -176,6 +180,7 @@ func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Pl
 
 // planLoaded plans a model that was read.
 func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
+	forward := m
 	m, err := a.step(m, &sel.step, sel.guarded())
 	if err != nil {
 		return nil, nil, err
@@ -218,6 +223,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
 	}
+	a.noteOutputs(p, forward, &sel.step)
 	if !shown {
 		if err := sel.held(p, c.configPath); err != nil {
 			p.Of.Close()
@@ -295,10 +301,10 @@ func (a *app) savePlanFiles(p *memopt.Plan, model, saveConfig, savePlan string, 
 	return a.writeArtefact("--save-plan", savePlan, data)
 }
 
-func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanView) error {
+func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanView, reserved int64) error {
 	switch format {
 	case report.JSONFormat:
-		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256)
+		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256, reserved)
 	case report.CSVFormat:
 		return report.PlanCSV(a.out, p.Plan, view)
 	case report.MarkdownFormat:

@@ -88,6 +88,9 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 		return classify(wrap(name, err))
 	}
 	o.Runs = runs
+	if o.Reserved, err = sel.reserved(a, p); err != nil {
+		return err
+	}
 	write := func(w io.Writer) error { return webpage.Write(a.ctx, w, p, *o) }
 	if err := a.streamArtefact("--out", flags.out, write); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)

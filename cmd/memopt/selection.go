@@ -21,7 +21,6 @@ type selectionFlags struct {
 	plan   string
 	order  string
 	cost   string
-	device string
 	// aliases and cloneBytes describe the memory of another runtime; deeploy asks for Deeploy's
 	// even without them.
 	aliases    string
@@ -74,8 +73,6 @@ func (s *selectionFlags) registerPlan(f *pflag.FlagSet) {
 	f.StringVar(&s.plan, "plan", "", "use the placements of a plan.json")
 	f.StringVar(&s.cost, "cost", "", "take the times of nodes from a file that run --profile "+
 		"wrote")
-	f.StringVar(&s.device, "device", "", "estimate times for a device: "+strings.Join(configs.DeviceNames(), ", ")+
-		", or a .json file; default a100, cpu for run and verify")
 	f.StringVar(&s.order, "order", "auto", "order of execution: auto, file, ort, or memory, which "+
 		"looks for a lower peak")
 	f.StringVar(&s.aliases, "aliases", "",

@@ -174,6 +174,7 @@ func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, 
 		return nil, classifyGrad(m.Path, fmt.Errorf("a forward model: %w", err))
 	}
 	a.noteGrad(s.Joint)
+	a.note("the step is made of the forward model: %s", f.text(m))
 	if s.Lossless {
 		a.note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss says what is "+
 			"differentiated)", m.Path)
@@ -183,6 +184,40 @@ func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, 
 	}
 	return s.Step, nil
 }
+
+// text says in a line which step the flags make of a forward model.
+func (s *stepFlags) text(m *memopt.Model) string {
+	kept := plural(len(m.Graph.Outputs), "its output stays", fmt.Sprintf("its %d outputs stay", len(m.Graph.Outputs)))
+	switch {
+	case slices.Equal(s.outputs, []string{autograd.TheLosses}):
+		kept = "of its outputs the loss alone stays"
+	case len(s.outputs) > 0:
+		kept = "of its outputs " + strings.Join(s.outputs, ", ") + " stay"
+	}
+	by := "nothing updates parameters (--optimizer)"
+	if s.updates() {
+		by = s.optimizer.kind + " updates parameters"
+	}
+	return kept + ", " + by
+}
+
+// noteOutputs says which outputs of a forward model, beside the loss, take a large part of the peak of its step.
+func (a *app) noteOutputs(p *memopt.Plan, forward *memopt.Model, f *stepFlags) {
+	if f.job || len(f.outputs) > 0 || forward == p.Of || p.Planned == nil || p.Sizes == nil {
+		return
+	}
+	for _, d := range forward.Graph.Outputs {
+		name := forward.Graph.ValueName(d.Value)
+		n, err := forward.Graph.Values[d.Value].Type.Bytes().Eval(p.Of.Dims)
+		if err == nil && n > p.Planned.Peak.Bytes/largeOutput && n > 1024 {
+			a.note("the output %q is kept to the end of the step, with %s of the peak's %s: --outputs loss lets go of it",
+				name, report.Bytes(n), report.Bytes(p.Planned.Peak.Bytes))
+		}
+	}
+}
+
+// largeOutput is the part of the peak, one in so many, from which on an output is large.
+const largeOutput = 20
 
 // takeStep takes a model that has a backward half as it is, and appends the update if --optimizer is given
 // and the model makes gradients.

@@ -83,7 +83,7 @@ const planEffort = 2
 // limit is the bytes for everything: of --budget where that is no share, else what memory is free.
 func (t *training) limit() (int64, string) {
 	if b, ok := t.chosen.strategy.(memopt.Budget); ok && b.Total > 0 {
-		return b.Total, "--budget " + t.selection.budget
+		return b.Total, t.selection.budgetFlags.flag()
 	}
 	if d, ok := t.engine.Traits().Device.(executor.Accelerator); ok {
 		if free, known := d.Memory().Available(); known {

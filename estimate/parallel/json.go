@@ -35,9 +35,9 @@ type layoutJSON struct {
 }
 
 type rankJSON struct {
-	Stage      int            `json:"stage"`
-	Total      int64          `json:"total_bytes"`
-	Parts      parts.JSON     `json:"parts"`
+	Stage int   `json:"stage"`
+	Total int64 `json:"total_bytes"`
+	parts.Breakdown
 	Devices    int            `json:"devices"`
 	InFlight   float64        `json:"in_flight"`
 	Parameters int64          `json:"parameters"`
@@ -80,7 +80,7 @@ type weightJSON struct {
 func (r *Result) json(f *Facts) *resultJSON {
 	l, most := r.Layout, r.Most()
 	head := parts.Head{Schema: schema, Model: parts.ModelJSON{Path: f.Path, StructureSHA256: f.StructureSHA256},
-		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Parts: most.Parts.JSON(),
+		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Breakdown: most.Parts.JSON(),
 		PeakNode:  most.Chunks[most.load.chunk].Node,
 		Step:      parts.StepJSON{Made: f.Optimizer != "", Micros: l.Microbatches},
 		Precision: f.Types.JSON(f.Precision), Parameters: f.PerParameter.JSON(f.Parameters)}
@@ -117,9 +117,9 @@ func (r *Result) plannedJSON(out *resultJSON) {
 	st := &r.Stages[r.Limiting]
 	switch {
 	case r.FitsPlanned():
-		with := parts.PlannedJSON{Total: st.need(), Overhead: r.Overhead(), Parts: st.Parts.JSON()}
+		with := parts.PlannedJSON{Total: st.need(), Overhead: r.Overhead(), Breakdown: st.Parts.JSON()}
 		if st.Plan != nil {
-			with.Nodes, with.Parts = st.Plan.Nodes, st.Plan.Parts.JSON()
+			with.Nodes, with.Breakdown = st.Plan.Nodes, st.Plan.Parts.JSON()
 		}
 		out.WithPlan = &with
 	case st.Plan != nil:
@@ -129,7 +129,7 @@ func (r *Result) plannedJSON(out *resultJSON) {
 
 func (r *Result) rank(st *Stage) rankJSON {
 	const ms = 1000
-	out := rankJSON{Stage: st.Stage, Total: st.Parts.Total(), Parts: st.Parts.JSON(),
+	out := rankJSON{Stage: st.Stage, Total: st.Parts.Total(), Breakdown: st.Parts.JSON(),
 		Devices: r.Layout.DP * r.Layout.TP, InFlight: float64(st.InFlight) / float64(r.Layout.Interleave),
 		Parameters: st.Params, Time: ms * st.Seconds}
 	for _, c := range st.Chunks {

@@ -2,19 +2,19 @@ package parts
 
 // Head is the beginning of an estimate's JSON, for one device and for several.
 type Head struct {
-	Schema     string           `json:"schema"`
-	Model      ModelJSON        `json:"model"`
-	Dims       map[string]int64 `json:"dims"`
-	Answer     string           `json:"answer"`
-	Fits       *bool            `json:"fits"`
-	Device     *string          `json:"device"`
-	Memory     *int64           `json:"memory_bytes"`
-	Total      int64            `json:"total_bytes"` // of several devices, of the one that takes the most
-	Parts      JSON             `json:"parts"`
-	PeakNode   string           `json:"peak_node"`
-	Step       StepJSON         `json:"step"`
-	Precision  *PrecisionJSON   `json:"precision"`
-	Parameters ParametersJSON   `json:"parameters"`
+	Schema string           `json:"schema"`
+	Model  ModelJSON        `json:"model"`
+	Dims   map[string]int64 `json:"dims"`
+	Answer string           `json:"answer"`
+	Fits   *bool            `json:"fits"`
+	Device *string          `json:"device"`
+	Memory *int64           `json:"memory_bytes"`
+	Total  int64            `json:"total_bytes"` // of several devices, of the one that takes the most
+	Breakdown
+	PeakNode   string         `json:"peak_node"`
+	Step       StepJSON       `json:"step"`
+	Precision  *PrecisionJSON `json:"precision"`
+	Parameters ParametersJSON `json:"parameters"`
 }
 
 // ModelJSON says which model an estimate is of.
@@ -76,5 +76,5 @@ type PlannedJSON struct {
 	Total    int64   `json:"total_bytes"`
 	Overhead float64 `json:"overhead"`
 	Nodes    int     `json:"nodes"`
-	Parts    JSON    `json:"parts"`
+	Breakdown
 }

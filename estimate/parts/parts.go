@@ -47,6 +47,22 @@ func (p Parts) Add(q Parts) Parts {
 	return p
 }
 
+// page is the unit in which allocators of GPUs take memory from the driver: cudaMalloc takes whole pages of 2 MiB.
+const page = 2 << 20
+
+// Rounding is by how many bytes a GPU's driver rounds up the two blocks of a step: the tensors that stay
+// throughout, which lie next to each other at multiples of the alignment, and the arena.
+func Rounding(held []int64, arena, alignment int64) int64 {
+	var asked, aligned int64
+	for _, n := range held {
+		asked += n
+		aligned += up(n, alignment)
+	}
+	return up(aligned, page) - asked + up(arena, page) - arena
+}
+
+func up(n, to int64) int64 { return (n + to - 1) / to * to }
+
 // Row is a part with its name.
 type Row struct {
 	Name  string
@@ -73,7 +89,7 @@ func (p *Parts) Rows() []Row {
 	}
 }
 
-// JSON is the form of parts in reports.
+// JSON is the form in reports of the parts that add up to the total.
 type JSON struct {
 	Weights     int64 `json:"weights_bytes"`
 	Gradients   int64 `json:"gradients_bytes"`
@@ -82,14 +98,24 @@ type JSON struct {
 	Temporaries int64 `json:"temporaries_bytes"`
 	Workspace   int64 `json:"workspace_bytes"`
 	Reserve     int64 `json:"reserve_bytes"`
-	Inputs      int64 `json:"inputs_bytes"`
-	Master      int64 `json:"master_bytes"`
-	Gaps        int64 `json:"gaps_bytes"`
-	Rounding    int64 `json:"rounding_bytes"`
+}
+
+// SharesJSON is the form in reports of the shares of parts.
+type SharesJSON struct {
+	Inputs   int64 `json:"inputs_bytes"`
+	Master   int64 `json:"master_bytes"`
+	Gaps     int64 `json:"gaps_bytes"`
+	Rounding int64 `json:"rounding_bytes"`
+}
+
+// Breakdown is the form of parts in reports.
+type Breakdown struct {
+	Parts  JSON       `json:"parts"`
+	Shares SharesJSON `json:"shares"`
 }
 
 // JSON returns the form of the parts in reports.
-func (p *Parts) JSON() JSON {
-	return JSON{p.Weights, p.Gradients, p.State, p.Activations, p.Temporaries, p.Workspace, p.Reserve, p.Inputs,
-		p.Master, p.Gaps, p.Rounding}
+func (p *Parts) JSON() Breakdown {
+	return Breakdown{JSON{p.Weights, p.Gradients, p.State, p.Activations, p.Temporaries, p.Workspace, p.Reserve},
+		SharesJSON{p.Inputs, p.Master, p.Gaps, p.Rounding}}
 }
