@@ -210,8 +210,8 @@ func (a *app) noteOutputs(p *memopt.Plan, forward *memopt.Model, f *stepFlags) {
 		name := forward.Graph.ValueName(d.Value)
 		n, err := forward.Graph.Values[d.Value].Type.Bytes().Eval(p.Of.Dims)
 		if err == nil && n > p.Planned.Peak.Bytes/largeOutput && n > 1024 {
-			a.note("the output %q is kept to the end of the step, with %s of the peak's %s: --outputs loss lets go of it",
-				name, report.Bytes(n), report.Bytes(p.Planned.Peak.Bytes))
+			a.note("the output %q is kept to the end of the step, with %s of the peak's %s: --outputs loss lets go "+
+				"of it", name, report.Bytes(n), report.Bytes(p.Planned.Peak.Bytes))
 		}
 	}
 }
