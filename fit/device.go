@@ -58,8 +58,8 @@ func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile
 
 // fill finds out how the step fits one device.
 func (d *Devices) fill(ctx context.Context, on *Device) error {
-	o, opts := d.Options.Plan, d.Options
-	o.Profile, opts.Driver = on.Profile, on.Profile.Reserve > 0
+	o := d.Options.Plan
+	o.Profile = on.Profile
 	best := &on.By[Best]
 	for k, s := range [...]memopt.Strategy{Plain: nil, Level1: memopt.Level(1)} {
 		if err := ctx.Err(); err != nil {
@@ -69,7 +69,7 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 		if err != nil {
 			return err
 		}
-		on.By[k] = Fitting{opts.total(p) <= on.Limit, opts.total(p), p.Overhead}
+		on.By[k] = Fitting{total(p) <= on.Limit, total(p), p.Overhead}
 		if on.By[k].Fits && p.Overhead <= d.Options.MaxOverhead && (!best.Fits || p.Overhead < best.Overhead) {
 			*best = on.By[k]
 		}
@@ -77,8 +77,7 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 	if on.By[Plain].Fits {
 		return nil
 	}
-	p, err := d.Model.Plan(ctx, memopt.Budget{Total: opts.budget(d.Model, on.Limit),
-		Effort: opts.Effort, Seed: opts.Seed}, o)
+	p, err := d.Model.Plan(ctx, memopt.Budget{Total: on.Limit, Effort: d.Options.Effort, Seed: d.Options.Seed}, o)
 	var unfit *planner.UnfitError
 	switch {
 	case errors.As(err, &unfit):
@@ -89,8 +88,7 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 	case err != nil:
 		return err
 	}
-	fits := p.Overhead <= opts.MaxOverhead && opts.total(p) <= on.Limit
-	if found := (Fitting{fits, opts.total(p), p.Overhead}); !best.Fits ||
+	if found := (Fitting{p.Overhead <= d.Options.MaxOverhead, total(p), p.Overhead}); !best.Fits ||
 		found.Overhead < best.Overhead {
 		*best = found
 	}

@@ -134,6 +134,5 @@ func (f *finder) judge(n int64, s memopt.Strategy) (*outcome, error) {
 	if p, err = f.make(n, s, false); err != nil {
 		return nil, err
 	}
-	bytes := f.opts.total(p)
-	return &outcome{plan: p, total: bytes, fits: bytes <= f.opts.Limit}, nil
+	return &outcome{plan: p, total: total(p), fits: total(p) <= f.opts.Limit}, nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"memopt"
-	"memopt/estimate/parts"
-	"memopt/planner/arena"
 	"memopt/symbolic"
 )
 
@@ -24,8 +22,6 @@ type Options struct {
 	Ranges map[string]symbolic.Range
 	// Limit is the bytes that inputs, weights and the arena may take together.
 	Limit int64
-	// Driver says that the blocks of a step are rounded up as a GPU's driver does (parts.Rounding).
-	Driver bool
 	// MaxOverhead is how much longer a step may take with the plan, as a share: 0.2.
 	MaxOverhead float64
 	// Plan has the options of plans: device profile, order, costs. With a Device, the workspaces of its
@@ -215,21 +211,7 @@ func at(m *memopt.Model, env symbolic.Env) *memopt.Model {
 }
 
 // total is the bytes that a plan takes.
-func (o *Options) total(p *memopt.Plan) int64 {
-	n := p.Persistent + p.Arena.Bytes
-	if o.Driver {
-		n += parts.Rounding(p.Of.Held(), p.Arena.Bytes, arena.Alignment)
-	}
-	return n
-}
-
-// budget is the most that a plan may take before blocks are rounded up, however large its arena is.
-func (o *Options) budget(m *memopt.Model, limit int64) int64 {
-	if o.Driver {
-		limit -= parts.Rounding(m.Held(), 1, arena.Alignment) + 1
-	}
-	return max(limit, 1)
-}
+func total(p *memopt.Plan) int64 { return p.Persistent + p.Arena.Bytes }
 
 // placementsOf is the strategy that takes over the placements of a plan.
 func placementsOf(p *memopt.Plan) memopt.Strategy {

@@ -143,8 +143,7 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 		}
 	}
 	s.searches++
-	limit := s.opts.budget(at(s.model, symbolic.Env{s.symbol: n}), s.opts.Limit)
-	p, err := s.make(n, memopt.Budget{Total: limit, Effort: effort, Seed: s.opts.Seed}, false)
+	p, err := s.make(n, memopt.Budget{Total: s.opts.Limit, Effort: effort, Seed: s.opts.Seed}, false)
 	var unfit *planner.UnfitError
 	switch {
 	case errors.As(err, &unfit):
@@ -162,8 +161,7 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 		best.price = p.Overhead
 		return best, nil
 	}
-	bytes := s.opts.total(p)
-	return &outcome{plan: p, total: bytes, fits: bytes <= s.opts.Limit}, nil
+	return &outcome{plan: p, total: total(p), fits: true}, nil
 }
 
 // keep adds a plan to the pool, unless parts of its graph are of one size alone.

@@ -200,7 +200,7 @@ func (f *fitFlags) target(a *app, o *fit.Options) (*fit.Target, error) {
 	case f.reserve == "":
 		t.Source = ", as on " + at.profile.Name + ", the nearest device"
 	}
-	o.Plan.Profile, o.Driver = at.profile, at.reserve > 0
+	o.Plan.Profile = at.profile
 	if f.device == cpuDevice {
 		o.Plan.Device, o.Plan.Threads = cpu.Device{}, a.global.threads
 	}
