@@ -35,7 +35,7 @@ func TestORTFile(t *testing.T) {
 		var sel selectionFlags
 		ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true}
 		flags := pflag.NewFlagSet("verify", pflag.ContinueOnError)
-		sel.register(flags)
+		sel.registerGraph(flags)
 		flags.StringArrayVar(&a.global.dims, "dim", nil, "")
 		require.NoError(t, flags.Parse(args[1:]))
 		a.global.quiet = true

@@ -166,7 +166,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	sel := selectionFlags{}
 	ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true, dataDir: data, init: "random:1"}
 	set := pflag.NewFlagSet("verify", pflag.ContinueOnError)
-	sel.register(set)
+	sel.registerGraph(set)
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
 	x, err := a.prepareExecution(model, &sel, &ex, stock)

@@ -28,14 +28,14 @@ import (
 func TestORTStates(t *testing.T) {
 	needORT(t)
 	optimizers := map[string][]string{"mlp": {"adamw", "--dim", "batch=128"},
-		"convolutions": {"sgd", "--momentum", "0.9"}, "attention": {"adamw", "--clip-norm", "1"}}
+		"convolutions": {"sgd", "--momentum", "0.9"}, "attention": {"adamw", "--max-grad-norm", "1"}}
 	for _, f := range ortFamilies {
 		optimizer := optimizers[f.name]
 		if optimizer == nil {
 			continue // the runtime draws other masks; as the others, for more time
 		}
 		t.Run(f.name, func(t *testing.T) {
-			selection := slices.Concat(f.selection, []string{"--lr", "1e-5", "--optimizer"}, optimizer)
+			selection := slices.Concat(f.selection, []string{"--learning-rate", "1e-5", "--optimizer"}, optimizer)
 			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, selection)
 			agree(t, ortExecution(t, args[1], "", slices.Concat(args[2:4], args[slices.Index(args, "json")+1:])))
 			args = append(args, "-r", "3", "--mem-pattern", "off", "--atol", "1e-4")
