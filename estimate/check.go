@@ -117,6 +117,11 @@ func (l *Ledger) run(ctx context.Context, s *step, p *memopt.Plan, x *memopt.Exe
 		return err
 	}
 	phases := newPhaseObserver(p, x)
+	sizes, err := live.EvalSizes(x.Planned.Model.Graph, p.Options.Dims)
+	if err != nil {
+		return err
+	}
+	phases.inner = sizes.Inner
 	r, err := x.Run(ctx, verify.Options{Engine: verify.On(cpu.Device{}), Repeat: 1,
 		Session: executor.Options{Threads: s.opts.Threads, Observer: phases}})
 	if err != nil {
@@ -129,13 +134,14 @@ func (l *Ledger) run(ctx context.Context, s *step, p *memopt.Plan, x *memopt.Exe
 	for ph, phase := range phaseNames {
 		if m := &p.After.Phases[ph]; m.Step >= 0 {
 			parts := m.Parts
-			add("live, "+phase, parts.Sum()-parts.Inner-p.Persistent, phases.peaks[ph], false)
+			add("live, "+phase, parts.Sum()-p.Persistent, phases.peaks[ph], false)
 		}
 	}
-	add("arena", p.Arena.Bytes, r.Measured.Arena, false)
-	add("total", p.Persistent+p.Arena.Bytes, heldBytes(p, x)+r.Measured.Arena, false)
-	if n := inner(p); n > 0 || r.Measured.Dynamic > 0 {
-		add("beside it, on demand", n, r.Measured.Dynamic, true)
+	inside := p.Planned.Inside // of it the executor takes what it needs when it needs it
+	add("arena", p.Arena.Bytes, r.Measured.Arena+inside, false)
+	add("total", p.Persistent+p.Arena.Bytes, heldBytes(p, x)+r.Measured.Arena+inside, false)
+	if inside > 0 || r.Measured.Dynamic > 0 {
+		add("inside subgraphs", inside, r.Measured.Dynamic, true)
 	}
 	if r.Resident > 0 {
 		add("growth of the process", p.Arena.Bytes, r.Resident, true)
@@ -149,6 +155,7 @@ var phaseNames = [live.NumPhases]string{"forward", "backward", "update"}
 // phaseObserver notes the most that was live in each phase.
 type phaseObserver struct {
 	phase []live.Phase // by node of what executes
+	inner []int64      // by node of what executes: what is said to live inside its subgraphs; nil: nothing does
 	peaks [live.NumPhases]int64
 }
 
@@ -185,6 +192,9 @@ func newPhaseObserver(p *memopt.Plan, x *memopt.Execution) *phaseObserver {
 
 // Node notes what was live while a node ran.
 func (o *phaseObserver) Node(_ int, id graph.NodeID, _ time.Time, _ time.Duration, bytes int64) {
+	if o.inner != nil {
+		bytes += o.inner[id]
+	}
 	ph := o.phase[id]
 	o.peaks[ph] = max(o.peaks[ph], bytes)
 }

@@ -130,8 +130,8 @@ func (r *Result) note() {
 		most = max(most, inner(p))
 	}
 	if most > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Beside these, %s or more is taken inside subgraphs of Loop, Scan "+
-			"or If while they run.", report.Bytes(most)))
+		r.Notes = append(r.Notes, fmt.Sprintf("Of these, %s are for what lives inside subgraphs of Loop, Scan or If "+
+			"while they run.", report.Bytes(most)))
 	}
 }
 

@@ -272,7 +272,7 @@ func arenaParts(p *memopt.Plan) parts.Parts {
 	roles := live.FindRoles(a.Graph, p.Sizes.States, a.Backward, a.Order)
 	always := live.PersistentParts(a.Graph, p.Sizes, roles)
 	return parts.Parts{Gradients: at.Gradients - always.Gradients, Activations: at.Activations,
-		Temporaries: at.Temporaries + gaps, Gaps: gaps, Workspace: at.Workspace}
+		Temporaries: at.Temporaries + at.Inner + gaps, Gaps: gaps, Workspace: at.Workspace}
 }
 
 // countParameters fills in what parameters there are and what each costs.

@@ -211,6 +211,12 @@ func (s *carried) carry(b *body, first int) error {
 			return err
 		}
 	}
+	return s.carryStates(b, first)
+}
+
+// carryStates hands the results that replace the state to the next iteration.
+func (s *carried) carryStates(b *body, first int) error {
+	n := len(s.state)
 	next := make([]Tensor, n)
 	for i := range n {
 		kept, err := s.keep(b.output(first + i))

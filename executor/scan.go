@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"slices"
 
 	"memopt/internal/memlimit"
@@ -21,6 +22,9 @@ type scanKernel struct {
 	inBackward  []int64
 	outBackward []int64
 	rows        []Tensor // of the scan inputs, for the body
+	// stacked are the scan outputs of the run, by their number, where rows are written as they are made;
+	// nil before the first.
+	stacked []*Tensor
 }
 
 func newScan(f *frame, st *step) (Kernel, error) {
@@ -77,6 +81,7 @@ func (k *scanKernel) Run(c *Ctx) error {
 			return c.Errorf("input %d is left out", i)
 		}
 	}
+	k.stacked = make([]*Tensor, len(k.state.rows))
 	if err := k.scan(c, ins); err != nil {
 		return err
 	}
@@ -86,6 +91,9 @@ func (k *scanKernel) Run(c *Ctx) error {
 		}
 	}
 	for i := range k.state.rows {
+		if k.stacked[i] != nil {
+			continue
+		}
 		backward := at(k.outBackward, i) == 1
 		if err := k.state.stack(c, i, n+i, k.body.emptyRow(n+i), at(k.outAxes, i), backward); err != nil {
 			return err
@@ -155,7 +163,48 @@ func (k *scanKernel) iterate(c *Ctx, ins []*Tensor, step, length int) error {
 	if err := b.run(c.Context, c.Step<<20+uint64(step)); err != nil {
 		return err
 	}
-	return k.state.carry(b, 0)
+	if k.batched {
+		return k.state.carry(b, 0)
+	}
+	for i := range k.state.rows {
+		if err := k.write(c, i, b.output(n+i), step, length); err != nil {
+			return err
+		}
+	}
+	return k.state.carryStates(b, 0)
+}
+
+// write writes a row of scan output i where it belongs: how many there will be is known.
+func (k *scanKernel) write(c *Ctx, i int, row *Tensor, step, length int) error {
+	out := len(k.state.state) + i
+	if !c.Wants(out) {
+		return nil
+	}
+	axis := at(k.outAxes, i)
+	if axis < 0 {
+		axis += row.Rank() + 1
+	}
+	if axis < 0 || axis > row.Rank() {
+		return c.Errorf("scan output axis %d; the rows have rank %d", axis, row.Rank())
+	}
+	t := k.stacked[i]
+	if t == nil {
+		if c.out[out].DType != row.DType {
+			return c.Errorf("output %d has elements of %v, the rows of %v", out, c.out[out].DType, row.DType)
+		}
+		t = c.Out(out, slices.Insert(slices.Clone(row.Shape), axis, length)...)
+		k.stacked[i] = t
+	}
+	if first := slices.Delete(slices.Clone(t.Shape), axis, axis+1); !slices.Equal(first, row.Shape) {
+		return fmt.Errorf("scan output %d: a row is %v in iteration %d and %v before; all must be equal", i, row, step,
+			&Tensor{DType: t.DType, Shape: first})
+	}
+	place := step
+	if at(k.outBackward, i) == 1 {
+		place = length - 1 - step
+	}
+	copyRow(t, axis, place, row.Data, true)
+	return nil
 }
 
 // runBatch scans sequence after sequence of a batch.

@@ -226,7 +226,7 @@ func (w *weigher) withinBase(c *levelChoice) (bool, error) {
 		}
 		c.layout = e.Layout(w.ctx)
 	}
-	if c.layout.Bytes <= w.base.Peak.Bytes-w.innerPeak() {
+	if c.layout.Bytes <= w.base.Peak.Bytes {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
 	if w.baseArena == nil {

@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"memopt/fission"
@@ -153,14 +152,6 @@ func (m *maker) place(placements []recompute.Placement) (*choice, error) {
 	var err error
 	c.trial, err = m.bench.Simulate(placements)
 	return c, err
-}
-
-// innerPeak is the most that lives inside the subgraphs of one node.
-func (m *maker) innerPeak() int64 {
-	if m.sizes.Inner == nil {
-		return 0
-	}
-	return slices.Max(m.sizes.Inner)
 }
 
 // plan makes the plan of a choice.

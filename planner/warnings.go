@@ -33,9 +33,6 @@ func (m *maker) warn(p *Plan, c *choice) {
 		f.brokenPromise(p)
 	}
 	p.warnCopied()
-	if n := m.innerPeak(); n > 0 && p.Options.Limit() != nil {
-		p.warnf("the budget covers the arena only: subgraphs take up to %d more bytes outside it", n)
-	}
 	if n := len(p.Base.Unsized); n > 0 {
 		p.warnf("%d values (the first is %q) have a size that depends on data or is unknown, and "+
 			"count as 0 bytes", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)

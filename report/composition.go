@@ -43,9 +43,6 @@ func compositionTables(w io.Writer, p *planner.Plan) error {
 		}
 	}
 	t := compositionTable("Live at the worst steps, plan", p.After, unit, size)
-	if inner := p.After.Peak.Parts.Inner; inner > 0 {
-		t.Add("Less subgraphs", size(-inner))
-	}
 	t.Add("Gaps in the arena", size(gaps))
 	t.Add("Total", size(total))
 	return t.paragraph(w)
@@ -119,7 +116,7 @@ type atPeakJSON struct {
 	State       *int64 `json:"state_bytes"`
 	Gradients   *int64 `json:"gradients_bytes"`
 	Activations *int64 `json:"activations_bytes"`
-	Temporaries *int64 `json:"temporaries_bytes"` // and the gaps of the arena
+	Temporaries *int64 `json:"temporaries_bytes"` // and what is inside subgraphs, and the gaps of the arena
 	Workspace   *int64 `json:"workspace_bytes"`
 }
 
@@ -128,7 +125,7 @@ func newAtPeakJSON(p *planner.Plan) atPeakJSON {
 	if at == nil {
 		return atPeakJSON{}
 	}
-	return atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, ptr(at.Temporaries + gaps), &at.Workspace}
+	return atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, ptr(at.Temporaries + at.Inner + gaps), &at.Workspace}
 }
 
 // phasesJSON says what is live at the worst step of each phase. It is null where symbols are unbound.

@@ -40,6 +40,9 @@ type Timeline struct {
 	Unsized []graph.ValueID
 	// Hidden is the bytes in Live and Peak that belong to no value and are taken throughout.
 	Hidden int64
+	// Inside is the most bytes that live inside the subgraphs of one step. They are in Live and Peak, and
+	// belong to no value either.
+	Inside int64
 	// LowerBound is a number of bytes that no order and no recomputation gets below: the largest
 	// need of a single step, or that of the graph's outputs together.
 	LowerBound int64
@@ -346,6 +349,7 @@ func (s *simulation) finish() (*Timeline, error) {
 	for i := range s.p.Steps {
 		live += delta[i]
 		t.Live[i] = addSat(live, s.p.Steps[i].Inner)
+		t.Inside = max(t.Inside, s.p.Steps[i].Inner)
 		if i == 0 || t.Live[i] > t.Peak.Bytes {
 			t.Peak = Peak{t.Live[i], i, s.p.Steps[i].Node}
 		}

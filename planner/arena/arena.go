@@ -49,7 +49,9 @@ const (
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
 	Offsets []int64 // by value; -1 for values without bytes of their own
-	Bytes   int64   // size of the arena: the end of its highest buffer, and what is taken besides values
+	// Bytes is the size of the arena: the end of its highest buffer, and what is taken besides values;
+	// behind these, room for the subgraphs of one node at a time (live.Timeline.Inside).
+	Bytes int64
 	// LowerBound is a number of bytes that no layout with these alignments is smaller than, but for
 	// the rounding of the highest buffer.
 	LowerBound int64
@@ -97,7 +99,7 @@ func newLayout(t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack
 		l.Offsets[id] = r.Offsets[i]
 		l.Bytes = max(l.Bytes, r.Offsets[i]+bytes[id])
 	}
-	l.Bytes, l.LowerBound = l.Bytes+t.Hidden, l.LowerBound+t.Hidden
+	l.Bytes, l.LowerBound = l.Bytes+t.Hidden+t.Inside, l.LowerBound+t.Hidden+t.Inside
 	return l
 }
 
