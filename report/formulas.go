@@ -21,7 +21,7 @@ func Formulas(w io.Writer, format Format, p *planner.Plan, most int) error {
 	for _, x := range []struct {
 		title   string
 		formula *planner.Formula
-	}{{"Peak of live bytes", f.Base}, {"Peak of live bytes with the plan", f.Planned}} {
+	}{{"Peak of live bytes", f.Base}, {"Peak of live bytes with one plan for all sizes", f.Planned}} {
 		if x.formula == nil {
 			continue
 		}
@@ -36,17 +36,21 @@ func Formulas(w io.Writer, format Format, p *planner.Plan, most int) error {
 			}
 		}
 	}
-	return Sentences(w, format, formulaText(f, left)...)
+	return Sentences(w, format, formulaText(p, left)...)
 }
 
 // formulaText says what goes with the formulas.
-func formulaText(f *planner.Formulas, left int) []string {
+func formulaText(p *planner.Plan, left int) []string {
 	var list []string
+	f := p.Formulas
 	if left > 0 {
 		list = append(list, fmt.Sprintf("%d more parts: -v lists them.", left))
 	}
 	if text := boundText(f); text != "" {
 		list = append(list, text)
+	}
+	if _, fixed := p.Options.Strategy.(*planner.PlanFile); f.Planned != nil && !fixed {
+		list = append(list, "The one plan for all sizes runs again whatever it may; with sizes, plan chooses for these.")
 	}
 	list = append(list, fmt.Sprintf("Inputs and weights take %v bytes besides; the arena adds the rounding "+
 		"of buffers and gaps between them.", f.Base.Persistent))
