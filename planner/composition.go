@@ -15,8 +15,9 @@ func (m *maker) compose(p *Plan, trial *place.Trial) {
 }
 
 // AtPeak returns what the plan's memory is made of at the peak, and the bytes of the arena that no
-// value has then, because values cannot always be packed without gaps. All together are inputs, weights and the arena, the room for subgraphs
-// included. It returns nil for a plan without sizes or without a layout.
+// value has then, because values cannot always be packed without gaps. All together are inputs,
+// weights and the arena, the room for subgraphs included. It returns nil for a plan without sizes or
+// without a layout.
 func (p *Plan) AtPeak() (parts *live.Parts, gaps int64) {
 	if p.Arena == nil || p.After == nil {
 		return nil, 0

@@ -125,7 +125,8 @@ func newAtPeakJSON(p *planner.Plan) atPeakJSON {
 	if at == nil {
 		return atPeakJSON{}
 	}
-	return atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, ptr(at.Temporaries + at.Inner + gaps), &at.Workspace}
+	rest := at.Temporaries + at.Inner + gaps
+	return atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, &rest, &at.Workspace}
 }
 
 // phasesJSON says what is live at the worst step of each phase. It is null where symbols are unbound.

@@ -50,7 +50,7 @@ func formulaText(p *planner.Plan, left int) []string {
 		list = append(list, text)
 	}
 	if _, fixed := p.Options.Strategy.(*planner.PlanFile); f.Planned != nil && !fixed {
-		list = append(list, "The one plan for all sizes runs again whatever it may; with sizes, plan chooses for these.")
+		list = append(list, "One plan for all sizes runs again whatever it may; with sizes, plan chooses for these.")
 	}
 	list = append(list, fmt.Sprintf("Inputs and weights take %v bytes besides; the arena adds the rounding "+
 		"of buffers and gaps between them.", f.Base.Persistent))
