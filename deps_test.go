@@ -29,7 +29,7 @@ const order = `
 	executor/half executor/einsum executor/cpu/simd executor/cpu/native
 	collective
 	collective/mpi graph/pattern
-	graph/torchsim
+	graph/torchsim graph/roles
 	planner/moduleplan
 	executor/cpu/dnnl
 	executor/cpu/blas

@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/roles"
 )
 
 // Options of Differentiate.
@@ -17,14 +18,15 @@ type Options struct {
 	// graph, as live finds it.
 	Losses []Loss
 	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
-	// the parameters. These are, in the order of the file, the float initializers that a loss
-	// depends on through differentiable inputs, and the float graph inputs of static shape, except
-	// for those with as many rows as a data input, which is one of integers or with a symbol among
-	// its dims.
+	// the parameters. These are, in the order of the file, the float initializers and the float graph
+	// inputs that a loss depends on through differentiable inputs and that are parameters by their
+	// roles (roles.Find).
 	Wrt []string
 	// Params and NoGrad are globs (Match): Params lists what to take instead of the parameters,
 	// NoGrad what to leave out.
 	Params, NoGrad []string
+	// Data names inputs that are known to be data; nil: the roles of inputs tell.
+	Data []string
 	// AllInputs takes float inputs of any shape as parameters, not only those of static shape that
 	// are not data.
 	AllInputs bool
@@ -59,11 +61,14 @@ type Options struct {
 
 // Loss is one value that is differentiated.
 type Loss struct {
+	// Name is that of the value. "" with a Head: "loss", or that with a number.
 	Name   string
 	Weight float64 // 0: 1
 	// Seed says that the gradient of the loss comes from a new graph input, Name + SeedSuffix;
 	// without it the loss must be a scalar.
 	Seed bool
+	// Head is the loss that is added to the graph under the name, an output; nil: the graph has it.
+	Head *Head
 }
 
 // TheLosses is the glob of Options.Outputs that stands for the losses: Outputs with it alone drops every other
@@ -84,10 +89,16 @@ type Joint struct {
 	Wrt   []string // whose gradients are outputs, in order
 	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
 	Unreached []string
-	// DataInputs lists float inputs of static shape that were not taken as parameters because they
-	// have as many rows as the data; GuessedInputs those that were taken although no shape tells
-	// data from parameters.
+	// Data lists the float inputs of static shape that are data by their roles.
+	Data []string
+	// DataInputs lists those of Data that were left out for that where the parameters were not named,
+	// GuessedInputs the inputs that were taken although no shape tells data from parameters.
 	DataInputs, GuessedInputs []string
+	// Untrained lists what the loss depends on and was left out by its role where the parameters were
+	// not named, Absent the parameters of a PyTorch program that its file does not have
+	// (roles.Roles).
+	Untrained []Untrained
+	Absent    []string
 	// Loss names the loss; where it is an output of the graph, a run gives it. The weighted sum of
 	// several losses has a name, and is an output, with Options.LossOutput. "": the graph makes no
 	// scalar that is the loss.
@@ -152,6 +163,9 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 	j := &joint{m: m.Clone(), constants: map[string]Value{}, out: &Joint{}, unfused: opts.Unfused}
 	j.g = j.m.Graph
 	j.out.Model = j.m
+	if j.roles, err = roles.Find(j.m, opts.Data); err != nil {
+		return nil, err
+	}
 	if version != graph.OpsetVersion(m.Opsets, "") {
 		changes, err := Convert(j.m, version)
 		if err != nil {
@@ -178,6 +192,8 @@ type joint struct {
 	m         *graph.Model
 	g         *graph.Graph
 	types     *op.Extender
+	roles     *roles.Roles // of the values of the forward model, before any edit
+	added     []Value      // inputs for labels
 	out       *Joint
 	requires  []bool           // by value: a wanted gradient depends on its gradient
 	reaches   []bool           // by value: a loss depends on it
@@ -200,7 +216,10 @@ type joint struct {
 	owner     *graph.Node // whose stages emitted nodes have where no rule is at work; nil: nobody's
 }
 
-func (j *joint) run(opts Options) error {
+func (j *joint) run(opts Options) (err error) {
+	if opts.Losses, err = j.addHeads(opts.Losses); err != nil {
+		return err
+	}
 	order, err := graph.Topological(j.g)
 	if err != nil {
 		return err
@@ -231,6 +250,7 @@ func (j *joint) run(opts Options) error {
 	if err != nil {
 		return err
 	}
+	j.out.Data = j.data(wrt)
 	if opts.Weigh && j.out.Loss != "" {
 		var params []string
 		for _, v := range wrt {
@@ -370,17 +390,25 @@ func (j *joint) findWrt(opts Options) ([]Value, error) {
 	return out, nil
 }
 
-// parameters lists, in the order of the file, every float initializer, and every float input with a
-// static shape (or any), that a loss depends on by differentiable inputs.
-func (j *joint) parameters(all bool) []Value {
+// data lists the float inputs of static shape that are data and not differentiated.
+func (j *joint) data(wrt []Value) (names []string) {
+	for _, d := range j.g.Inputs {
+		_, static := (&emitter{j}).constDims(d.Value)
+		data := j.roles.Of(d.Value).Kind == roles.Data || slices.Contains(j.added, d.Value)
+		if static && data && !slices.Contains(wrt, d.Value) {
+			names = append(names, j.g.ValueName(d.Value))
+		}
+	}
+	return names
+}
+
+// parameters lists, in the order of the file, every float initializer and every float input that a loss
+// depends on by differentiable inputs. What differentiation has added has no role, and is none of them.
+func (j *joint) parameters() []Value {
 	var out []Value
 	for i := range j.g.Values {
 		v := &j.g.Values[i]
-		if !v.Input && v.Data == nil || !v.Type.DType.IsFloat() || !j.reaches[i] {
-			continue
-		}
-		_, static := (&emitter{j}).constDims(Value(i))
-		if v.Data != nil || static || all {
+		if (v.Input || v.Data != nil) && j.roles.Of(Value(i)).Kind != roles.None && j.reaches[i] {
 			out = append(out, Value(i))
 		}
 	}

@@ -413,13 +413,38 @@ func (u *updater) arrange(first int) error {
 			nodes = append(nodes, n)
 		}
 	}
-	g.SetNodes(nodes)
+	if err := u.setNodes(nodes, after); err != nil {
+		return err
+	}
 	if err := graph.Verify(u.j.m); err != nil {
 		return err
 	}
 	var err error
 	u.j.out.Types, err = op.InferAsIs(u.j.m)
 	return err
+}
+
+// setNodes gives the graph its nodes in order. Where the backward half begins with a copy that is left
+// out, as it does where a gradient is one that comes from outside, the node behind it takes its place in
+// the record.
+func (u *updater) setNodes(nodes []*graph.Node, after []int) error {
+	g, first := u.j.g, int(u.j.out.Backward)
+	if first >= len(g.Nodes) || !u.copies[g.Nodes[first].Output(0)] {
+		g.SetNodes(nodes)
+		return nil
+	}
+	b, err := live.FindBoundary(u.j.m)
+	if err != nil {
+		return err
+	}
+	b.Backward = graph.NoNode
+	if i := slices.IndexFunc(nodes, func(n *graph.Node) bool { return after[n.ID] >= first }); i >= 0 {
+		b.Backward = graph.NodeID(i)
+		u.j.out.Backward = b.Backward
+	}
+	g.SetNodes(nodes)
+	u.j.m.SetMeta(live.BoundaryKey, b.Record(g))
+	return nil
 }
 
 // waits returns by node the one behind which it goes, itself included, and for nodes of an update

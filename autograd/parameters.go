@@ -2,9 +2,11 @@ package autograd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"memopt/graph"
+	"memopt/graph/roles"
 )
 
 func matchAny(globs []string, name string) bool {
@@ -26,10 +28,8 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		if found, err = j.named(opts.Params); err != nil {
 			return nil, err
 		}
-	case opts.AllInputs:
-		found = j.parameters(true)
 	default:
-		found = j.withoutData(j.parameters(false))
+		found = j.trained(opts.AllInputs)
 	}
 	used := make([]bool, len(opts.NoGrad))
 	out := found[:0]
@@ -58,55 +58,34 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 	return out, nil
 }
 
-// withoutData leaves out the inputs of static shape that are data: those whose first dim is that of
-// an input that is certainly data. It notes what is left out, and what is taken although no symbol
-// in another input shows that the file's shapes tell data from parameters.
-func (j *joint) withoutData(found []Value) []Value {
-	batches, dynamic := j.batches()
-	var out, inputs []Value
-	for _, v := range found {
-		value := &j.g.Values[v]
-		if rows, ok := firstDim(value.Type); ok && value.Data == nil && batches[rows] {
-			j.out.DataInputs = append(j.out.DataInputs, value.Name)
-			continue
-		}
-		if value.Data == nil {
-			inputs = append(inputs, v)
-		}
-		out = append(out, v)
-	}
-	if !dynamic {
-		for _, v := range inputs {
-			j.out.GuessedInputs = append(j.out.GuessedInputs, j.g.ValueName(v))
+// trained lists the parameters by their roles, and data too if they are asked for, and notes what is
+// left out and what is guessed.
+func (j *joint) trained(data bool) (out []Value) {
+	for _, v := range j.parameters() {
+		switch r := j.roles.Of(v); r.Kind {
+		case roles.Data:
+			if data {
+				out = append(out, v)
+			} else if _, static := (&emitter{j}).constDims(v); static {
+				j.out.DataInputs = append(j.out.DataInputs, j.g.ValueName(v))
+			}
+		case roles.Parameter:
+			out = append(out, v)
+			if !data && slices.Contains(j.roles.Guessed, v) {
+				j.out.GuessedInputs = append(j.out.GuessedInputs, j.g.ValueName(v))
+			}
+		default:
+			j.out.Untrained = append(j.out.Untrained, Untrained{j.g.ValueName(v), r})
 		}
 	}
+	j.out.Absent = j.roles.Absent
 	return out
 }
 
-// batches has the first dims, where they are numbers, of the inputs that are data: those that are
-// not floats or have a symbol. dynamic says that one has a symbol.
-func (j *joint) batches() (first map[int64]bool, dynamic bool) {
-	first = map[int64]bool{}
-	for _, d := range j.g.Inputs {
-		v := &j.g.Values[d.Value]
-		_, static := (&emitter{j}).constDims(d.Value)
-		dynamic = dynamic || !static
-		if v.Data != nil || static && v.Type.DType.IsFloat() {
-			continue
-		}
-		if rows, ok := firstDim(v.Type); ok {
-			first[rows] = true
-		}
-	}
-	return first, dynamic
-}
-
-// firstDim returns the first dim of a type where it is a number.
-func firstDim(t graph.Type) (int64, bool) {
-	if len(t.Shape.Dims) == 0 {
-		return 0, false
-	}
-	return t.Shape.Dims[0].Const()
+// Untrained is a float tensor that the loss depends on and that is no parameter by its role.
+type Untrained struct {
+	Name string
+	Role roles.Role
 }
 
 // named lists the float inputs and initializers that a glob matches, in the order of the file.
@@ -114,7 +93,7 @@ func (j *joint) named(globs []string) ([]Value, error) {
 	var out []Value
 	seen := map[Value]bool{}
 	add := func(v Value) {
-		if j.g.Values[v].Type.DType.IsFloat() && !seen[v] && matchAny(globs, j.g.ValueName(v)) {
+		if j.roles.Of(v).Kind != roles.None && !seen[v] && matchAny(globs, j.g.ValueName(v)) {
 			seen[v] = true
 			out = append(out, v)
 		}
@@ -132,7 +111,7 @@ func (j *joint) named(globs []string) ([]Value, error) {
 		}
 		if !hit {
 			return nil, fmt.Errorf("params %q matches no float input or initializer; those that reach the loss are %s",
-				glob, j.names(j.parameters(true)))
+				glob, j.names(j.parameters()))
 		}
 	}
 	return out, nil

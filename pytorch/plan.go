@@ -110,23 +110,13 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 	return p, nil
 }
 
-// trained lists the parameters: those that the file lists, else all float initializers with more than one
-// element, as torch.onnx.export has them. nil: there are none, as where parameters were exported as inputs.
+// trained lists the parameters that the file lists. nil: it lists none, and roles tell.
 func (p *Plan) trained() []string {
 	g := p.Of.Graph
 	var out []string
 	for _, name := range p.Tree.Parameters {
 		if v, ok := g.Lookup(name); ok && g.Values[v].IsInitializer() {
 			out = append(out, name)
-		}
-	}
-	if out != nil {
-		return out
-	}
-	for _, id := range g.Initializers {
-		v := &g.Values[id]
-		if n, known := v.Type.Shape.Elements().Const(); v.Type.DType.IsFloat() && (!known || n > 1) {
-			out = append(out, v.Name)
 		}
 	}
 	return out

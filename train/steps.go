@@ -357,7 +357,7 @@ func (s *Steps) isConstant(v graph.ValueID) bool {
 	if s.symbolic() {
 		return true
 	}
-	return t.DType.IsFloat() && !slices.Contains(s.Joint.DataInputs, s.Step.Graph.ValueName(v))
+	return t.DType.IsFloat() && !slices.Contains(s.Joint.Data, s.Step.Graph.ValueName(v))
 }
 
 // symbolic reports whether an input of the step has a symbol for its first dim.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +13,7 @@ import (
 	"memopt"
 	"memopt/autograd"
 	"memopt/graph/onnx"
+	"memopt/graph/roles"
 	"memopt/report"
 	"memopt/train"
 )
@@ -120,23 +121,6 @@ func (gf *gradFlags) recipe(a *app, m *memopt.Model) (train.Recipe, error) {
 	return r, err
 }
 
-// parseLoss reads NAME, NAME=WEIGHT or NAME=seed.
-func parseLoss(text string) (autograd.Loss, error) {
-	at := strings.LastIndexByte(text, '=')
-	if at <= 0 {
-		return autograd.Loss{Name: text}, nil
-	}
-	value := text[at+1:]
-	if value == "seed" {
-		return autograd.Loss{Name: text[:at], Seed: true}, nil
-	}
-	w, err := strconv.ParseFloat(value, 64)
-	if err != nil || math.IsNaN(w) || math.IsInf(w, 0) {
-		return autograd.Loss{}, usage("--loss %q: wanted NAME, NAME=WEIGHT with a finite weight, or NAME=seed", text)
-	}
-	return autograd.Loss{Name: text[:at], Weight: w}, nil
-}
-
 func (a *app) grad(name string, gf *gradFlags) error {
 	format, err := report.ParseFormat(a.global.output)
 	if err != nil {
@@ -195,10 +179,45 @@ func (a *app) noteGrad(j *autograd.Joint) {
 		a.warn("treated as parameters, because their shapes are static: the inputs %s (leave out "+
 			"data with memopt grad --no-grad)", strings.Join(j.GuessedInputs, ", "))
 	}
+	if text := untrained(j.Untrained); text != "" {
+		a.note("not trained: %s; --params names them", text)
+		for _, u := range j.Untrained {
+			if a.global.verbose {
+				a.note("not trained: %s, %s", u.Name, u.Role.Why)
+			}
+		}
+	}
+	if n := len(j.Absent); n > 0 {
+		a.note("no tensor of their own in the file: %s of the PyTorch program (%s); the program shares them, or the "+
+			"exporter merged them with equal ones, which then train as one: torch.onnx.export(optimize=False) keeps "+
+			"them apart", roles.Parameter.Count(n), someOf(j.Absent))
+	}
 	if n := len(j.Unreached); n > 0 {
 		a.warn("the loss does not depend on %d parameters, whose gradients are zeros: %s",
 			n, strings.Join(j.Unreached, ", "))
 	}
+}
+
+// untrained counts by kinds, in their order, what is no parameter by its role; "": nothing.
+func untrained(list []autograd.Untrained) string {
+	count := map[roles.Kind]int{}
+	for _, u := range list {
+		count[u.Role.Kind]++
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(count)) {
+		parts = append(parts, k.Count(count[k]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// someOf lists names, of many the first.
+func someOf(names []string) string {
+	const shown = 4
+	if len(names) > shown {
+		names = append(slices.Clone(names[:shown]), "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 // classifyGrad gives an error of differentiation its code.

@@ -47,13 +47,11 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	if m.ProducerName == "pytorch" {
 		t.Torch = m.ProducerVersion
 	}
-	var list *listed
-	if text, ok := m.Meta(Key); ok {
-		list = &listed{}
-		if err := json.Unmarshal([]byte(text), list); err != nil || list.Version != 1 {
-			return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export "+
-				"the model anew with memopt_torch.export", Key, text)
-		}
+	list, err := readList(m)
+	if err != nil {
+		return nil, err
+	}
+	if list != nil {
 		t.Root, t.Listed, t.Parameters = list.Root, true, list.Parameters
 		t.Torch = cmp.Or(list.Torch, t.Torch)
 	}
@@ -70,6 +68,30 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	}
 	t.describe(list)
 	return t, nil
+}
+
+// readList reads the list of modules that memopt_torch has left; nil: there is none.
+func readList(m *graph.Model) (*listed, error) {
+	text, ok := m.Meta(Key)
+	if !ok {
+		return nil, nil
+	}
+	list := &listed{}
+	if err := json.Unmarshal([]byte(text), list); err != nil || list.Version != 1 {
+		return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export "+
+			"the model anew with memopt_torch.export", Key, text)
+	}
+	return list, nil
+}
+
+// Parameters returns the names of the initializers that are trained, by the list that memopt_torch has
+// left; nil: there is none.
+func Parameters(m *graph.Model) ([]string, error) {
+	list, err := readList(m)
+	if list == nil {
+		return nil, err
+	}
+	return list.Parameters, nil
 }
 
 // scopesOf returns the function that gives the modules of a node, the outermost first.
@@ -89,7 +111,7 @@ func scopesOf(g *graph.Graph, list *listed, globs map[string][]string) (func(gra
 		n := g.Nodes[id]
 		for _, p := range n.Rare().Metadata {
 			if p.Key == ScopesKey {
-				return ofNames(pythonList(p.Value), root)
+				return ofNames(PythonList(p.Value), root)
 			}
 		}
 		return ofPath(n.Name, root, names)
@@ -108,8 +130,8 @@ func ofNames(names []string, root string) []level {
 	return out
 }
 
-// pythonList reads a list of strings as Python prints it. What is no such list gives what can be read.
-func pythonList(text string) []string {
+// PythonList reads a list of strings as Python prints it. What is no such list gives what can be read.
+func PythonList(text string) []string {
 	var out []string
 	for {
 		at := strings.IndexAny(text, `'"`)

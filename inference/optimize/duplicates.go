@@ -121,7 +121,8 @@ func meaning(n *graph.Node) (text string, ok bool) {
 	return b.String(), true
 }
 
-// mergeConstants merges constants of equal type, dims and bytes.
+// mergeConstants merges constants of equal type, dims and bytes; none that training changes with one that
+// it does not.
 func mergeConstants(s *site) error {
 	groups := map[string]int{} // by type and dims: how many
 	of := func(t *graph.TensorData) string { return fmt.Sprint(t.DType, t.Dims) }
@@ -144,7 +145,8 @@ func mergeConstants(s *site) error {
 		if err != nil {
 			return err
 		}
-		key := fmt.Sprint(of(s.weight(v)), maphash.Bytes(seed, raw))
+		trained, _ := s.run.origins.Trained(s.G.ValueName(v))
+		key := fmt.Sprint(of(s.weight(v)), trained, maphash.Bytes(seed, raw))
 		merged := false
 		for _, first := range alike[key] {
 			other, err := s.bytes(first)

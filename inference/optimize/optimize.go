@@ -10,6 +10,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/roles"
 	"memopt/inference/edit"
 )
 
@@ -94,6 +95,9 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	}
 	frozen := edit.Freeze(work, o.FreezeInputs)
 	run := &run{ctx: ctx, o: o, m: work, r: r}
+	if run.origins, err = roles.OriginsOf(m.Model); err != nil {
+		return nil, &memopt.Error{Fault: memopt.OfModel, Err: fmt.Errorf("%s: %w", m.Path, err)}
+	}
 	if frozen > 0 {
 		run.count("freeze", "inputs that are constants", true, frozen)
 	}
@@ -101,6 +105,9 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if r.Model, err = memopt.New(work, memopt.Options{Dims: m.Dims}); err != nil {
+		return nil, &memopt.Error{Fault: memopt.OfMemopt, Err: err}
+	}
+	if err := roles.Carry(m.Model, r.Model.Model); err != nil {
 		return nil, &memopt.Error{Fault: memopt.OfMemopt, Err: err}
 	}
 	r.Trains = training(r.Model.Model)
@@ -148,10 +155,11 @@ func training(m *graph.Model) int {
 
 // run is one optimization.
 type run struct {
-	ctx context.Context
-	o   Options
-	m   *graph.Model
-	r   *Result
+	ctx     context.Context
+	o       Options
+	m       *graph.Model
+	r       *Result
+	origins *roles.Origins // of the model as it was given
 }
 
 // count notes that a pass has done something.

@@ -1,0 +1,34 @@
+package onnx
+
+import (
+	"bytes"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"memopt/graph"
+)
+
+// infoMetadata is ValueInfoProto.metadata_props.
+const infoMetadata protowire.Number = 4
+
+// Properties returns the metadata that a file has of one of its values, where an entry's key begins
+// with prefix; nil: there is none, or the declaration was made here. Exporters note there what a value
+// was in their program. The error is one of the wire format.
+func Properties(d *graph.Decl, prefix string) (list []graph.Property, err error) {
+	if d.Wire == nil || !bytes.Contains(d.Wire, []byte(prefix)) {
+		return nil, nil
+	}
+	r := reader{rest: d.Wire, pos: -1}
+	err = r.each(func(f *field) error {
+		if f.num != infoMetadata {
+			return nil
+		}
+		p, err := entry(f)
+		if err == nil && strings.HasPrefix(p.Key, prefix) {
+			list = append(list, p)
+		}
+		return err
+	})
+	return list, err
+}

@@ -1,0 +1,99 @@
+package roles
+
+import (
+	"fmt"
+	"slices"
+
+	"memopt/graph"
+)
+
+// Kind is what a tensor is to a training job.
+type Kind uint8
+
+const (
+	// None: a value that nodes make, or that is not of floats.
+	None Kind = iota
+	// Parameter: training changes it.
+	Parameter
+	// Constant: a number, a mask or a table that belongs to the computation.
+	Constant
+	// Scale: a scale, a zero point or quantized weights.
+	Scale
+	// Statistic: a running mean or variance.
+	Statistic
+	// Buffer: the program kept it, and did not train it.
+	Buffer
+	// Data: an input that each step is given anew.
+	Data
+)
+
+var kindNames = [...][2]string{None: {"none", "none"}, Parameter: {"parameter", "parameters"},
+	Constant: {"constant", "constants"}, Scale: {"operand of quantization", "operands of quantization"},
+	Statistic: {"running statistic", "running statistics"}, Buffer: {"buffer", "buffers"}, Data: {"data", "data"}}
+
+// String returns the kind as messages have it, in the singular.
+func (k Kind) String() string { return kindNames[k][0] }
+
+// Count returns a number of tensors of the kind, such as "5 constants".
+func (k Kind) Count(n int) string {
+	if n == 1 {
+		return "1 " + kindNames[k][0]
+	}
+	return fmt.Sprint(n, " ", kindNames[k][1])
+}
+
+// Role is a kind, and why.
+type Role struct {
+	Kind Kind
+	// Why says by what the kind was told, such as "the exponent of Pow"; "" of parameters.
+	Why string
+}
+
+// Roles are the roles of a model's values.
+type Roles struct {
+	of []Role
+	// Guessed lists inputs that are taken for parameters although nothing in the file tells them from
+	// data.
+	Guessed []graph.ValueID
+	// Absent lists the names of parameters of the PyTorch program that the file does not have: others
+	// stand for them, or no node reads them.
+	Absent []string
+}
+
+// Of returns the role of a value; one that was added after Find has none.
+func (r *Roles) Of(v graph.ValueID) Role {
+	if int(v) >= len(r.of) {
+		return Role{}
+	}
+	return r.of[v]
+}
+
+// Find finds the roles of the float initializers and the float inputs of a model's main graph. data
+// names inputs that are known to be data; nil: none are.
+//
+// Kinds of operators must be bound and types inferred. The error is one of the file's metadata.
+func Find(m *graph.Model, data []string) (*Roles, error) {
+	r := &Roles{of: make([]Role, len(m.Graph.Values))}
+	told, err := toldBy(m)
+	if err != nil {
+		return nil, err
+	}
+	r.Absent = told.absent(m.Graph)
+	f := newFinder(m.Graph)
+	for _, v := range m.Graph.Initializers {
+		val := &m.Graph.Values[v]
+		if !val.Type.DType.IsFloat() {
+			continue
+		}
+		role, ok := told.role(val.Name)
+		if !ok {
+			role = f.role(v)
+		}
+		if val.Input && slices.Contains(data, val.Name) {
+			role = Role{Data, "data has its name"}
+		}
+		r.of[v] = role
+	}
+	r.inputs(m.Graph, told, f, data)
+	return r, nil
+}

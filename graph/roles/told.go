@@ -1,0 +1,183 @@
+package roles
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/modules"
+	"memopt/graph/onnx"
+)
+
+// The entries of metadata in which PyTorch's exporter keeps the signature of torch.export
+// (torch/onnx/_internal/exporter/_core.py), and in which its optimizer says of which values a constant
+// was computed (onnxscript/optimizer/_constant_folding.py): those of values, and that of the graph.
+const (
+	exporterPrefix = "pkg."
+	kindKey        = "pkg.torch.export.graph_signature.InputSpec.kind"
+	foldedKey      = "pkg.onnxscript.optimizer.folded_from"
+	signatureKey   = "pkg.torch.export.ExportedProgram.graph_signature"
+)
+
+// specs are the kinds of torch.export.graph_signature.InputKind.
+var specs = map[string]Role{
+	"PARAMETER":       {Kind: Parameter},
+	"BUFFER":          {Buffer, "a buffer of the PyTorch program"},
+	"CONSTANT_TENSOR": {Constant, "a constant of the PyTorch program"},
+	"USER_INPUT":      {Data, "an argument of the PyTorch program"},
+}
+
+// told is what a file says of roles by the names of values.
+type told struct {
+	own    map[string]Role     // by memopt's record, and by the list of memopt_torch
+	specs  map[string]Role     // by the signature of torch.export
+	folded map[string][]string // of which values a constant was computed
+	names  []string            // the parameters of the PyTorch program, in its order
+	signed bool                // specs has parameters
+}
+
+// toldBy reads what a file says.
+func toldBy(m *graph.Model) (*told, error) {
+	t := &told{own: map[string]Role{}, specs: map[string]Role{}, folded: map[string][]string{}}
+	listed, err := modules.Parameters(m)
+	if err != nil {
+		return nil, err
+	}
+	record, err := recorded(m)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Concat(listed, record.Parameters) {
+		t.own[name] = Role{Kind: Parameter}
+	}
+	for _, name := range record.Constants {
+		t.own[name] = Role{Constant, "a constant before memopt wrote the file"}
+	}
+	t.signature(m.Graph)
+	for _, list := range [][]graph.Decl{m.Graph.Inputs, m.Graph.ValueInfo} {
+		for i := range list {
+			if err := t.value(m.Graph, &list[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, r := range t.specs {
+		t.signed = t.signed || r.Kind == Parameter
+	}
+	return t, nil
+}
+
+// signatureLine is a line of the graph's signature, such as
+//
+//	p_head_weight: PARAMETER target='head.weight'
+var signatureLine = regexp.MustCompile(`(?m)^\s*\S+: ([A-Z_]+) target='([^'\n]+)'`)
+
+// signature reads the graph's signature, by which initializers keep the names of the program. It
+// counts where the values' own metadata are lost.
+func (t *told) signature(g *graph.Graph) {
+	for _, p := range g.Metadata {
+		if p.Key != signatureKey {
+			continue
+		}
+		inputs, _, _ := strings.Cut(p.Value, "# outputs")
+		for _, found := range signatureLine.FindAllStringSubmatch(inputs, -1) {
+			role, known := specs[found[1]]
+			if !known || role.Kind == Data {
+				continue
+			}
+			if role.Kind == Parameter {
+				t.names = append(t.names, found[2])
+			}
+			t.specs[found[2]] = role
+		}
+	}
+}
+
+// value reads the metadata of a value.
+func (t *told) value(g *graph.Graph, d *graph.Decl) error {
+	name := g.ValueName(d.Value)
+	list, err := onnx.Properties(d, exporterPrefix)
+	if err != nil {
+		return fmt.Errorf("metadata of the value %q: %w", name, err)
+	}
+	for _, p := range list {
+		switch p.Key {
+		case kindKey:
+			if role, known := specs[strings.TrimPrefix(p.Value, "InputKind.")]; known {
+				t.specs[name] = role
+			}
+		case foldedKey:
+			t.folded[name] = modules.PythonList(p.Value)
+		}
+	}
+	return nil
+}
+
+// role returns what the file says of an initializer; ok is false where it says nothing, and rules are
+// to tell.
+func (t *told) role(name string) (role Role, ok bool) {
+	if role, ok = t.input(name); ok {
+		return role, true
+	}
+	if !t.signed || slices.ContainsFunc(t.folded[name], func(from string) bool {
+		return t.specs[from].Kind == Parameter
+	}) {
+		return Role{}, false
+	}
+	return Role{Constant, "a constant of the PyTorch program"}, true
+}
+
+// input returns what the file says of an input without contents.
+func (t *told) input(name string) (role Role, ok bool) {
+	if role, ok = t.own[name]; ok {
+		return role, true
+	}
+	role, ok = t.specs[name]
+	return role, ok
+}
+
+// absent lists the parameters of the PyTorch program that no value of the graph is or was computed of.
+func (t *told) absent(g *graph.Graph) (names []string) {
+	used := map[string]bool{}
+	for _, list := range t.folded {
+		for _, name := range list {
+			used[name] = true
+		}
+	}
+	for _, name := range t.names {
+		if _, ok := g.Lookup(name); !ok && !used[name] {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// RecordKey is the key of a model's metadata under which memopt notes the roles of initializers that
+// it has written, where the file does not show them.
+const RecordKey = "memopt.roles"
+
+// recordSchema is the schema of Record.
+const recordSchema = "memopt.roles/v1"
+
+// Record is the JSON under RecordKey: names of initializers.
+type Record struct {
+	Schema     string   `json:"schema"`
+	Constants  []string `json:"constants"`
+	Parameters []string `json:"parameters"`
+}
+
+// recorded reads memopt's own record; it is empty where there is none.
+func recorded(m *graph.Model) (r Record, err error) {
+	text, ok := m.Meta(RecordKey)
+	if !ok {
+		return r, nil
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Schema != recordSchema {
+		return r, fmt.Errorf("metadata %s: wanted JSON of schema %q, got %.80q; remove the entry to have roles found "+
+			"anew", RecordKey, recordSchema, text)
+	}
+	return r, nil
+}
