@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"memopt"
+	"memopt/autograd"
 	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/fission"
@@ -53,6 +54,8 @@ type Result struct {
 	Made      bool
 	Optimizer string
 	Micros    int
+	// Joint says how the step was made; nil: the graph is taken as it is.
+	Joint *autograd.Joint
 	// Precision are the types in which values are counted; Types is nil for the graph's own.
 	Precision parts.Precision
 	Types     *parts.Types

@@ -138,6 +138,9 @@ func (s *step) bound() error {
 func (s *step) describe() *Result {
 	r := &Result{Path: s.read.Path, StructureSHA256: s.read.StructureSHA256, Dims: maps.Clone(s.read.Dims),
 		Precision: s.opts.Precision, Memory: s.memory}
+	if s.steps != nil {
+		r.Joint = s.steps.Joint
+	}
 	if d := s.opts.Device; d != nil {
 		r.Device, r.DeviceSource = d.Name, d.Source
 	}

@@ -120,6 +120,9 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 			return classifyRun(name, err)
 		}
 	}
+	if r.Joint != nil {
+		a.noteRoles(r.Joint)
+	}
 	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
 		return err
 	}

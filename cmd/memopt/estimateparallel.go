@@ -69,6 +69,7 @@ func (a *app) estimateParallel(name string, m *memopt.Model, f *estimateFlags, o
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
+	a.noteRoles(made.Joint)
 	step, facts := made.Step, f.facts(a, m, o)
 	if t := facts.Types; t != nil {
 		if step, err = parallel.Retype(step, made.Params, *t); err != nil {

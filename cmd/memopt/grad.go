@@ -179,6 +179,15 @@ func (a *app) noteGrad(j *autograd.Joint) {
 		a.warn("treated as parameters, because their shapes are static: the inputs %s (leave out "+
 			"data with memopt grad --no-grad)", strings.Join(j.GuessedInputs, ", "))
 	}
+	a.noteRoles(j)
+	if n := len(j.Unreached); n > 0 {
+		a.warn("the loss does not depend on %d parameters, whose gradients are zeros: %s",
+			n, strings.Join(j.Unreached, ", "))
+	}
+}
+
+// noteRoles tells what is no parameter by its role, and what the exporter has left out.
+func (a *app) noteRoles(j *autograd.Joint) {
 	if text := untrained(j.Untrained); text != "" {
 		a.note("not trained: %s; --params names them", text)
 		for _, u := range j.Untrained {
@@ -191,10 +200,6 @@ func (a *app) noteGrad(j *autograd.Joint) {
 		a.note("no tensor of their own in the file: %s of the PyTorch program (%s); the program shares them, or the "+
 			"exporter merged them with equal ones, which then train as one: torch.onnx.export(optimize=False) keeps "+
 			"them apart", roles.Parameter.Count(n), someOf(j.Absent))
-	}
-	if n := len(j.Unreached); n > 0 {
-		a.warn("the loss does not depend on %d parameters, whose gradients are zeros: %s",
-			n, strings.Join(j.Unreached, ", "))
 	}
 }
 
