@@ -71,6 +71,8 @@ type Steps struct {
 	// Lossless says that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
 	Lossless bool
 	first    symbolic.Expr // the dim of the batch
+	twins    []string      // symbols of the first dims of other inputs, which count samples, too
+	named    []string      // inputs for which data have arrays by their names
 	agreed   bool          // the step of one of several ranks, which make each update together or not at all
 }
 
@@ -89,7 +91,7 @@ type State struct {
 // recipe; one that updates its parameters is taken as it is. The errors are those of Model.Differentiate and
 // Model.Updating.
 func MakeStep(m *memopt.Model, r Recipe) (*Steps, error) {
-	s := &Steps{}
+	s := &Steps{named: r.Differentiate.Data}
 	if err := s.differentiate(m, r); err != nil {
 		return nil, err
 	}
@@ -338,7 +340,7 @@ func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero, n
 		if seen[g.ValueName(d.Value)] || s.fed(g.ValueName(d.Value)) || val.Data != nil {
 			continue
 		}
-		if s.isConstant(d.Value) {
+		if s.isConstant(d.Value) && !slices.Contains(s.named, g.ValueName(d.Value)) {
 			add(s.Step, d.Value, false, false)
 		}
 	}
@@ -395,8 +397,7 @@ func (s *Steps) fed(name string) bool {
 		!s.Lossless && (name == s.LossGrad || slices.Contains(s.Joint.OtherGrads, name))
 }
 
-// findInputs lists what data have to give, and finds the dim of the batch: the first dim of the first
-// of them that has one.
+// findInputs lists what data have to give, and finds the dim of the batch.
 func (s *Steps) findInputs() error {
 	g := s.Step.Graph
 	known := map[string]bool{}
@@ -409,15 +410,11 @@ func (s *Steps) findInputs() error {
 		}
 	}
 	if len(s.Inputs) == 0 {
-		return callerError("%s: the model has no inputs for data", s.Step.Path)
+		return callerError("%s: the model has no inputs for data: all are floats of fixed shapes, which are taken for "+
+			"weights unless data has arrays of their names", s.Step.Path)
 	}
-	for _, v := range s.Inputs {
-		if dims := g.Values[v].Type.Shape.Dims; len(dims) > 0 {
-			s.first = dims[0]
-			break
-		}
-	}
-	if s.Batch = symbolName(s.first); s.Batch != "" {
+	s.findBatch()
+	if s.Batch != "" {
 		return nil
 	}
 	n, err := s.first.Eval(s.Step.Dims)
@@ -428,12 +425,6 @@ func (s *Steps) findInputs() error {
 	}
 	s.Rows = n
 	return nil
-}
-
-// batched reports whether the first dim of an input counts samples.
-func (s *Steps) batched(v graph.ValueID) bool {
-	dims := s.Step.Graph.Values[v].Type.Shape.Dims
-	return len(dims) > 0 && dims[0].Equal(s.first)
 }
 
 // Describe returns what a source of data has to know of the inputs. Dims that are unbound are
@@ -471,22 +462,29 @@ func (s *Steps) Describe() ([]data.Input, error) {
 // Bind binds the symbols that the data decide.
 func (s *Steps) Bind(inputs []data.Input) error {
 	given := map[string]*executor.Tensor{}
+	rows := max(s.Rows, 1)
+	if n, bound := s.Step.Dims[s.Batch]; bound {
+		rows = n
+	}
 	for _, in := range inputs {
 		shape := in.Shape
 		if in.Batched {
-			shape = append([]int{int(max(s.Rows, 1))}, in.Shape...)
+			shape = append([]int{int(rows)}, in.Shape...)
 		}
 		given[in.Name] = &executor.Tensor{DType: in.DType, Shape: shape}
 	}
-	sized := s.sized(s.Step, max(s.Rows, 1))
+	sized := s.sized(s.Step, rows)
 	if err := sized.Bind(given); err != nil {
 		return err
 	}
-	n, bound := s.Step.Dims[s.Batch]
-	if s.Step.Dims = sized.Dims; bound {
-		s.Step.Dims[s.Batch] = n
-	} else {
-		delete(s.Step.Dims, s.Batch)
+	was := s.Step.Dims
+	s.Step.Dims = sized.Dims
+	for _, symbol := range s.batches() {
+		if n, bound := was[symbol]; bound {
+			s.Step.Dims[symbol] = n
+		} else {
+			delete(s.Step.Dims, symbol)
+		}
 	}
 	return nil
 }
@@ -497,8 +495,8 @@ func (s *Steps) dims(rows int64) symbolic.Env {
 	for name, n := range s.Step.Dims {
 		env[name] = n
 	}
-	if s.Batch != "" {
-		env[s.Batch] = rows
+	for _, symbol := range s.batches() {
+		env[symbol] = rows
 	}
 	return env
 }

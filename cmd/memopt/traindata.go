@@ -44,6 +44,20 @@ func (t *training) openData() error {
 	return nil
 }
 
+// dataNames lists the inputs of the model that the data have arrays for by their names.
+func (t *training) dataNames() (names []string, err error) {
+	o, err := t.data.options(0)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range data.ArrayNames(t.data.paths, o) {
+		if v, ok := t.model.Graph.Lookup(name); ok && t.model.Graph.Values[v].Input {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
 // openSource opens one set of samples and looks at all of it.
 func (t *training) openSource(paths []string, inputs []data.Input, seed uint64) (data.Source, error) {
 	o, err := t.data.options(seed)

@@ -30,6 +30,9 @@ func (t *training) makeSteps() (err error) {
 		return err
 	}
 	t.recipe.Seeds = false
+	if t.recipe.Differentiate.Data, err = t.dataNames(); err != nil {
+		return err
+	}
 	if !t.trainFlags.step.updates() {
 		return usage("train --optimizer none: a job updates parameters; memopt estimate --optimizer none says what " +
 			"gradients alone take")

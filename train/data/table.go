@@ -88,11 +88,26 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 		case rows < 0:
 			rows, first = n, list[0].where
 		case n != rows:
-			return fmt.Errorf("%s: has %d rows, and %s has %d: wanted as many for each input",
-				list[0].where, n, first, rows)
+			return fmt.Errorf("%s: has %d rows, and %s has %d: wanted as many for each input; for one that is no "+
+				"row of a sample, but given whole, bind the symbol of its first dim (--dim)", list[0].where, n, first, rows)
 		}
 	}
 	s.samples += max(rows, 0)
+	return s.unlikeSamples(rows)
+}
+
+// unlikeSamples refuses an array that is given whole to every batch and has as many rows as there are
+// samples: samples are drawn in another order than its rows have.
+func (s *tableSource) unlikeSamples(rows int64) error {
+	for i := range s.inputs {
+		in := &s.inputs[i]
+		if in.Batched || rows < 2 || len(in.Shape) == 0 || int64(in.Shape[0]) != rows {
+			continue
+		}
+		return fmt.Errorf("%s: has %d rows, as many as there are samples, but the first dim of input %q (%v%s) is not "+
+			"that of the batch, so every batch would get all of them: export the model with a symbol there, or bind "+
+			"the batch's to the same number", s.columns[i].arrays[0].where, rows, in.Name, in.DType, dims(in.Shape))
+	}
 	return nil
 }
 

@@ -1,0 +1,77 @@
+package train
+
+import (
+	"slices"
+
+	"memopt/graph"
+	"memopt/symbolic"
+)
+
+// findBatch finds the dim that counts the samples of a batch: the first dim of the first input for data
+// that has one. A symbol that is a later dim of one of these inputs counts something else, such as the
+// steps of a sequence, unless there is no other. Exporters give each input a symbol of its own; those
+// that count nothing else are twins of the batch's.
+func (s *Steps) findBatch() {
+	s.Batch, s.twins = "", nil
+	var firsts []symbolic.Expr
+	for _, v := range s.Inputs {
+		if dims := s.inputDims(v); len(dims) > 0 {
+			firsts = append(firsts, dims[0])
+		}
+	}
+	if len(firsts) == 0 {
+		return
+	}
+	s.first = firsts[0]
+	if i := slices.IndexFunc(firsts, func(d symbolic.Expr) bool { return !s.isLater(symbolName(d)) }); i >= 0 {
+		s.first = firsts[i]
+	}
+	if s.Batch = symbolName(s.first); s.Batch == "" {
+		return
+	}
+	for _, d := range firsts {
+		name := symbolName(d)
+		if name == "" || name == s.Batch || s.isLater(name) || slices.Contains(s.twins, name) {
+			continue
+		}
+		n, bound := s.Step.Dims[name]
+		if rows, known := s.Step.Dims[s.Batch]; !bound || known && n == rows {
+			s.twins = append(s.twins, name)
+		}
+	}
+}
+
+// inputDims are the dims of an input of the step.
+func (s *Steps) inputDims(v graph.ValueID) []symbolic.Expr {
+	return s.Step.Graph.Values[v].Type.Shape.Dims
+}
+
+// isLater reports whether a symbol is in a dim behind the first of an input for data.
+func (s *Steps) isLater(symbol string) bool {
+	return symbol != "" && slices.ContainsFunc(s.Inputs, func(v graph.ValueID) bool {
+		dims := s.inputDims(v)
+		return len(dims) > 1 && slices.ContainsFunc(dims[1:], func(d symbolic.Expr) bool {
+			return slices.Contains(d.Symbols(), symbol)
+		})
+	})
+}
+
+// batches are the symbols that count the samples of a batch; none where the file has a number.
+func (s *Steps) batches() []string {
+	if s.Batch == "" {
+		return nil
+	}
+	return append([]string{s.Batch}, s.twins...)
+}
+
+// batched reports whether the first dim of an input counts samples: it is that of the batch, a twin of it,
+// or the number that the batch's is bound to.
+func (s *Steps) batched(v graph.ValueID) bool {
+	dims := s.inputDims(v)
+	if len(dims) == 0 {
+		return false
+	}
+	n, isNumber := dims[0].Const()
+	rows, bound := s.Step.Dims[s.Batch]
+	return dims[0].Equal(s.first) || slices.Contains(s.twins, symbolName(dims[0])) || isNumber && bound && n == rows
+}
