@@ -38,11 +38,15 @@ of the parameters. It uses only ONNX's own operators, so any runtime can run
 it.
 
 The loss is the first scalar float output; outputs of loss operators come
-first. The parameters are all float initializers that the loss depends on, and
-all float inputs of static shape, except for data: inputs with as many rows as
-an input that holds integers or has a symbol among its dims. --params and
---no-grad select by globs (* matches any characters). Other inputs get
-gradients if --params names them.
+first. --loss cross-entropy:logits:labels adds one to a model that makes
+logits only, with a new input for the labels.
+
+The parameters are what the file says (the signature that PyTorch's exporter
+leaves), else the float initializers that are weights by their role, and the
+float inputs of static shape that are no data. Constants, such as an exponent
+or an epsilon, scales of quantization and running statistics are none; a line
+counts them, and -v names each. --params and --freeze select by globs (*
+matches any characters); --params may name what is no parameter by its role.
 
 --outputs names the original outputs to keep. An output that training does not
 need, such as the logits beside the loss, otherwise stays in memory to the end
@@ -64,6 +68,8 @@ updates the parameters and leaves zeros.`,
         of a weighted sum of two losses
   memopt grad model.onnx -o train.onnx --loss logits=seed
         of an output of any shape; its gradient is the input logits_grad_seed
+  memopt grad model.onnx -o train.onnx --loss cross-entropy:logits:labels:shift
+        of a loss that is added: the logits of each token against the next label
   memopt grad model.onnx -o train.onnx --outputs loss
         without the other outputs, which would occupy memory throughout the backward half
   memopt grad model.onnx -o step.onnx --optimizer adamw --learning-rate 3e-4 --weight-decay 0.01
@@ -172,12 +178,12 @@ func (a *app) noteGrad(j *autograd.Joint) {
 		a.warn("%s", c)
 	}
 	if len(j.DataInputs) > 0 {
-		a.warn("treated as data, because they have as many rows as the data inputs: %s (name what "+
-			"gets gradients with memopt grad --params)", strings.Join(j.DataInputs, ", "))
+		a.warn("treated as data, because they have as many rows as other data, or because the weights are "+
+			"initializers: %s (--params names what is trained)", strings.Join(j.DataInputs, ", "))
 	}
 	if len(j.GuessedInputs) > 0 {
 		a.warn("treated as parameters, because their shapes are static: the inputs %s (leave out "+
-			"data with memopt grad --no-grad)", strings.Join(j.GuessedInputs, ", "))
+			"data with --freeze)", strings.Join(j.GuessedInputs, ", "))
 	}
 	a.noteRoles(j)
 	if n := len(j.Unreached); n > 0 {
@@ -237,8 +243,8 @@ func classifyGrad(name string, err error) error {
 		return usage("%s: --freeze %q matches no parameter; they are %s", name, unmatched.Glob, unmatched.Parameters)
 	}
 	if errors.Is(err, autograd.ErrNoLoss) {
-		err = fmt.Errorf("%w (make the training graph with memopt grad -o train.onnx --loss NAME, "+
-			"or NAME=seed for an output of any shape)", err)
+		err = fmt.Errorf("%w (--loss NAME names it, --loss cross-entropy:LOGITS:LABELS adds one, or mse or bce, and "+
+			"--loss NAME=seed takes the gradient of an output of any shape from outside)", err)
 	}
 	switch {
 	case errors.As(err, &none), errors.Is(err, autograd.ErrNoLoss), errors.Is(err, autograd.ErrBackward):

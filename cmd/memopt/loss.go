@@ -22,6 +22,10 @@ func parseLoss(text string) (autograd.Loss, error) {
 	if found && slices.Contains(kinds, autograd.HeadKind(kind)) {
 		return parseHead(text, autograd.HeadKind(kind), rest)
 	}
+	if near := nearKind(kind); found && near != "" {
+		return autograd.Loss{}, usage("--loss %q: there is no loss %q; did you mean %s? Wanted %s", text, kind, near,
+			lossForms)
+	}
 	at := strings.LastIndexByte(text, '=')
 	if at <= 0 {
 		return autograd.Loss{Name: text}, nil
@@ -36,6 +40,27 @@ func parseLoss(text string) (autograd.Loss, error) {
 			"that is added: %s", text, lossForms)
 	}
 	return autograd.Loss{Name: text[:at], Weight: w}, nil
+}
+
+// nearKind is the kind of loss that a word is another spelling of, such as cross_entropy or MSELoss; "":
+// none.
+func nearKind(word string) autograd.HeadKind {
+	letters := strings.Map(func(r rune) rune {
+		if r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, strings.ToLower(word))
+	for _, prefix := range []struct {
+		text string
+		kind autograd.HeadKind
+	}{{"crossentropy", autograd.CrossEntropy}, {"mse", autograd.MSE}, {"bce", autograd.BCE},
+		{"binarycrossentropy", autograd.BCE}} {
+		if strings.HasPrefix(letters, prefix.text) {
+			return prefix.kind
+		}
+	}
+	return ""
 }
 
 // parseWeight reads the weight of a loss.

@@ -53,9 +53,10 @@ func (s *stepFlags) registerGraph(f *pflag.FlagSet) {
 
 func (s *stepFlags) register(f *pflag.FlagSet, optimizer string, outputs []string) {
 	s.set = f
-	f.StringArrayVar(&s.loss, "loss", nil, "what of a forward model is differentiated: NAME, NAME=WEIGHT, or "+
-		"NAME=seed for an output whose gradient is an input (repeatable)")
-	f.StringSliceVar(&s.params, "params", nil, "globs of the parameters to train, instead of all")
+	f.StringArrayVar(&s.loss, "loss", nil, "what of a forward model is differentiated: NAME, NAME=WEIGHT, NAME=seed "+
+		"for an output whose gradient is an input, or a loss that is added: "+lossForms+" (repeatable)")
+	f.StringSliceVar(&s.params, "params", nil, "globs of the parameters to train, instead of all that are parameters "+
+		"by their role")
 	f.StringSliceVar(&s.freeze, "freeze", nil, "globs of parameters that are not trained")
 	f.StringSliceVar(&s.outputs, "outputs", outputs, "globs of the outputs of a forward model to keep, or loss for "+
 		"the loss alone; the others are dropped, with the nodes that only they need")
