@@ -130,18 +130,24 @@ func TestHeadErrors(t *testing.T) {
 		head autograd.Head
 		want string
 	}{
-		{autograd.Head{Kind: "hinge", Scores: "logits", Labels: "y"}, "no such kind of loss; there are cross-entropy, mse and bce"},
-		{autograd.Head{Kind: autograd.MSE, Scores: "logit", Labels: "y"}, `the graph has no value "logit"; its outputs are logits`},
-		{autograd.Head{Kind: autograd.MSE, Scores: "i", Labels: "y"}, `"i" is int64[2], wanted floats`},
-		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "s", Labels: "y"}, "the scores have 0 dims, wanted 2 or more"},
-		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "f"}, `the graph has a value "f", float[N]: wanted a new name, or an input that is int64[N]`},
+		{autograd.Head{Kind: "hinge", Scores: "logits"}, "no such kind of loss; there are cross-entropy, mse and bce"},
+		{autograd.Head{Kind: autograd.MSE, Scores: "logit"}, `the graph has no value "logit"; its outputs are logits`},
+		{autograd.Head{Kind: autograd.MSE, Scores: "i"}, `"i" is int64[2], wanted floats`},
+		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "s"}, "the scores have 0 dims, wanted 2 or more"},
+		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "f"},
+			`the graph has a value "f", float[N]: wanted a new name, or an input that is int64[N]`},
 		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "s"}, `the graph has a value "s"`},
-		{autograd.Head{Kind: autograd.MSE, Scores: "logits", Labels: "f"}, "wanted a new name, or an input that is float[N, 3]"},
-		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Ignore: &half}, "0.5 that is to be ignored is no whole number"},
-		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Axis: &far}, "the axis of the classes is 2, and the scores have 2 dims"},
-		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Axis: new(int), Shift: true}, "and it is axis 0 of 2 dims"},
+		{autograd.Head{Kind: autograd.MSE, Scores: "logits", Labels: "f"},
+			"wanted a new name, or an input that is float[N, 3]"},
+		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Ignore: &half},
+			"0.5 that is to be ignored is no whole number"},
+		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Axis: &far},
+			"the axis of the classes is 2, and the scores have 2 dims"},
+		{autograd.Head{Kind: autograd.CrossEntropy, Scores: "logits", Labels: "y", Axis: new(int), Shift: true},
+			"and it is axis 0 of 2 dims"},
 		{autograd.Head{Kind: autograd.BCE, Scores: "logits", Labels: "y", Axis: &far}, "it has no axis of classes"},
-		{autograd.Head{Kind: autograd.MSE, Scores: "s", Labels: "y", Shift: true}, `"s" is a scalar, which has no steps that follow`},
+		{autograd.Head{Kind: autograd.MSE, Scores: "s", Labels: "y", Shift: true},
+			`"s" is a scalar, which has no steps that follow`},
 	} {
 		_, err := autograd.Differentiate(parse(), autograd.Options{Losses: []autograd.Loss{{Head: &c.head}}})
 		require.ErrorContains(t, err, c.want)

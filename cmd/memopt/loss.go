@@ -10,8 +10,8 @@ import (
 )
 
 // lossForms says how a loss is written that the model does not have.
-const lossForms = "cross-entropy:LOGITS:LABELS, mse:OUTPUT:TARGETS or bce:LOGITS:TARGETS, and behind it any of :shift, " +
-	":ignore=LABEL, :reduction=sum, :axis=N, :weight=W"
+const lossForms = "cross-entropy:LOGITS:LABELS, mse:OUTPUT:TARGETS or bce:LOGITS:TARGETS, and behind it any of " +
+	":shift, :ignore=LABEL, :reduction=sum, :axis=N, :weight=W"
 
 // parseLoss reads NAME, NAME=WEIGHT or NAME=seed of a value of the graph, or a loss that is to be added:
 // KIND:SCORES:LABELS with options. Names may have colons; the last one that no option follows parts

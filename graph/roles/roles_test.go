@@ -67,7 +67,8 @@ func TestRules(t *testing.T) {
 		{"bias behind a view", "float[1] w = {0.5}", "p = MatMul(x, k)  v = Identity(p)  y = Add(w, v)", parameter},
 		{"number added to a product", "float[1] w = {0.5}", "p = MatMul(x, x)  y = Add(p, w)", number},
 		{"number without dims added to a column", "float w = {0.5}", "p = MatMul(x, k)  y = Add(p, w)", number},
-		{"number added to a column of data", "float[1] w = {0.5}", "p = Gather<axis = 1>(x, ids)  y = Add(p, w)", number},
+		{"number added to a column of data", "float[1] w = {0.5}",
+			"p = Gather<axis = 1>(x, ids)  y = Add(p, w)", number},
 		{"addend of Gemm", "float[1] w = {0.5}", "y = Gemm(x, k, w)", parameter},
 		{"slope of PRelu", "float[1] w = {0.25}", "y = PRelu(x, w)", parameter},
 
@@ -76,7 +77,8 @@ func TestRules(t *testing.T) {
 		{"running variance", "float[2] w = {1, 1}", "y = BatchNormalization(x, one, one, one, w)",
 			roles.Role{Kind: roles.Statistic, Why: "a running variance"}},
 		{"scale of a norm of batches", "float[2] w = {1, 1}", "y = BatchNormalization(x, w, one, one, one)", parameter},
-		{"scale of quantization", "float[2] w = {1, 1}", "d = DequantizeLinear<axis = 1>(q, w)  y = MatMul(x, d)", scale},
+		{"scale of quantization", "float[2] w = {1, 1}",
+			"d = DequantizeLinear<axis = 1>(q, w)  y = MatMul(x, d)", scale},
 		{"scale that is divided by", "float w = {1}", "i = QuantizeLinear(x, w)  y = DequantizeLinear(i, w)", scale},
 		{"fake quantization of a weight", "float[2, 2] w = {1, 2, 3, 4}",
 			"i = QuantizeLinear(w, s)  d = DequantizeLinear(i, s)  y = MatMul(x, d)", parameter},
@@ -93,10 +95,12 @@ func TestRules(t *testing.T) {
 		{"cosines", "float[2, 2] w = {1, 1, 0.5403, 0.99995}", "r = Gather(w, ids)  y = Mul(x, r)", angles},
 		{"sines and cosines", "float[2, 2] w = {0, 1, 0.84147, 0.5403}", "r = Gather(w, ids)  y = Add(x, r)", angles},
 		{"no sines", "float[2, 2] w = {0, 1, 0.9, 0.5403}", "r = Gather(w, ids)  y = Add(x, r)", parameter},
-		{"frequencies", "float[1, 2] w = {1, 0.01}", "c = Cast<to = 1>(ids)  u = Unsqueeze(c, last)  f = MatMul(u, w)  " +
-			"a = Concat<axis = -1>(f, f)  k2 = Cos(a)  s2 = Sin(a)  y = Add(k2, s2)",
+		{"frequencies", "float[1, 2] w = {1, 0.01}",
+			"c = Cast<to = 1>(ids)  u = Unsqueeze(c, last)  f = MatMul(u, w)  " +
+				"a = Concat<axis = -1>(f, f)  k2 = Cos(a)  s2 = Sin(a)  y = Add(k2, s2)",
 			constant("frequencies of an embedding of positions")},
-		{"the first layer of a network of sines", "float[2, 2] w = {1, 2, 3, 4}", "p = MatMul(x, w)  y = Sin(p)", parameter},
+		{"the first layer of a network of sines", "float[2, 2] w = {1, 2, 3, 4}",
+			"p = MatMul(x, w)  y = Sin(p)", parameter},
 		{"learned angles of positions are more than frequencies", "float[1, 2] w = {1, 0.01}",
 			"c = Cast<to = 1>(ids)  u = Unsqueeze(c, last)  f = MatMul(u, w)  k2 = Cos(f)  y = Add(k2, f)", parameter},
 
@@ -118,8 +122,8 @@ func TestRules(t *testing.T) {
 }
 
 // signature is how PyTorch's exporter notes the inputs of a program.
-const signature = "\\n# inputs\\np_a: PARAMETER target='a'\\np_b: PARAMETER target='b'\\nb_mean: BUFFER target='mean' " +
-	"persistent=True\\nc_0: CONSTANT_TENSOR target='lifted'\\nx: USER_INPUT\\n\\n# outputs\\ny: USER_OUTPUT\\n"
+const signature = "\\n# inputs\\np_a: PARAMETER target='a'\\np_b: PARAMETER target='b'\\n" +
+	"b_mean: BUFFER target='mean' persistent=True\\nc_0: CONSTANT_TENSOR target='lifted'\\nx: USER_INPUT\\n\\n# outputs\\ny: USER_OUTPUT\\n"
 
 // TestSignature: in a file with the signature of a program, that counts and nothing else.
 func TestSignature(t *testing.T) {
@@ -149,7 +153,8 @@ func TestRecord(t *testing.T) {
 	text, _ := to.Meta(roles.RecordKey)
 	require.JSONEq(t, `{"schema": "memopt.roles/v1", "constants": ["k"], "parameters": []}`, text)
 
-	again := model(t, `(float[N, 2] x) => (y) <float[2] t = {3, 8}, float[2] k = {3, 4}> { p = Mul(x, t)  y = Mul(p, k) }`)
+	again := model(t, `(float[N, 2] x) => (y) <float[2] t = {3, 8}, float[2] k = {3, 4}> {
+		p = Mul(x, t)  y = Mul(p, k) }`)
 	require.NoError(t, roles.Carry(to, again), "a record is carried on")
 	require.Equal(t, roles.Constant, kindOf(t, again, "k").Kind)
 
@@ -185,7 +190,8 @@ func TestInputs(t *testing.T) {
 			map[string]roles.Kind{"x": roles.Data, "l": roles.Parameter, "w": roles.Parameter}, 0},
 		{"a default is a weight", "float[7, 2] x, float[7, 2] l, float[2, 2] w = {1, 2, 3, 4}", "", nil,
 			map[string]roles.Kind{"x": roles.Data, "l": roles.Data, "w": roles.Parameter}, 0},
-		{"data for what has a default", "float[7, 2] x, float[7, 2] l, float[2, 2] w = {1, 2, 3, 4}", "", []string{"x", "w"},
+		{"data for what has a default", "float[7, 2] x, float[7, 2] l, float[2, 2] w = {1, 2, 3, 4}", "", []string{"x",
+			"w"},
 			map[string]roles.Kind{"x": roles.Data, "l": roles.Parameter, "w": roles.Data}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
