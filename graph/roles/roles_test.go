@@ -123,7 +123,8 @@ func TestRules(t *testing.T) {
 
 // signature is how PyTorch's exporter notes the inputs of a program.
 const signature = "\\n# inputs\\np_a: PARAMETER target='a'\\np_b: PARAMETER target='b'\\n" +
-	"b_mean: BUFFER target='mean' persistent=True\\nc_0: CONSTANT_TENSOR target='lifted'\\nx: USER_INPUT\\n\\n# outputs\\ny: USER_OUTPUT\\n"
+	"b_mean: BUFFER target='mean' persistent=True\\nc_0: CONSTANT_TENSOR target='lifted'\\n" +
+	"x: USER_INPUT\\n\\n# outputs\\ny: USER_OUTPUT\\n"
 
 // TestSignature: in a file with the signature of a program, that counts and nothing else.
 func TestSignature(t *testing.T) {
