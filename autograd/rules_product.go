@@ -12,6 +12,7 @@ var productRules = []Row{
 	{Kind: op.Gemm, Rule: gemmRule},
 	{Kind: op.MatMul, Rule: matMulRule, Cut: cutMatMul, CutPays: true},
 	{Kind: op.MatMulInteger, None: ofIntegers},
+	{Kind: op.MatMulNBits, Rule: matMulNBitsRule},
 	{Kind: op.MultiHeadAttention, Expand: expandMultiHeadAttention},
 	{Kind: op.QLinearMatMul, None: ofIntegers},
 	{Kind: op.RotaryEmbedding, Rule: rotaryEmbeddingRule},

@@ -22,6 +22,7 @@ var shapeRules = []Row{
 	{Kind: op.Flatten, Rule: reshapeRule},
 	{Kind: op.FlattenAndUnpad, Rule: flattenAndUnpadRule},
 	{Kind: op.Gather, Rule: gatherRule},
+	{Kind: op.GatherBlockQuantized, None: ofIntegers},
 	{Kind: op.GatherElements, Rule: gatherElementsRule},
 	{Kind: op.GatherND, Rule: gatherNDRule},
 	{Kind: op.Identity, Rule: identityRule, Same: func(*Ctx) bool { return true }, Cut: cutSame},

@@ -75,6 +75,36 @@ func (r *Result) Count(w What) (n int) {
 	return n
 }
 
+// UnlikeError says that two subjects have a symbol of one name with two sizes, so that their bytes do
+// not compare.
+type UnlikeError struct {
+	A, B   string // names of the subjects
+	Symbol string
+	Sizes  [2]string
+}
+
+// Error names the symbol and both sizes.
+func (e *UnlikeError) Error() string {
+	return fmt.Sprintf("%s is for %s=%s and %s for %s=%s: what they take does not compare",
+		e.A, e.Symbol, e.Sizes[0], e.B, e.Symbol, e.Sizes[1])
+}
+
+// Like returns an *UnlikeError where the sizes of the two subjects differ, for the first such symbol.
+func Like(a, b *Subject) error {
+	for _, f := range a.fields {
+		symbol, ok := strings.CutPrefix(f.path, "dims.")
+		if !ok {
+			continue
+		}
+		other, _ := b.field(f.path)
+		if other.Known && f.value.Known && !f.value.same(other) {
+			return &UnlikeError{A: a.Name, B: b.Name, Symbol: symbol,
+				Sizes: [2]string{shown(f.value, NoUnit), shown(other, NoUnit)}}
+		}
+	}
+	return nil
+}
+
 // Compare compares two subjects. The error says that they have nothing in common.
 func Compare(a, b *Subject) (*Result, error) {
 	r := &Result{A: a, B: b}

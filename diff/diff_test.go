@@ -327,7 +327,7 @@ func TestUnreadable(t *testing.T) {
 			"placements[0].nodes[0] is missing"},
 		{`{"schema":"memopt.recompute/v1","placements":[{"value":true,"before":"b","nodes":[]}]}`,
 			"placements[0].value is a bool, wanted a text"},
-		{`{"schema":"memopt.recompute/v1","placements":[],"order":["x"]}`, "order[0] is a text"},
+		{`{"schema":"memopt.recompute/v1","placements":[],"order":["x"]}`, "order[0] is x: wanted the index of a node"},
 		{`{"schema":"memopt.plan/v1"}`, `"clusters" is missing`},
 		{`{"schema":"memopt.x/v1","a":` + strings.Repeat("[", 90) + strings.Repeat("]", 90) + "}", "nests deeper than 64"},
 	} {

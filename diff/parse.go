@@ -119,17 +119,14 @@ func (r *reader) list(root map[string]any, key string, of func(*reader, object) 
 }
 
 // order reads the order of execution and takes it out of the document.
-func (r *reader) order(root map[string]any) []json.Number {
-	raw, _ := root["order"].([]any)
+func (r *reader) order(root map[string]any) (order recompute.NodeOrder) {
+	text, err := json.Marshal(root["order"])
 	delete(root, "order")
-	order := make([]json.Number, len(raw))
-	for i, e := range raw {
-		n, ok := e.(json.Number)
-		if !ok {
-			r.fail("order[%d] is %s, wanted the index of a node", i, kindOf(e))
-			return nil
-		}
-		order[i] = n
+	if err == nil {
+		err = json.Unmarshal(text, &order)
+	}
+	if err != nil {
+		r.fail("%v", err)
 	}
 	return order
 }

@@ -2,11 +2,11 @@ package diff
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
 	"memopt"
 	"memopt/graph"
+	"memopt/recompute"
 	"memopt/report"
 )
 
@@ -44,7 +44,7 @@ func layerOf(names ...string) string {
 }
 
 // positions counts the places at which two orders have different nodes.
-func positions(a, b []json.Number) int {
+func positions(a, b recompute.NodeOrder) int {
 	n := max(len(a), len(b)) - min(len(a), len(b))
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {

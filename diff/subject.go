@@ -3,6 +3,7 @@ package diff
 import (
 	"encoding/json"
 	"math/big"
+	"memopt/recompute"
 	"strconv"
 )
 
@@ -29,7 +30,7 @@ type Subject struct {
 	placements list
 	clusters   list
 	stashes    list
-	order      []json.Number // of execution, as indices of nodes; nil: unknown
+	order      recompute.NodeOrder // of execution, as indices of nodes; nil: unknown
 }
 
 // field is a number, a text or a bool of a report.

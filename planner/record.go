@@ -28,7 +28,7 @@ func (p *Plan) PeakRecord() *recompute.PeakRecord {
 func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	a := p.Analysis
 	r := &recompute.Record{Schema: recompute.Schema, StructureSHA256: sha, Dims: map[string]int64{},
-		Order: make([]int32, len(a.Order)), Predicted: p.PeakRecord(), Solver: p.Solver, Seed: seed,
+		Order: make(recompute.NodeOrder, len(a.Order)), Predicted: p.PeakRecord(), Solver: p.Solver, Seed: seed,
 		Placements: recompute.RecordPlacements(a.Graph, p.Placements)}
 	if p.Bound != nil {
 		r.Bound = p.Bound

@@ -25,7 +25,7 @@ type Record struct {
 	ToolVersion     string            `json:"tool_version,omitempty"`
 	StructureSHA256 string            `json:"structure_sha256"`
 	Dims            map[string]int64  `json:"dims"`
-	Order           []int32           `json:"order"`
+	Order           NodeOrder         `json:"order"`
 	Placements      []PlacementRecord `json:"placements"`
 	Predicted       *PeakRecord       `json:"predicted"`
 	Solver          string            `json:"solver"`
@@ -45,7 +45,7 @@ type Record struct {
 	// Fission are the regions that are computed in parts: Order and Placements are of the graph in
 	// parts, which is made of that of the model in WholeOrder. Neither is there without parts.
 	Fission    []CutRecord `json:"fission,omitempty"`
-	WholeOrder []int32     `json:"whole_order,omitempty"`
+	WholeOrder NodeOrder   `json:"whole_order,omitempty"`
 	// EarlierFission are the regions that were in parts in the graph that was rewritten; in a rewritten
 	// model alone.
 	EarlierFission []CutRecord `json:"earlier_fission,omitempty"`
@@ -185,7 +185,7 @@ func ResolvePlacements(g *graph.Graph, records []PlacementRecord) ([]Placement, 
 }
 
 // ResolveOrder checks a recorded order against a graph.
-func ResolveOrder(g *graph.Graph, order []int32) (graph.Order, error) {
+func ResolveOrder(g *graph.Graph, order NodeOrder) (graph.Order, error) {
 	o := make(graph.Order, len(order))
 	for i, id := range order {
 		o[i] = graph.NodeID(id)

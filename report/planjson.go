@@ -7,40 +7,41 @@ import (
 
 	"memopt/graph"
 	"memopt/planner"
+	"memopt/recompute"
 )
 
 // PlanSchema is the schema of the JSON that `memopt plan -O json` prints.
 const PlanSchema = "memopt.plan/v1"
 
 type planJSON struct {
-	Schema         string           `json:"schema"`
-	Model          modelJSON        `json:"model"`
-	Boundary       boundaryJSON     `json:"boundary"`
-	Dims           map[string]int64 `json:"dims"`
-	UnboundSymbols []string         `json:"unbound_symbols"`
-	Level          int              `json:"level"`
-	Probe          string           `json:"probe"`
-	Rewritten      bool             `json:"rewritten"`
-	Order          []int32          `json:"order"`
-	Clusters       []clusterJSON    `json:"clusters"`
-	Stashed        []stashJSON      `json:"stashed"`
-	BoundaryNorms  []string         `json:"boundary_norms"`
-	Total          *int64           `json:"total_bytes"`
-	Peak           peakJSON         `json:"peak"`
-	AtPeak         atPeakJSON       `json:"at_peak"`
-	Phases         *phasesJSON      `json:"phases"`
-	Recompute      recomputeJSON    `json:"recompute"`
-	Bound          boundJSON        `json:"bound"`
-	Solver         *string          `json:"solver"`
-	Lower          *lowerJSON       `json:"next"`
-	Fission        []cutJSON        `json:"fission"`
-	Runtime        *runtimePeakJSON `json:"runtime"`
-	Fit            *fitJSON         `json:"fit"`
-	Formulas       *formulasJSON    `json:"formulas"`
-	Span           *spanJSON        `json:"span"`
-	Again          []againJSON      `json:"again"`
-	Alternatives   []otherJSON      `json:"alternatives"`
-	Warnings       []string         `json:"warnings"`
+	Schema         string              `json:"schema"`
+	Model          modelJSON           `json:"model"`
+	Boundary       boundaryJSON        `json:"boundary"`
+	Dims           map[string]int64    `json:"dims"`
+	UnboundSymbols []string            `json:"unbound_symbols"`
+	Level          int                 `json:"level"`
+	Probe          string              `json:"probe"`
+	Rewritten      bool                `json:"rewritten"`
+	Order          recompute.NodeOrder `json:"order"`
+	Clusters       []clusterJSON       `json:"clusters"`
+	Stashed        []stashJSON         `json:"stashed"`
+	BoundaryNorms  []string            `json:"boundary_norms"`
+	Total          *int64              `json:"total_bytes"`
+	Peak           peakJSON            `json:"peak"`
+	AtPeak         atPeakJSON          `json:"at_peak"`
+	Phases         *phasesJSON         `json:"phases"`
+	Recompute      recomputeJSON       `json:"recompute"`
+	Bound          boundJSON           `json:"bound"`
+	Solver         *string             `json:"solver"`
+	Lower          *lowerJSON          `json:"next"`
+	Fission        []cutJSON           `json:"fission"`
+	Runtime        *runtimePeakJSON    `json:"runtime"`
+	Fit            *fitJSON            `json:"fit"`
+	Formulas       *formulasJSON       `json:"formulas"`
+	Span           *spanJSON           `json:"span"`
+	Again          []againJSON         `json:"again"`
+	Alternatives   []otherJSON         `json:"alternatives"`
+	Warnings       []string            `json:"warnings"`
 }
 
 // runtimePeakJSON has the predicted peaks in stock ONNX Runtime of the graph as it is and of the
@@ -189,7 +190,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		Boundary: boundaryJSON{Kind: string(a.Boundary.Kind), Node: a.Graph.NodeLabel(a.Boundary.Node)},
 		Dims:     map[string]int64(p.Options.Dims), UnboundSymbols: nonNil(p.Unbound), Level: int(p.Options.Level()),
 		Probe: a.Probe.String(), Rewritten: p.Rewritten,
-		Order: make([]int32, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{},
+		Order: make(recompute.NodeOrder, len(a.Order)), Clusters: []clusterJSON{}, Stashed: []stashJSON{},
 		BoundaryNorms: []string{},
 		Recompute:     recomputeJSON{Nodes: p.Recompute.Nodes, Profile: p.ProfileName()}, Warnings: nonNil(p.Warnings)}
 	if j.Dims == nil {

@@ -26,6 +26,7 @@ func (a *app) diffCommand() *cobra.Command {
 	var sel selectionFlags
 	var conditions []string
 	var model string
+	var unlike bool
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "What changed between two models, plans or reports, and whether it is too much",
@@ -79,7 +80,7 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 			if model == streamName {
 				return usage("--model -: wanted a file, which is read for each plan file")
 			}
-			d := &differ{app: a, sel: &sel, model: model}
+			d := &differ{app: a, sel: &sel, model: model, unlike: unlike}
 			r, err := d.compare(args)
 			if err != nil {
 				return err
@@ -99,6 +100,7 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 	sel.registerGraph(cmd.Flags())
 	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of what "+
 		"they come to is compared")
+	cmd.Flags().BoolVar(&unlike, "unlike", false, "compare sides whose symbols have other sizes, too")
 	cmd.Flags().StringArrayVar(&conditions, "fail-if", nil, "'FIELD>+N%': end with exit code 8 if that is so "+
 		"(repeatable)")
 	return cmd
@@ -146,7 +148,7 @@ func failed(r *diff.Result) error {
 func warnUnplanned(a *app, flags *pflag.FlagSet) {
 	var idle []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "dim" || f.Name != "fail-if" && flags.Lookup(f.Name) != nil && !isGlobal(f.Name) {
+		if f.Name == "dim" || f.Name != "fail-if" && f.Name != "unlike" && flags.Lookup(f.Name) != nil && !isGlobal(f.Name) {
 			idle = append(idle, "--"+f.Name)
 		}
 	})
@@ -166,6 +168,7 @@ type differ struct {
 	*app
 	sel     *selectionFlags
 	model   string
+	unlike  bool // sizes may differ
 	planned bool // a model was planned
 }
 
@@ -193,6 +196,9 @@ func (d *differ) compare(args []string) (*diff.Result, error) {
 		if err := d.plan(&sides[i], sides[1-i].dims); err != nil {
 			return nil, err
 		}
+	}
+	if err := diff.Like(sides[0].subject, sides[1].subject); err != nil && !d.unlike {
+		return nil, usage("%w; --unlike compares them all the same", err)
 	}
 	r, err := diff.Compare(sides[0].subject, sides[1].subject)
 	if err != nil {

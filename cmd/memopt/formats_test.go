@@ -164,8 +164,11 @@ func TestFormatsAgree(t *testing.T) {
 		{"instance", node(`"cost":1,"size":1,"inputs":[],"workspace":-1`), false},
 		{"instance", node(`"cost":1,"inputs":[]`), false},
 		{"instance", node(`"cost":1,"size":1,"inputs":[],"color":1`), false},
-		{"instance", `{"nodes":[]}`, false},
+		{"instance", `{"nodes":[]}`, true},
 		{"instance", `{"budget":0,"nodes":[]}`, false},
+		{"instance", `{"nodes":[{"id":"a","cost":1,"size":1,"inputs":[]},{"id":7,"cost":1,"size":1,"inputs":["a"]}]}`, true},
+		{"instance", node(`"cost":1.5,"size":1,"inputs":[]`), false},
+		{"instance", node(`"cost":1,"size":1,"inputs":[1.5]`), false},
 		{"aliases", `{"aliased":["n"]}`, true},
 		{"aliases", `{"aliased":[],"by":"another tool"}`, true},
 		{"aliases", `{"aliased":null}`, false},
@@ -185,6 +188,10 @@ func TestFormatsAgree(t *testing.T) {
 		{"draws", `{"schema":"memopt.draws/v1","first":0.5}`, false},
 		{"draws", `{"schema":"memopt.draws/v2","first":0}`, false},
 		{"draws", `7`, false},
+		{"recompute", `{"schema":"memopt.recompute/v1","structure_sha256":"0","dims":{},"order":["0-2",5],"placements":[],` +
+			`"predicted":null,"solver":"","seed":0,"bound":null}`, true},
+		{"recompute", `{"schema":"memopt.recompute/v1","structure_sha256":"0","dims":{},"order":["x"],"placements":[],` +
+			`"predicted":null,"solver":"","seed":0,"bound":null}`, false},
 		{"recompute", `{"schema":"memopt.recompute/v2"}`, false},
 		{"recompute", `{"schema":"memopt.recompute/v1","dims":[]}`, false},
 	} {

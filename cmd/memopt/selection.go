@@ -283,6 +283,9 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 		return nil
 	}
 	entries, err := configs.LoadORT(path)
+	if err != nil && s.config == "" {
+		return usage("%s: %w", configs.ConfigVariable, err)
+	}
 	if err != nil {
 		return usage("%w", err)
 	}

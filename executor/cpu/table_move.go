@@ -21,6 +21,7 @@ var moveRows = []Row{
 	{Kind: op.FlattenAndUnpad, New: newFlattenAndUnpad},
 	{Kind: op.Gather, New: newGather},
 	{Kind: op.GatherElements, New: newGatherElements},
+	{Kind: op.GatherBlockQuantized, New: widened(newGatherBlockQuantized)},
 	{Kind: op.GatherElementsGrad, New: newGatherElementsGrad},
 	{Kind: op.GatherGrad, New: newGatherGrad},
 	{Kind: op.GatherND, New: newGatherND},

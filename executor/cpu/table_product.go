@@ -16,6 +16,7 @@ var productRows = []Row{
 	{Kind: op.MatMul, New: widened(newMatMul)},
 	{Kind: op.MatMulAdd, New: widened(newMatMulAdd)},
 	{Kind: op.MatMulInteger, New: newMatMulInteger},
+	{Kind: op.MatMulNBits, New: widened(newMatMulNBits)},
 	{Kind: op.MultiHeadAttention, New: widened(newMultiHeadAttention)},
 	{Kind: op.QLinearMatMul, New: newQLinearMatMul},
 	{Kind: op.RotaryEmbedding, New: widened(newRotary(false))},

@@ -45,6 +45,7 @@ var oracleGroups = []struct {
 		op.GroupNormalization, op.InstanceNormalization, op.LpNormalization, op.LpPool,
 		op.RMSNormalization, op.RotaryEmbedding, op.AttentionMS, op.BiasGelu,
 		op.EmbedLayerNormalization, op.FastGelu, op.FusedConv, op.FusedGemm, op.FusedMatMul,
+		op.GatherBlockQuantized, op.MatMulNBits,
 		op.GeluMS, op.MultiHeadAttention, op.QuickGelu, op.RotaryEmbeddingMS,
 		op.SimplifiedLayerNormalization, op.SkipLayerNormalization,
 		op.SkipSimplifiedLayerNormalization,

@@ -234,6 +234,7 @@ const (
 	FusedConv
 	FusedGemm
 	FusedMatMul
+	GatherBlockQuantized
 	GatherElementsGrad
 	GatherGrad
 	GatherNDGrad
@@ -250,6 +251,7 @@ const (
 	LeakyReluGrad
 	LogSoftmaxGrad
 	LogSoftmaxGrad13
+	MatMulNBits
 	MaxPoolGrad
 	MemcpyFromHost
 	MemcpyToHost
