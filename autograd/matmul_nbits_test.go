@@ -32,7 +32,7 @@ func TestMatMulNBits(t *testing.T) {
 			zeroBytes := (3*bits + 7) / 8
 			cases = append(cases, gradCase{Name: fmt.Sprintf("%d bits, zeros %q", bits, zeros),
 				Graph: fmt.Sprintf(text, bits, 2*bits, zeroBytes, zeros), Wrt: []string{"a", "c"},
-				Tol: 0.05, Range: [2]float64{-0.06, 0.06}, // small, since float32 rounds what is far from 0 more coarsely
+				Tol: 0.05, Range: [2]float64{-0.06, 0.06}, // small: so are the roundings of float32
 				In: map[string]*executor.Tensor{"w": bytes(5, 3, 2*bits), "s": scales, "z": bytes(5, zeroBytes)}})
 		}
 	}

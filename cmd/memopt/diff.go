@@ -148,7 +148,8 @@ func failed(r *diff.Result) error {
 func warnUnplanned(a *app, flags *pflag.FlagSet) {
 	var idle []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "dim" || f.Name != "fail-if" && f.Name != "unlike" && flags.Lookup(f.Name) != nil && !isGlobal(f.Name) {
+		own := f.Name == "fail-if" || f.Name == "unlike"
+		if f.Name == "dim" || !own && flags.Lookup(f.Name) != nil && !isGlobal(f.Name) {
 			idle = append(idle, "--"+f.Name)
 		}
 	})
