@@ -14,6 +14,7 @@ import (
 	"memopt/configs"
 	"memopt/estimate"
 	"memopt/estimate/parts"
+	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
 	_ "memopt/internal/rapidflags"
@@ -336,4 +337,34 @@ func TestParts(t *testing.T) {
 		require.LessOrEqual(t, total[parts.BF16], total[parts.FP32]+512)
 		require.LessOrEqual(t, total[parts.BF16Pure], total[parts.BF16]+512)
 	})
+}
+
+// TestParametersOfGraphs: of a graph that has its gradients, what it has gradients of is trained, and in a step that
+// updates itself what it updates; frozen weights and integers are not.
+func TestParametersOfGraphs(t *testing.T) {
+	const text = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[8, 6] x, int64[8] y) => (float loss)
+	<float[6, 2] w1 = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, float[2, 3] w2 = {1, 2, 3, 4, 5, 6},
+	 int64[2] same = {8, 3}> {
+	a = MatMul(x, w1)  h = Tanh(a)  o = MatMul(h, w2)  r = Reshape(o, same)  loss = SoftmaxCrossEntropyLoss(r, y)
+}`
+	for _, c := range []struct {
+		noGrad []string
+		update *autograd.Optimizer
+		want   int64
+	}{
+		{nil, nil, 18}, {[]string{"w2"}, nil, 12}, {[]string{"w1"}, nil, 6},
+		{nil, &autograd.Optimizer{Kind: "sgd", LR: 1}, 18},
+		{[]string{"w2"}, &autograd.Optimizer{Kind: "sgd", LR: 1}, 12},
+	} {
+		g, err := graph.Parse(text, "net")
+		require.NoError(t, err)
+		m, err := memopt.New(g, memopt.Options{})
+		require.NoError(t, err)
+		step, _, err := m.Differentiate(autograd.Options{NoGrad: c.noGrad}, c.update)
+		require.NoError(t, err)
+		r, err := estimate.Make(t.Context(), step, estimate.Options{})
+		require.NoError(t, err)
+		require.Equal(t, c.want, r.Parameters, "%+v", c)
+	}
 }
