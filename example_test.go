@@ -84,7 +84,7 @@ func ExamplePlan_Rewrite() {
 	defer written.Close()
 	fmt.Printf("%d nodes, of which %d run again\n", len(written.Graph.Nodes), r.Clones)
 	// Output:
-	// 316 nodes, of which 81 run again
+	// 337 nodes, of which 81 run again
 }
 
 // Both graphs are executed on the CPU, on inputs that are made up.
