@@ -186,3 +186,75 @@ func TestFormulaFailures(t *testing.T) {
 	require.Len(t, f.Pieces, 2)
 	require.Equal(t, int64(3), f.Pieces[0].Box[0].Hi)
 }
+
+// requireBounded holds a formula over n to plans at every size: exact pieces are the peak, the others
+// at least the peak. It returns how many pieces are bounds.
+func requireBounded(t require.TestingT, f *planner.Formula, simulate func(symbolic.Env) *planner.Plan) (bounds int) {
+	eachPoint(f.Box, func(env symbolic.Env) {
+		bytes, _, err := f.Peak(env)
+		require.NoError(t, err)
+		want := simulate(env).Base.Peak.Bytes
+		if f.Piece(env).Bound {
+			require.GreaterOrEqual(t, bytes, want, "%v", env)
+		} else {
+			require.Equal(t, want, bytes, "%v", env)
+		}
+	})
+	for _, p := range f.Pieces {
+		if p.Bound {
+			bounds++
+		}
+	}
+	return bounds
+}
+
+// TestFormulaBound: parts that begin at another byte at every size, of which some are aligned, have no
+// formula where they matter at the peak, and a bound there.
+func TestFormulaBound(t *testing.T) {
+	for text, want := range map[string]bool{
+		// The two halves are the peak together with what they are joined to.
+		`step (float[n, 12] x, float[8, 12] y) => (float loss, float[k, 12] g) {
+			a = Relu(x)  b = Exp(y)  c = Concat<axis = 0>(a, b)  loss = ReduceMean<keepdims = 0>(c)  g = Mul(c, c) }`: true,
+		// All that is joined is small beside what lives later.
+		`step (float[n, 12] x, float[8, 12] y, float[64, 64] w) => (float loss, float[64, 64] g) {
+			a = Relu(x)  b = Exp(y)  c = Concat<axis = 0>(a, b)  s = ReduceMean<keepdims = 0>(c)
+			u = Exp(w)  v = Mul(u, w)  q = Add(v, s)  z = MatMul(q, u)  loss = ReduceMean<keepdims = 0>(z)
+			g = Mul(z, v) }`: false,
+	} {
+		g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "step.onnx")
+		require.NoError(t, err)
+		m, err := memopt.New(g, memopt.Options{})
+		require.NoError(t, err)
+		ranges := map[string]symbolic.Range{}
+		for _, s := range m.Symbols() {
+			ranges[s] = symbolic.Range{Lo: 1, Hi: 40}
+		}
+		box, err := envelope.NewBox(ranges)
+		require.NoError(t, err)
+		f, err := planner.FormulaOf(t.Context(), m.Model, m.Types, planner.Options{}, box)
+		require.NoError(t, err)
+		require.Equal(t, want, requireBounded(t, f, planAt(t, m, nil)) > 0, "%v", f.Pieces)
+		require.Equal(t, !want, f.Exact())
+	}
+}
+
+// TestLevelBelowBaseline: a level never peaks above the graph as it is, whose formula is exact.
+func TestLevelBelowBaseline(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m, least := drawTraining(t)
+		ranges := map[string]symbolic.Range{}
+		for _, s := range m.Symbols() {
+			ranges[s] = symbolic.Range{Lo: least, Hi: least + 1}
+		}
+		box, err := envelope.NewBox(ranges)
+		require.NoError(t, err)
+		f, err := planner.FormulaOf(t.Context(), m.Model, m.Types, planner.Options{}, box)
+		require.NoError(t, err)
+		env := box.High()
+		p, err := planner.Make(m.Model, m.Types, planner.Options{Dims: env, Strategy: planner.Layerwise})
+		require.NoError(t, err)
+		base, _, err := f.Peak(env)
+		require.NoError(t, err)
+		require.LessOrEqual(t, p.Planned.Peak.Bytes, base)
+	})
+}

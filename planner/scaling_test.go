@@ -12,6 +12,7 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/symbolic"
 )
 
 // training returns the training graph of a member of a family.
@@ -93,6 +94,24 @@ func BenchmarkLevels(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
+// BenchmarkFormulas plans level 1 without sizes: formulas over the assumed ranges.
+func BenchmarkFormulas(b *testing.B) {
+	for _, n := range []int{500, 5000} {
+		m := graphtest.Training(rand.New(rand.NewPCG(1, 2)), graphtest.Options{Nodes: n, Layers: true, Symbolic: true,
+			Parts: true})
+		types, err := op.Infer(m)
+		require.NoError(b, err)
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise,
+					Ranges: map[string]symbolic.Range{}})
 				require.NoError(b, err)
 			}
 		})
