@@ -124,7 +124,7 @@ func TestPlanNumbers(t *testing.T) {
 		"model.path": "step.onnx", "model.structure_sha256": "5ha", "model.nodes": "3",
 		"boundary.kind": "loss", "boundary.node": "mean", "dims.n": "10", "unbound_symbols.0": "m", "level": "2",
 		"probe": p.Analysis.Probe.String(), "rewritten": "true",
-		"order.0": "0-2", "boundary_norms.0": "mean", "warnings.0": "a warning",
+		"order.0": "0-2", "total_bytes": "2049", "boundary_norms.0": "mean", "warnings.0": "a warning",
 		"solver": "a solver", "alternatives": "[]", "again": "[]",
 		"clusters.0.id": "Mul+", "clusters.0.strategy": "1", "clusters.0.config": "Mul+:1:-1",
 		"clusters.0.frequency": "11", "clusters.0.save_ratio": "0.25", "clusters.0.saving_expr": "12.0*n",
