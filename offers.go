@@ -5,23 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"memopt/planner"
 )
-
-// offerLimit is the time of the search behind an offer, which is the plan that is found first: what
-// a budget costs is said, not what it costs at least.
-const offerLimit = 5 * time.Second
 
 // usualShare is the budget that is offered where the graph has no layers to compare one with.
 const usualShare = 75
 
 // Offers says what lower peaks than the baseline's would cost: that of a plan to a budget which a
 // name such as "--budget 50%" says, that of checkpointing every layer, and that of level 1. What
-// would not lower the peak is left out. The sizes of the model must be known. A context that is
-// done cuts the list short.
+// would not lower the peak is left out. The sizes of the model must be known. The plan to a budget is
+// the first that is found: the offer says what a budget costs, not what it costs at least. A context
+// that is done cuts the list short.
 func (p *Plan) Offers(ctx context.Context) ([]planner.Alternative, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
 	every, err := p.everyLayer(ctx)
 	if err != nil || ctx.Err() != nil {
 		return nil, err
@@ -65,7 +64,7 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 		if percent <= 0 || percent >= 100 {
 			return nil, nil
 		}
-		b := Budget{Share: float64(percent) / 100, Solver: "greedy", Limit: offerLimit}
+		b := Budget{Share: float64(percent) / 100, Solver: "greedy"}
 		plan, err := p.toBudget(ctx, b, false)
 		if err == nil {
 			return &planner.Alternative{Name: fmt.Sprintf("--budget %d%%", percent),
@@ -74,6 +73,9 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 		var unfit *planner.UnfitError
 		if !errors.As(err, &unfit) {
 			return nil, err
+		}
+		if ctx.Err() != nil || !unfit.Searched() {
+			return nil, nil
 		}
 		percent = p.percentage(unfit.LowestArena)
 	}

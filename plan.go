@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/envelope"
 	"memopt/recompute"
@@ -32,17 +33,18 @@ type Plan struct {
 }
 
 // Plan plans a training graph. A context that is done ends the search for a plan to a budget with
-// the best plan so far; Budget.Found is told when there is a first one. The error is
+// the best plan so far, and its deadline bounds all searches together; Budget.Found is told when
+// there is a first plan. The error is
 // live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError if nothing fits the
 // budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s
-	if err := o.addWorkspaces(ctx, m); err != nil {
+	if err := o.addWorkspaces(timelimit.Without(ctx), m); err != nil {
 		return nil, err
 	}
 	if o.Workspace != nil && o.Device != nil {
 		o.WorkspaceOf = func(ctx context.Context, parts *graph.Model, types *op.Result) ([]int64, error) {
-			return executor.Workspaces(ctx, parts, types, o.Device,
+			return executor.Workspaces(timelimit.Without(ctx), parts, types, o.Device,
 				executor.Options{Dims: m.Dims, Threads: o.Threads})
 		}
 	}

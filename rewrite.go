@@ -1,6 +1,7 @@
 package memopt
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func (p *Plan) seeded(seed int64) (model, whole *graph.Model, err error) {
 	if whole = recompute.Seed(p.Of.Model, seed); whole == p.Of.Model {
 		return p.Model, whole, nil
 	}
-	f, err := p.Cuts().Cut(whole, p.Of.Dims)
+	f, err := p.Cuts().Cut(context.Background(), whole, p.Of.Dims)
 	if err != nil {
 		return nil, nil, &Error{OfMemopt, fmt.Errorf("%s: %w", p.Of.Path, err)}
 	}

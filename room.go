@@ -4,13 +4,9 @@ import (
 	"context"
 	"maps"
 	"strings"
-	"time"
 
 	"memopt/planner"
 )
-
-// roomLimit is the time of one search for a plan at another size.
-const roomLimit = time.Second
 
 // BatchSymbol returns the symbol that a batch's size is bound to: the one whose name says so, else
 // the first dim of the first input that has a symbol there; "" if there is none, or if it is bound
@@ -38,14 +34,14 @@ func (m *Model) BatchSymbol() string {
 
 // Room looks for the largest size of a symbol, below the one that is bound, at which a plan fits a
 // budget that nothing fits at that size, which unfit says. The budget's bytes stay the same, also
-// those of a share. Searches are short, so that a longer one may find room for more; a context that
-// is done ends them with what has been found.
+// those of a share. Each size gets the first plan that is found, so that a longer search may find room
+// for more; a context that is done ends the search with the largest size so far.
 func (m *Model) Room(ctx context.Context, symbol string, b Budget, unfit *planner.UnfitError,
 	o PlanOptions) (*planner.Room, error) {
 	if b.Share > 0 {
 		b.Share, b.Arena = 0, max(unfit.Budget, 1)
 	}
-	b.Effort, b.Limit, b.Found, b.Progress = 0, roomLimit, nil, nil
+	b.Effort, b.Found, b.Progress = 0, nil, nil
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
 	bound := m.Dims[symbol]
 	guess := int64(float64(bound) * float64(unfit.Budget) / float64(max(unfit.LowestArena, 1)))

@@ -1,6 +1,7 @@
 package memopt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -57,7 +58,7 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 		if _, err := recompute.ResolveOrder(g, r.WholeOrder); err != nil {
 			return nil, fmt.Errorf("whole_order: %w", err)
 		}
-		f, err := p.Cuts.Cut(m.Model, m.Dims)
+		f, err := p.Cuts.Cut(context.Background(), m.Model, m.Dims)
 		if err != nil {
 			return nil, partsError(r, m.Dims, err)
 		}

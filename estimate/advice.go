@@ -82,6 +82,9 @@ func (s *step) precisions(ctx context.Context) (list []Advice) {
 
 // with is what the step of a model takes with other options.
 func (s *step) with(ctx context.Context, m *memopt.Model, change func(*Options)) (total int64, ok bool) {
+	if ctx.Err() != nil {
+		return 0, false
+	}
 	o := s.opts
 	change(&o)
 	other, err := newStep(m, o)
@@ -104,7 +107,7 @@ func (s *step) shrink(ctx context.Context) *Advice {
 		return nil
 	}
 	best, least := int64(0), int64(0)
-	for low, high := int64(0), rows; high-low > 1; {
+	for low, high := int64(0), rows; high-low > 1 && ctx.Err() == nil; {
 		mid := low + (high-low)/2
 		m := *s.read
 		m.Dims = maps.Clone(m.Dims)

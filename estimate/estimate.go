@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"memopt"
 	"memopt/autograd"
 	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/fission"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/report"
 	"memopt/train"
@@ -31,9 +31,9 @@ type Options struct {
 	Memory int64
 	// Reserve is the bytes of these that no step can have; nil: the profile's.
 	Reserve *int64
-	// Effort and Limit bound the search for a plan, as in planner.Budget.
+	// Effort bounds the work of the search for a plan, as in planner.Budget; the deadline of the
+	// context bounds the time of all searches together.
 	Effort float64
-	Limit  time.Duration
 	// Chunk says in which parts a plan may compute regions of the graph, as in planner.Options.
 	Chunk   fission.Mode
 	Seed    int64
@@ -73,8 +73,9 @@ type Result struct {
 	// Planned is the step with the cheapest plan that fits; nil where no plan fits or no memory is
 	// known. Where the step fits as it is, it is Plain.
 	Planned *Outcome
-	// Lowest is the least total that was reached where no plan fits; 0: it is not known.
-	Lowest int64
+	// Lowest is the least total that was reached where no plan fits; 0: it is not known. Least is a
+	// total that no plan is below, where that rules the memory out; 0: nothing rules it out.
+	Lowest, Least int64
 	// Stopped says that the time limit ended the search for a plan.
 	Stopped bool
 	Advice  []Advice
@@ -98,7 +99,11 @@ func (o *Outcome) Total() int64 { return o.Parts.Total() }
 // Fits reports whether the step fits as it is; known is false where no memory is known.
 func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory, r.Memory > 0 }
 
-// Make estimates the step of a model. The errors are those of train.Make and memopt.Model.Plan, a
+// planShare is the part of the time for the search for a plan; the rest is for advice.
+const planShare = 0.7
+
+// Make estimates the step of a model. A context that is done ends the searches with what was
+// found. The errors are those of train.Make and memopt.Model.Plan, a
 // *symbolic.UnboundError where symbols are unbound, and a *memopt.Error.
 func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	s, err := newStep(m, o)
@@ -117,7 +122,10 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		r.Planned = r.Plain
 		return r, nil
 	}
-	if err := s.plan(ctx, r); err != nil {
+	share, done := timelimit.Share(ctx, planShare)
+	err = s.plan(share, r)
+	done()
+	if err != nil {
 		return nil, err
 	}
 	if o.Advise && ctx.Err() == nil {
@@ -152,15 +160,18 @@ func (s *step) plan(ctx context.Context, r *Result) error {
 	if limit <= 0 {
 		return nil
 	}
-	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort, Limit: s.opts.Limit,
+	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort,
 		Found: s.opts.Found}
 	planned, err := s.outcome(ctx, b)
 	var unfit *planner.UnfitError
 	switch {
 	case errors.As(err, &unfit):
 		r.Stopped = unfit.Stopped
-		if unfit.LowestArena > 0 {
-			r.Lowest = r.Plain.Total() - s.arena + unfit.LowestArena
+		switch beside := r.Plain.Total() - s.arena; {
+		case unfit.Searched():
+			r.Lowest = beside + unfit.LowestArena
+		case unfit.LowerBound > 0:
+			r.Least = beside + unfit.LowerBound
 		}
 		return nil
 	case errors.Is(err, executor.ErrOutOfMemory):

@@ -42,6 +42,8 @@ func (r *Result) planAnswer() string {
 		return fmt.Sprintf("No plan that fits was found in the time; the least was %s.", report.Bytes(r.Lowest))
 	case r.Lowest > 0:
 		return fmt.Sprintf("No plan that was found fits, either; the least was %s.", report.Bytes(r.Lowest))
+	case r.Least > 0:
+		return fmt.Sprintf("No plan fits, either: none in this order takes less than %s.", report.Bytes(r.Least))
 	}
 	return "No plan fits, either: what stays throughout a step takes more than that."
 }

@@ -30,6 +30,9 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 			}
 			cuts := &planner.Cuts{List: list, Order: e.p.Analysis.Order}
 			f, err := e.cut(cuts, mode)
+			if e.ctx.Err() != nil {
+				return nil, nil, nil
+			}
 			if errors.Is(err, fission.ErrCut) {
 				continue
 			}

@@ -40,7 +40,8 @@ func TestAnchorsBetweenParts(t *testing.T) {
 		require.NoError(t, err)
 		cut, err := fission.Around(bound, whole.Analysis.Order, "l", "0", parts, 0, fission.Fast)
 		require.NoError(t, err)
-		a, err := fission.Apply(m.Model, whole.Analysis.Order, whole.Analysis.Boundary, m.Dims, []fission.Cut{*cut})
+		a, err := fission.Apply(t.Context(), m.Model, whole.Analysis.Order, whole.Analysis.Boundary, m.Dims,
+			[]fission.Cut{*cut})
 		require.NoError(t, err)
 		inParts, err := memopt.New(a.Model, memopt.Options{})
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package fission
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,9 +40,10 @@ var ErrCut = errors.New("the cut does not fit this graph")
 // symbols: the copy has numbers in their place. The model itself is not changed. Regions must have no
 // node in common. Parts of exact cuts begin where that keeps their bits, so that there may be fewer than
 // a cut asks for: Applied.Cuts says how many there are. The order is that of the nodes outside of regions and
-// of the parts; b is the boundary between the halves. The error wraps ErrCut, or is a
-// *symbolic.UnboundError.
-func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env, cuts []Cut) (*Applied, error) {
+// of the parts; b is the boundary between the halves. The error wraps ErrCut, is a
+// *symbolic.UnboundError, or that of a context that is done.
+func Apply(ctx context.Context, m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env,
+	cuts []Cut) (*Applied, error) {
 	bound, err := Bind(m, dims)
 	if err != nil {
 		return nil, err
@@ -59,6 +61,9 @@ func Apply(m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env
 	for i, r := range regions {
 		out.Cuts[i].Exact = r.grain > 0
 		out.Cuts[i].Parts = max(len(r.starts(cuts[i].Parts))-1, 1)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := w.cut(r, int32(i), cuts[i].Parts); err != nil {
 			return nil, fmt.Errorf("%w: region %q: %w", ErrCut, cuts[i].Region, err)
 		}

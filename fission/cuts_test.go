@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -18,7 +17,6 @@ import (
 	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/planner"
 )
 
 // TestCuts cuts values of training graphs along their dims, and holds the graph in parts to the whole
@@ -80,7 +78,7 @@ func (b *baseline) hold(t rapid.TB, cuts ...fission.Cut) *memopt.Model {
 // holdWithin is hold with a tolerance for cuts that are not exact.
 func (b *baseline) holdWithin(t rapid.TB, tolerance verify.Tolerance, cuts ...fission.Cut) *memopt.Model {
 	t.Helper()
-	a, err := fission.Apply(b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
+	a, err := fission.Apply(context.Background(), b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
 	require.NoError(t, err, "%v", cuts)
 	parts, err := memopt.New(a.Model, memopt.Options{Warn: func(text string) { t.Fatalf("%v: %s", cuts, text) }})
 	require.NoError(t, err, "%v", cuts)
@@ -162,15 +160,13 @@ func worstStep(t *testing.T, g *graph.Graph) (most int64) {
 	return most
 }
 
-// reached is the lowest peak that recomputation reaches, in bytes. The limit ends the packing of the
-// arena, which is of no interest here.
+// reached is the lowest peak that recomputation reaches, in bytes.
 func reached(t *testing.T, m *memopt.Model) int64 {
 	o := memopt.PlanOptions{}
 	o.Order = "file"
-	_, err := m.Plan(t.Context(), memopt.Budget{Arena: 1, Limit: time.Second}, o)
-	var unfit *planner.UnfitError
-	require.ErrorAs(t, err, &unfit)
-	return unfit.LowestLive
+	c, err := m.Pareto(t.Context(), memopt.Budget{Share: 1, Effort: 0.1}, o, 2)
+	require.NoError(t, err)
+	return c.Points[0].Live
 }
 
 // TestExact: what is said to keep bits keeps them, in a head whose gradient comes from outside and in

@@ -64,7 +64,7 @@ func (b *baseline) withGradient(n *graph.Node) (labels []string) {
 // holdBits applies cuts, executes both graphs for several steps and compares what they give bit
 // for bit.
 func (b *baseline) holdBits(t *testing.T, cuts ...fission.Cut) *graph.Graph {
-	a, err := fission.Apply(b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
+	a, err := fission.Apply(t.Context(), b.m.Model, b.order, b.plan.Analysis.Boundary, b.m.Dims, cuts)
 	require.NoError(t, err, "%v", cuts)
 	parts, err := memopt.New(a.Model, memopt.Options{})
 	require.NoError(t, err)

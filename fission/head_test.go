@@ -68,7 +68,7 @@ func slowdown(t testing.TB, m *memopt.Model, value string, parts, runs int) (*ve
 	order := whole.Analysis.Order
 	cut, err := fission.Around(bound, order, value, "0", parts, 0.5, fission.Exact)
 	require.NoError(t, err)
-	a, err := fission.Apply(m.Model, order, whole.Analysis.Boundary, m.Dims, []fission.Cut{*cut})
+	a, err := fission.Apply(t.Context(), m.Model, order, whole.Analysis.Boundary, m.Dims, []fission.Cut{*cut})
 	require.NoError(t, err)
 	inParts, err := memopt.New(a.Model, memopt.Options{})
 	require.NoError(t, err)

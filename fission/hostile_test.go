@@ -57,7 +57,7 @@ func TestHostileCuts(t *testing.T) {
 		{[]fission.Cut{*good, *good}, `which region "b" has, too; wanted each node in one`},
 		{[]fission.Cut{*good, *inexact}, `which region "b" has, too; wanted each node in one`},
 	} {
-		_, err := fission.Apply(m.Model, b.order, b.plan.Analysis.Boundary, nil, c.cuts)
+		_, err := fission.Apply(t.Context(), m.Model, b.order, b.plan.Analysis.Boundary, nil, c.cuts)
 		require.ErrorIs(t, err, fission.ErrCut, c.want)
 		require.ErrorContains(t, err, c.want)
 	}
@@ -65,7 +65,7 @@ func TestHostileCuts(t *testing.T) {
 
 	// Parts are as even as can be, so that there may be fewer; what was applied says how many.
 	five := changed(func(c *fission.Cut) { c.Parts = 5 })
-	a, err := fission.Apply(m.Model, b.order, b.plan.Analysis.Boundary, nil, five)
+	a, err := fission.Apply(t.Context(), m.Model, b.order, b.plan.Analysis.Boundary, nil, five)
 	require.NoError(t, err)
 	require.Equal(t, 4, a.Cuts[0].Parts)
 	require.Equal(t, 5, five[0].Parts)
@@ -103,7 +103,7 @@ func TestTooManyParts(t *testing.T) {
 	cut, err := fission.Around(m.Model, p.Analysis.Order, "b", "0", 1_000_000, 0, fission.Fast)
 	require.NoError(t, err)
 	require.Equal(t, 1_000_000, cut.Parts)
-	_, err = fission.Apply(m.Model, p.Analysis.Order, p.Analysis.Boundary, nil, []fission.Cut{*cut})
+	_, err = fission.Apply(t.Context(), m.Model, p.Analysis.Order, p.Analysis.Boundary, nil, []fission.Cut{*cut})
 	require.ErrorIs(t, err, fission.ErrCut)
 	require.ErrorContains(t, err, "in 1000000 parts: wanted at most 1048576 nodes in parts")
 }
@@ -114,7 +114,7 @@ func TestUnbound(t *testing.T) {
 { a = Mul(x, w)  b = Tanh(a)  loss = ReduceMean<keepdims = 0>(b) }`, nil, "w")
 	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
 	require.NoError(t, err)
-	_, err = fission.Apply(m.Model, p.Analysis.Order, p.Analysis.Boundary, nil,
+	_, err = fission.Apply(t.Context(), m.Model, p.Analysis.Order, p.Analysis.Boundary, nil,
 		[]fission.Cut{{Region: "b", Dim: "0", Parts: 2}})
 	var unbound *symbolic.UnboundError
 	require.ErrorAs(t, err, &unbound)

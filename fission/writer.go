@@ -259,20 +259,19 @@ func (w *writer) units(stage []int, stages int) (units []unit) {
 			}
 		}
 	}
-	type edge struct{ from, to int32 }
-	seen := map[edge]bool{}
+	latest := slices.Repeat([]int32{-1}, len(units)) // by unit: the last one that was noted to wait for it
 	for i := range w.items {
 		for _, v := range operands(w.items[i].node) {
 			if v == graph.NoValue || by[v] < 0 {
 				continue
 			}
-			e := edge{of[by[v]], of[i]}
-			if e.from == e.to || seen[e] {
+			from, to := of[by[v]], of[i]
+			if from == to || latest[from] == to {
 				continue
 			}
-			seen[e] = true
-			units[e.from].next = append(units[e.from].next, e.to)
-			units[e.to].wants++
+			latest[from] = to
+			units[from].next = append(units[from].next, to)
+			units[to].wants++
 		}
 	}
 	return units

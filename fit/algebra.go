@@ -15,8 +15,11 @@ func (f *finder) formulaOf(k Kind, p *memopt.Plan) (*planner.Formula, error) {
 	if k == Plain || !p.Rewrites() || f.opts.Plan.Device != nil {
 		return f.base, nil
 	}
+	if f.late() {
+		return nil, nil
+	}
 	formula, err := p.Formula(f.ctx, f.box())
-	if errors.Is(err, envelope.ErrPieces) {
+	if errors.Is(err, envelope.ErrPieces) || f.late() {
 		return nil, nil
 	}
 	return formula, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"memopt"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 )
 
@@ -30,6 +31,9 @@ type Devices struct {
 	Model   *memopt.Model
 	Options Options
 	List    []Device
+	// Stopped says that the time limit ended the search: on devices behind, only the step without a plan
+	// is known.
+	Stopped bool
 }
 
 // OnDevices finds the smallest devices on which a training step fits, of profiles that have a
@@ -46,10 +50,18 @@ func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile
 		return cmp.Or(cmp.Compare(x.Limit, y.Limit), cmp.Compare(x.Profile.Name, y.Profile.Name))
 	})
 	for i := range d.List {
+		on := &d.List[i]
 		if o.Progress != nil {
-			o.Progress(d.List[i].Profile.Name)
+			o.Progress(on.Profile.Name)
 		}
-		if err := d.fill(ctx, &d.List[i]); err != nil {
+		if d.Stopped = i > 0 && timelimit.Ended(ctx); d.Stopped {
+			// What the step takes does not depend on the device.
+			bytes := d.List[0].By[Plain].Total
+			on.By[Plain] = Fitting{Fits: bytes <= on.Limit, Total: bytes}
+			on.By[Best] = on.By[Plain]
+			continue
+		}
+		if err := d.fill(ctx, on); err != nil {
 			return nil, err
 		}
 	}
@@ -62,7 +74,7 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 	o.Profile = on.Profile
 	best := &on.By[Best]
 	for k, s := range [...]memopt.Strategy{Plain: nil, Level1: memopt.Level(1)} {
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil && !timelimit.Ended(ctx) {
 			return err
 		}
 		p, err := d.Model.Plan(ctx, s, o)
@@ -74,14 +86,16 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 			*best = on.By[k]
 		}
 	}
-	if on.By[Plain].Fits {
+	if on.By[Plain].Fits || timelimit.Ended(ctx) {
 		return nil
 	}
-	p, err := d.Model.Plan(ctx, memopt.Budget{Total: on.Limit, Effort: d.Options.Effort, Seed: d.Options.Seed}, o)
+	ctx, done := timelimit.Share(ctx, searchPart)
+	defer done()
+	p, err := d.Model.Plan(ctx, memopt.Budget{Total: on.Limit, Effort: d.Options.effort(), Seed: d.Options.Seed}, o)
 	var unfit *planner.UnfitError
 	switch {
 	case errors.As(err, &unfit):
-		if !best.Fits && unfit.LowestArena > 0 {
+		if !best.Fits && unfit.Searched() {
 			best.Total = unfit.Persistent + unfit.LowestArena
 		}
 		return nil

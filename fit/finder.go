@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"memopt"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/envelope"
 	"memopt/symbolic"
@@ -46,7 +47,7 @@ func newFinder(ctx context.Context, m *memopt.Model, o *Options, symbol string, 
 		return f, nil
 	}
 	f.base, err = planner.FormulaOf(ctx, f.model.Model, f.model.Types, opts, box)
-	if errors.Is(err, envelope.ErrPieces) {
+	if errors.Is(err, envelope.ErrPieces) || f.late() {
 		err = nil
 	}
 	return f, err
@@ -66,6 +67,15 @@ func (f *finder) cap() {
 	}
 }
 
+// late reports whether the time is up: then the sizes so far are the answer.
+func (f *finder) late() bool { return timelimit.Ended(f.ctx) }
+
+// searches is about how many searches for plans an answer takes, which share the effort.
+const searches = 6
+
+// effort is that of one search.
+func (o *Options) effort() float64 { return o.Effort / searches }
+
 // env binds all symbols, the varied one to n.
 func (f *finder) env(n int64) symbolic.Env {
 	env := symbolic.Env{}
@@ -78,7 +88,7 @@ func (f *finder) env(n int64) symbolic.Env {
 
 // make plans the step at a size.
 func (f *finder) make(n int64, s memopt.Strategy, live bool) (*memopt.Plan, error) {
-	if err := f.ctx.Err(); err != nil {
+	if err := f.ctx.Err(); err != nil && !f.late() {
 		return nil, err
 	}
 	o := f.opts.Plan

@@ -27,8 +27,8 @@ type Options struct {
 	// Plan has the options of plans: device profile, order, costs. With a Device, the workspaces of its
 	// kernels count; these have no formula, so sizes are then found by plans alone.
 	Plan memopt.PlanOptions
-	// Effort is the work of one search for a plan, in seconds of a typical core; Seed is that of its
-	// random choices.
+	// Effort is the work of all searches for plans, in seconds of a typical core; 0: each takes the
+	// first plan that fits. Seed is that of their random choices.
 	Effort float64
 	Seed   int64
 	// Progress is told what is being done, in a few words; nil: nobody wants to know.
@@ -72,6 +72,8 @@ type Size struct {
 	Peak, Persistent symbolic.Expr
 	Proved           bool // that everything from Least up to Value fits, by the formula
 	Searches         int  // for plans
+	// Stopped says that the time limit ended the search: larger sizes may fit.
+	Stopped bool
 }
 
 // Sizes are the largest sizes by kind.
@@ -95,8 +97,9 @@ type Result struct {
 var ErrNothing = errors.New("nothing fits")
 
 // Largest finds the largest sizes at which a training step fits. The model must have a backward
-// half, and every symbol that is not varied must be bound. A context that is done ends the search
-// with its error. Other errors are those of planning, a *symbolic.UnboundError among them, and a
+// half, and every symbol that is not varied must be bound. The deadline of the context ends the
+// search with the largest sizes so far (Size.Stopped); an interrupt ends it with its error. Other
+// errors are those of planning, a *symbolic.UnboundError among them, and a
 // *memopt.Error for options that make no sense.
 func Largest(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	if err := o.check(m); err != nil {
@@ -165,11 +168,22 @@ func (r *Result) frontier(ctx context.Context) error {
 		}
 		pool = f.pool
 		r.Frontier = append(r.Frontier, s)
-		if !s.any() {
+		if !s.any() || f.late() {
 			break
 		}
 	}
 	return nil
+}
+
+// Stopped reports whether the time limit ended a search.
+func (r *Result) Stopped() bool {
+	list := r.Frontier
+	if r.Sizes != nil {
+		list = []*Sizes{r.Sizes}
+	}
+	return slices.ContainsFunc(list, func(s *Sizes) bool {
+		return slices.ContainsFunc(s.By[:], func(x Size) bool { return x.Stopped })
+	})
 }
 
 // any reports whether anything fits.

@@ -13,6 +13,7 @@ type bracket struct {
 	total int64   // the fewest bytes that were reached at above; 0: not known
 	price float64 // the overhead that was too much there
 	end   int64   // nothing from here on can fit
+	tried bool    // a size was
 }
 
 // largest finds the largest size with a strategy, which is tried at a guess first.
@@ -22,10 +23,17 @@ func (f *finder) largest(k Kind, s memopt.Strategy, guess int64) (*Size, error) 
 		guess = f.reach(f.base)
 	}
 	guess = max(guess, f.over.Lo)
-	for b.fits+1 < b.above {
+	for least := false; b.fits+1 < b.above; {
 		if guess <= b.fits || guess >= b.above {
 			guess = b.fits + (b.above-b.fits)/2
 		}
+		if b.size.Stopped = b.tried && f.late(); b.size.Stopped {
+			if b.fits >= f.over.Lo || least {
+				break
+			}
+			guess, least = f.over.Lo, true // without which nothing would be known
+		}
+		b.tried = true
 		o, err := f.judge(guess, s)
 		if err != nil {
 			return nil, err

@@ -72,6 +72,7 @@ type sizeJSON struct {
 	Above         *int64   `json:"above_bytes"`
 	AboveOverhead *float64 `json:"above_overhead"`
 	Searches      int      `json:"searches"`
+	Stopped       bool     `json:"stopped"`
 }
 
 type pointJSON struct {
@@ -131,7 +132,8 @@ func (s *Sizes) details() []sizeJSON {
 		x := &s.By[k]
 		j := sizeJSON{Kind: k.String(), Value: known(x.Value), Unlimited: x.Unlimited, Proved: x.Proved,
 			Total: known(x.Total), Live: exprText(x.Peak), Persistent: exprText(x.Persistent), Above: known(x.Above),
-			AboveOverhead: known(x.AbovePrice), Searches: x.Searches}
+			AboveOverhead: known(x.AbovePrice), Searches: x.Searches,
+			Stopped: x.Stopped}
 		if x.Plan != nil {
 			j.Overhead = &x.Plan.Overhead
 		}
@@ -212,6 +214,9 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target) error {
 		return r.csv().WriteCSV(w)
 	case r.Sizes == nil:
 		tables = append(tables, r.frontierTable())
+		if r.Stopped() {
+			notes = append([]string{stoppedNote}, notes...)
+		}
 	default:
 		tables = append(tables, r.table(), r.formulas())
 		notes = append(r.doubts(), notes...)
@@ -307,9 +312,15 @@ func (r *Result) formulas() *report.Table {
 	return t
 }
 
+// stoppedNote says that a longer search may find more.
+const stoppedNote = "The time limit ended the search: a longer one may find more that fits."
+
 // doubts are what the answers leave open.
 func (r *Result) doubts() []string {
 	var list []string
+	if r.Stopped() {
+		list = append(list, stoppedNote)
+	}
 	for k := range numKinds {
 		if x := &r.Sizes.By[k]; x.Value > x.Least && !x.Proved {
 			list = append(list, fmt.Sprintf("It is not proved that every smaller %s fits %s.", r.Options.Vary[0],
@@ -406,7 +417,11 @@ func (d *Devices) Report(w io.Writer, f report.Format) error {
 		}
 		t.Add(append(cells, overhead)...)
 	}
-	return write(w, f, d.Answer(), []*report.Table{t}, nil)
+	var notes []string
+	if d.Stopped {
+		notes = []string{stoppedNote}
+	}
+	return write(w, f, d.Answer(), []*report.Table{t}, notes)
 }
 
 // csv has a row for each device and kind.

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"memopt"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
 )
@@ -60,12 +61,18 @@ func (s *seeker) note(n int64, o *outcome) {
 
 // narrow closes the bracket with the first plans that fit.
 func (s *seeker) narrow() error {
-	for round := 0; s.fits+1 < s.above; round++ {
+	for round := 0; s.fits+1 < s.above && !s.ended(); round++ {
 		if err := s.step(s.guess(round), 0); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ended reports whether the time is up, and notes that it has ended the search.
+func (s *seeker) ended() bool {
+	s.size.Stopped = s.size.Stopped || s.late()
+	return s.size.Stopped
 }
 
 // guess is a size within the bracket at which the overhead may be just allowed: overheads tend to
@@ -81,18 +88,18 @@ func (s *seeker) guess(round int) int64 {
 
 // push tries larger sizes than the first plans reach, as long as plans that are searched longer fit.
 func (s *seeker) push() error {
-	if s.opts.Effort == 0 || s.fits >= s.over.Hi {
+	if s.opts.Effort == 0 || s.fits >= s.over.Hi || s.ended() {
 		return nil
 	}
 	quick := s.bracket
 	s.above, s.total, s.price, s.high = s.end, 0, 0, 0
-	for stride := int64(1); s.fits+1 < s.above && s.above == s.end; stride *= 2 {
-		if err := s.step(min(s.fits+stride, s.above-1), s.opts.Effort); err != nil {
+	for stride := int64(1); s.fits+1 < s.above && s.above == s.end && !s.ended(); stride *= 2 {
+		if err := s.step(min(s.fits+stride, s.above-1), s.opts.effort()); err != nil {
 			return err
 		}
 	}
-	for round := 0; s.fits+1 < s.above; round++ {
-		if err := s.step(s.guess(round), s.opts.Effort); err != nil {
+	for round := 0; s.fits+1 < s.above && !s.ended(); round++ {
+		if err := s.step(s.guess(round), s.opts.effort()); err != nil {
 			return err
 		}
 	}
@@ -143,11 +150,11 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 		}
 	}
 	s.searches++
-	p, err := s.make(n, memopt.Budget{Total: s.opts.Limit, Effort: effort, Seed: s.opts.Seed}, false)
+	p, err := s.searchAt(n, memopt.Budget{Total: s.opts.Limit, Effort: effort, Seed: s.opts.Seed})
 	var unfit *planner.UnfitError
 	switch {
 	case errors.As(err, &unfit):
-		if unfit.LowestArena > 0 {
+		if unfit.Searched() {
 			best.total = unfit.Persistent + unfit.LowestArena
 		}
 		return best, nil
@@ -162,6 +169,16 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 		return best, nil
 	}
 	return &outcome{plan: p, total: total(p), fits: true}, nil
+}
+
+// searchPart is the part of the time that is left which one search may take.
+const searchPart = 0.5
+
+// searchAt looks for a plan at a size.
+func (s *seeker) searchAt(n int64, b memopt.Budget) (*memopt.Plan, error) {
+	ctx, done := timelimit.Share(s.ctx, searchPart)
+	defer done()
+	return at(s.model, symbolic.Env{s.symbol: n}).Plan(ctx, b, s.opts.Plan)
 }
 
 // keep adds a plan to the pool, unless parts of its graph are of one size alone.
@@ -186,7 +203,7 @@ func (s *seeker) keep(p *memopt.Plan, n int64) error {
 // bound lowers the end of the bracket to where the least that any plan takes is too much.
 func (s *seeker) bound() error {
 	defer func() { s.end = s.above }()
-	if s.base == nil {
+	if s.base == nil || s.late() {
 		return nil
 	}
 	least := func(n int64) (int64, error) {

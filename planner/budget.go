@@ -4,11 +4,11 @@ import (
 	"context"
 	"math"
 	"sync"
-	"time"
 
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/ortsim"
+	"memopt/internal/timelimit"
 	"memopt/planner/anchor"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"
@@ -52,14 +52,12 @@ type Budget struct {
 	Solver string
 	Seed   int64 // of random choices
 	// Effort is how many seconds the search should take on a typical core: its work is counted, so
-	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
+	// that the plan does not depend on the machine. 0 asks for the first plan that fits. The time is
+	// limited by the deadline of the context of Make alone.
 	Effort float64
 	// at, first and brief are what package budget means by At, First and Brief.
 	at, brief bool
 	first     int64
-	// Limit is the time, counted from the call of Make, after which the search stops with the best
-	// plan so far; 0: none. The search for a first plan has some seconds in any case.
-	Limit time.Duration
 	// Found, if not nil, is called when the search has a plan that fits; from then on, ending the
 	// search still yields a plan.
 	Found func()
@@ -82,9 +80,9 @@ func (b Budget) bytes(persistent, base int64) int64 {
 }
 
 // options are the options for package budget.
-func (b Budget) options(persistent, peak int64, began time.Time) *budget.Options {
+func (b Budget) options(persistent, peak int64) *budget.Options {
 	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
-		Seed: b.Seed, Effort: b.Effort, Began: began, Limit: b.Limit, Found: b.Found,
+		Seed: b.Seed, Effort: b.Effort, Found: b.Found,
 		Progress: b.Progress, At: b.at, First: b.first, Brief: b.brief}
 	if b.Total > 0 {
 		o.Persistent = persistent
@@ -102,7 +100,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if err := m.needSizes(); err != nil {
 		return nil, err
 	}
-	opts := b.options(m.persistent, m.basePeak(), m.began)
+	opts := b.options(m.persistent, m.basePeak())
 	if b.Clusters && !b.Runtime {
 		return m.fitClusters(ctx, opts, cluster.Work(len(m.analysis.Order)))
 	}
@@ -112,6 +110,11 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	var a *budget.Answer
 	var err error
 	if b.Runtime {
+		if b.Effort <= 0 && timelimit.Ended(ctx) {
+			var done context.CancelFunc
+			ctx, done = quickly(ctx)
+			defer done()
+		}
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{
 			Anchor: newAnchoring(m.analysis, m.sizes, &m.opts).choose,
 			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },

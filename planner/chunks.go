@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"memopt/fission"
+	"memopt/internal/timelimit"
 )
 
 const (
@@ -35,25 +36,47 @@ func (r *request) mayCut() bool {
 		!b.Clusters && len(b.StashLimits) == 0 && (b.Total > 0 || b.Share > 0 || b.Arena > 0)
 }
 
+// wholeShare is the part of the time that the plan without parts has, where parts are looked for, too.
+const wholeShare = 0.6
+
+// quickTime is what a first plan may take at most where it has to be looked for in other ways than by a
+// search of counted work: among clusters, in another runtime, or with parts where none fits without.
+const quickTime = time.Second
+
+// quickly limits the search for a first plan, which is asked for whatever the deadline is.
+func quickly(ctx context.Context) (context.Context, context.CancelFunc) {
+	return timelimit.With(timelimit.Without(ctx), time.Now().Add(quickTime))
+}
+
 // planned makes the plan, with regions in parts where that is cheaper.
 func (r *request) planned(ctx context.Context) (*Plan, error) {
-	p, err := r.plan(ctx)
-	if !r.mayCut() || err != nil && !errors.Is(err, ErrUnfit) || ctx.Err() != nil {
-		return p, err
+	if !r.mayCut() {
+		return r.plan(ctx)
 	}
-	if err == nil && p.Overhead <= leastGain {
+	quick, late := r.opts.Budget().Effort <= 0, timelimit.Ended(ctx)
+	share, done := timelimit.Share(ctx, wholeShare)
+	p, err := r.plan(share)
+	done()
+	switch {
+	case err == nil && (quick || p.Overhead <= leastGain):
 		return p, nil
+	case err != nil && !errors.Is(err, ErrUnfit):
+		return p, err
+	case quick && late && !r.opts.Budget().Runtime:
+		ctx, done = quickly(ctx)
+		defer done()
 	}
 	c := &chunker{request: r, ctx: ctx, best: p}
-	if err != nil && !errors.As(err, &c.unfit) {
-		return nil, err
+	errors.As(err, &c.unfit)
+	if ctx.Err() != nil || err != nil && c.unfit.Budget <= 0 {
+		return p, err
 	}
 	return c.run()
 }
 
 // chunker looks for a cheaper plan in which regions are computed in parts. All lists of cuts that
 // can fit get a first plan each, and the best of them is searched with the time that the plan without
-// parts had and a part of its work. The plan never costs more than the one without parts. A larger
+// parts has left and a part of its work. The plan never costs more than the one without parts. A larger
 // budget may cost more than a smaller one that needs parts, by what a search leaves to chance.
 type chunker struct {
 	*request
@@ -86,8 +109,9 @@ func (c *chunker) run() (*Plan, error) {
 	if r.floor, err = fission.Floor(r.model, c.whole.Analysis.Order, r.opts.Dims, r.opts.Chunk); err != nil {
 		return nil, err
 	}
-	done := c.limit()
-	defer done()
+	if err := c.impossible(); err != nil {
+		return nil, err
+	}
 	if err := c.propose(); err != nil {
 		return nil, err
 	}
@@ -100,15 +124,13 @@ func (c *chunker) run() (*Plan, error) {
 	return nil, c.unfit
 }
 
-// limit lets the search end with the time that it has.
-func (c *chunker) limit() (done func()) {
-	b := c.opts.Budget()
-	if b.Limit <= 0 {
-		return func() {}
+// impossible is the error where no plan fits and the bound of all parts rules the budget out, too.
+func (c *chunker) impossible() error {
+	if c.best != nil || c.unfit.Searched() || c.opts.Budget().Runtime || c.floor <= c.unfit.Budget {
+		return nil
 	}
-	ctx, cancel := context.WithDeadline(c.ctx, c.began.Add(2*b.Limit))
-	c.ctx = ctx
-	return cancel
+	c.unfit.LowerBound = c.floor
+	return c.unfit
 }
 
 // propose cuts the graph in all ways that are worth a look, and orders them by what they cost.
@@ -124,7 +146,7 @@ func (c *chunker) propose() error {
 		if c.ctx.Err() != nil {
 			break
 		}
-		if err := c.weigh(cuts); err != nil {
+		if err := c.weigh(cuts); err != nil && c.ctx.Err() == nil {
 			return err
 		}
 	}
@@ -257,14 +279,11 @@ func (c *chunker) sift(open []*chunked) error {
 // within plans a graph in parts to a budget, in one of so many parts of the time that is left. It
 // returns nil where nothing fits.
 func (c *chunker) within(r *request, b Budget, of int) (*Plan, error) {
-	r.began = time.Now()
 	b.at, b.first = true, firstWork+firstPart*int64(len(r.model.Graph.Nodes))
-	if b.Limit > 0 {
-		end, _ := c.ctx.Deadline()
-		b.Limit = max(time.Until(end)/time.Duration(of), time.Millisecond)
-	}
+	ctx, done := timelimit.Share(c.ctx, 1/float64(of))
+	defer done()
 	r.opts.Strategy = b
-	p, err := r.plan(c.ctx)
+	p, err := r.plan(ctx)
 	var unfit *UnfitError
 	if errors.As(err, &unfit) {
 		c.lower(unfit)
@@ -287,7 +306,7 @@ func (c *chunker) try(l *chunked, b Budget, of int) error {
 // complete makes a first plan that has remained the best once more, with all that was asked for.
 func (c *chunker) complete() error {
 	i := slices.IndexFunc(c.lists, func(l *chunked) bool { return c.best != nil && l.first == c.best })
-	if i < 0 || !c.opts.RowPeaks && !c.opts.Alternatives {
+	if i < 0 || !c.opts.RowPeaks && !c.opts.Alternatives || c.ctx.Err() != nil {
 		return nil
 	}
 	b := *c.opts.Budget()

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 
+	"memopt/internal/timelimit"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"
 	"memopt/planner/place"
@@ -11,26 +12,30 @@ import (
 // fitClusters chooses the configuration of clusters that recomputes for the least time among those
 // that fit a budget; work bounds the steps that are simulated. When the context ends, or the time,
 // that is the best so far. The error is an *UnfitError where nothing fits.
-func (m *maker) fitClusters(whole context.Context, o *budget.Options, work int64) (*choice, error) {
-	ctx := whole
-	if o.Limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, o.Began.Add(o.Limit))
-		defer cancel()
+func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) (*choice, error) {
+	if m.base.LowerBound > o.Bytes && m.sizes.Inner == nil {
+		return nil, &UnfitError{Budget: o.Bytes, LowerBound: m.base.LowerBound, Persistent: o.Persistent,
+			What: clusterConfiguration}
 	}
 	s := m.clusterSearch(work)
-	if err := s.Run(ctx); err != nil {
-		return nil, err
+	within, done := ctx, func() {}
+	if o.Effort <= 0 && timelimit.Ended(ctx) {
+		within, done = quickly(ctx)
 	}
-	best, err := s.Cheapest(whole, o.Bytes)
+	err := s.Run(within)
+	done()
 	if err != nil {
 		return nil, err
 	}
-	stopped := ctx.Err() != nil
+	stopped := timelimit.Ended(ctx)
+	best, err := s.Cheapest(ctx, o.Bytes)
+	if err != nil {
+		return nil, err
+	}
 	if !best.Fits {
 		return nil, &UnfitError{Budget: o.Bytes, LowestArena: best.LowestArena,
 			LowestLive: best.LowestLive, Persistent: o.Persistent, Stopped: stopped,
-			What: "configuration of clusters"}
+			What: clusterConfiguration}
 	}
 	if o.Found != nil {
 		o.Found()
@@ -40,9 +45,11 @@ func (m *maker) fitClusters(whole context.Context, o *budget.Options, work int64
 	if err != nil {
 		return nil, err
 	}
-	return &choice{sel: sel, trial: t, layout: best.Layout, solver: "clusters",
-		stopped: stopped && whole.Err() == nil}, nil
+	return &choice{sel: sel, trial: t, layout: best.Layout, solver: "clusters", stopped: stopped}, nil
 }
+
+// clusterConfiguration is what is searched for with Budget.Clusters.
+const clusterConfiguration = "configuration of clusters"
 
 func (m *maker) clusterSearch(work int64) *cluster.Search {
 	return cluster.NewSearch(&cluster.Problem{Bench: m.bench, Base: m.base, Seconds: m.costs.seconds,

@@ -20,12 +20,12 @@ type Cuts struct {
 }
 
 // Cut returns a model in parts, as plans with these cuts are about. The error is fission.Apply's.
-func (c *Cuts) Cut(m *graph.Model, dims symbolic.Env) (*fission.Applied, error) {
+func (c *Cuts) Cut(ctx context.Context, m *graph.Model, dims symbolic.Env) (*fission.Applied, error) {
 	b, err := live.FindBoundary(m)
 	if err != nil {
 		return nil, err
 	}
-	return fission.Apply(m, c.Order, b, dims, c.List)
+	return fission.Apply(ctx, m, c.Order, b, dims, c.List)
 }
 
 // Cuts returns the plan's regions in parts; nil where there are none.
@@ -56,7 +56,7 @@ func (r *request) asGiven(ctx context.Context, o graph.Order) (*Plan, error) {
 // is fission.Apply's, or that of Options.WorkspaceOf.
 func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*request, error) {
 	out := *r
-	f, err := fission.Apply(r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
+	f, err := fission.Apply(ctx, r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,12 @@ package planner
 import (
 	"context"
 	"errors"
-	"time"
 
 	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner/place"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -20,7 +20,6 @@ type request struct {
 	types    *op.Result
 	boundary live.Boundary
 	opts     Options
-	began    time.Time
 	// Of a graph in parts: how it was cut, and the plan of the graph as it was given; else nil.
 	cuts    []fission.Cut
 	whole   *Plan
@@ -31,7 +30,7 @@ type request struct {
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
 	b, err := live.FindBoundary(m)
-	return &request{model: m, types: types, boundary: b, opts: opts, began: time.Now()}, err
+	return &request{model: m, types: types, boundary: b, opts: opts}, err
 }
 
 // in makes the plan in an order.
@@ -181,7 +180,7 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	}
 	m.warn(p, c)
 	if len(p.Unbound) > 0 && m.opts.Ranges != nil {
-		if err := p.formulas(ctx); err != nil {
+		if err := p.formulas(ctx); err != nil && !timelimit.Ended(ctx) {
 			return nil, err
 		}
 	}
@@ -213,7 +212,7 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 	}
 	p.Planned = c.trial.Timeline.Clone()
 	if p.Arena = c.layout; p.Arena == nil && (!m.opts.SkipLayout || m.opts.Within != nil) {
-		p.Arena = c.trial.Layout(ctx)
+		p.Arena = c.trial.Layout(timelimit.Without(ctx)) // one plan, one number of bytes
 	}
 	if !m.opts.SkipLayout {
 		m.compose(p, c.trial)

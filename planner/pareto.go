@@ -3,11 +3,11 @@ package planner
 import (
 	"context"
 	"errors"
-	"time"
 
 	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner/budget"
 	"memopt/planner/place"
 	"memopt/recompute"
@@ -60,7 +60,6 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	if b == nil {
 		b = &Budget{Share: 1, Effort: 10}
 	}
-	began := time.Now()
 	as := opts
 	as.Strategy, as.SkipLayout = nil, true
 	p, err := MakeContext(ctx, m, types, as)
@@ -80,7 +79,7 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	if r.mayCut() {
 		shares = 2 // half of the time is for the graph as it is
 	}
-	points, stopped, err := p.curve(ctx, b, began, n, shares)
+	points, stopped, err := p.curve(ctx, b, n, shares)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +89,7 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 		return nil, err
 	}
 	for i, q := range lists {
-		points, late, err := q.curve(ctx, b, began, n, len(lists)-i)
+		points, late, err := q.curve(ctx, b, n, len(lists)-i)
 		if err != nil {
 			return nil, err
 		}
@@ -127,18 +126,14 @@ func (r *request) curvesInParts(ctx context.Context, p *Plan) ([]*Plan, error) {
 
 // curve plans the graph of a plan to n budgets, in one of so many parts of the time that the context
 // leaves.
-func (p *Plan) curve(ctx context.Context, b *Budget, began time.Time, n, of int) ([]ParetoPoint, bool,
-	error) {
-	if end, ok := ctx.Deadline(); ok && of > 1 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(of))
-		defer cancel()
-	}
+func (p *Plan) curve(ctx context.Context, b *Budget, n, of int) ([]ParetoPoint, bool, error) {
+	ctx, done := timelimit.Share(ctx, 1/float64(of))
+	defer done()
 	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
 	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
 		Seconds: p.NodeSeconds()}
 	p.demands.apply(problem)
-	o := b.options(p.Persistent, p.Baseline().Base.Peak.Bytes, began)
+	o := b.options(p.Persistent, p.Baseline().Base.Peak.Bytes)
 	points, stopped, err := budget.Pareto(ctx, problem, o, n)
 	for i := range points {
 		points[i].Overhead = p.priced(points[i].Overhead)

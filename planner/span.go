@@ -9,6 +9,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner/arena"
 	"memopt/planner/envelope"
 	"memopt/symbolic"
@@ -161,7 +162,7 @@ func (s *spanner) prove(p *Plan) (*Span, error) {
 		return nil, err
 	}
 	q = q.over(s.box)
-	parts, err := envelope.Partition(s.ctx, s.box, q.sample, envelope.NewWork(spanWork))
+	parts, err := envelope.Partition(timelimit.Without(s.ctx), s.box, q.sample, envelope.NewWork(spanWork))
 	if err != nil {
 		return nil, err
 	}

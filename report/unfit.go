@@ -19,7 +19,7 @@ type Unfit struct {
 	SHA   string
 	Dims  symbolic.Env
 	Error *planner.UnfitError
-	Room  *planner.Room // nil: not looked for, because there is no batch to make smaller
+	Room  *planner.Room // nil: not looked for, because there is no batch to make smaller, or a bound rules all out
 }
 
 type unfitJSON struct {
@@ -28,8 +28,8 @@ type unfitJSON struct {
 	Dims        symbolic.Env `json:"dims"`
 	Fits        bool         `json:"fits"`
 	Limit       int64        `json:"limit_bytes"`
-	LowestArena int64        `json:"lowest_arena_bytes"`
-	LowestLive  int64        `json:"lowest_live_bytes"`
+	LowestArena *int64       `json:"lowest_arena_bytes"`
+	LowestLive  *int64       `json:"lowest_live_bytes"`
 	LowerBound  *int64       `json:"lower_bound_bytes"`
 	Whole       *lowestJSON  `json:"without_parts"`
 	Persistent  *int64       `json:"persistent_bytes"`
@@ -39,8 +39,8 @@ type unfitJSON struct {
 
 // lowestJSON is how low plans come.
 type lowestJSON struct {
-	Arena      int64  `json:"lowest_arena_bytes"`
-	Live       int64  `json:"lowest_live_bytes"`
+	Arena      *int64 `json:"lowest_arena_bytes"`
+	Live       *int64 `json:"lowest_live_bytes"`
 	LowerBound *int64 `json:"lower_bound_bytes"`
 }
 
@@ -57,18 +57,10 @@ type roomJSON struct {
 func newUnfitJSON(u *Unfit) unfitJSON {
 	e := u.Error
 	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
-		Dims: u.Dims, Limit: e.Budget, LowestArena: e.LowestArena, LowestLive: e.LowestLive, Stopped: e.Stopped}
-	if e.LowerBound > 0 {
-		j.LowerBound = &e.LowerBound
-	}
+		Dims: u.Dims, Limit: e.Budget, Stopped: e.Stopped, LowestArena: known(e.LowestArena),
+		LowestLive: known(e.LowestLive), LowerBound: known(e.LowerBound), Persistent: known(e.Persistent)}
 	if w := e.Whole; w != nil {
-		j.Whole = &lowestJSON{w.Arena, w.Live, nil}
-		if w.Bound > 0 {
-			j.Whole.LowerBound = &w.Bound
-		}
-	}
-	if e.Persistent > 0 {
-		j.Persistent = &e.Persistent
+		j.Whole = &lowestJSON{known(w.Arena), known(w.Live), known(w.Bound)}
 	}
 	if r := u.Room; r != nil {
 		j.Largest = &roomJSON{Symbol: r.Symbol, Size: r.Size, Complete: r.Complete}
@@ -77,6 +69,14 @@ func newUnfitJSON(u *Unfit) unfitJSON {
 		}
 	}
 	return j
+}
+
+// known is a number of bytes for JSON, which has null where it is 0.
+func known(n int64) *int64 {
+	if n <= 0 {
+		return nil
+	}
+	return &n
 }
 
 // UnfitReport says that nothing fits a budget, how low it went, and the largest batch that fits.
@@ -112,12 +112,12 @@ func (j *unfitJSON) table() *Table {
 	}
 	t.Add("fits", "false")
 	add("limit_bytes", &j.Limit)
-	add("lowest_arena_bytes", &j.LowestArena)
-	add("lowest_live_bytes", &j.LowestLive)
+	add("lowest_arena_bytes", j.LowestArena)
+	add("lowest_live_bytes", j.LowestLive)
 	add("lower_bound_bytes", j.LowerBound)
 	if w := j.Whole; w != nil {
-		add("without_parts.lowest_arena_bytes", &w.Arena)
-		add("without_parts.lowest_live_bytes", &w.Live)
+		add("without_parts.lowest_arena_bytes", w.Arena)
+		add("without_parts.lowest_live_bytes", w.Live)
 		add("without_parts.lower_bound_bytes", w.LowerBound)
 	}
 	add("persistent_bytes", j.Persistent)
@@ -136,10 +136,21 @@ func (j *unfitJSON) table() *Table {
 func (u *Unfit) sentences() []string {
 	e := u.Error
 	out := []string{"Does not fit: " + unfitLimit(e) + "."}
+	if !e.Searched() {
+		if e.LowerBound > 0 {
+			out = append(out, fmt.Sprintf("No plan in this order takes an arena of less than %s: nothing was searched.",
+				Bytes(e.LowerBound)))
+		}
+		return out
+	}
 	low := fmt.Sprintf("Lowest: an arena of %s (%s live) was reached", Bytes(e.LowestArena), Bytes(e.LowestLive))
 	if w := e.Whole; w != nil {
-		low += fmt.Sprintf(" with regions in parts, and no parts come below %s; without them %s (%s live)",
-			Bytes(e.LowerBound), Bytes(w.Arena), Bytes(w.Live))
+		low += fmt.Sprintf(" with regions in parts, and no parts come below %s", Bytes(e.LowerBound))
+		if w.Arena > 0 {
+			low += fmt.Sprintf("; without them %s (%s live)", Bytes(w.Arena), Bytes(w.Live))
+		} else {
+			low += "; without them nothing was searched"
+		}
 		if w.Bound > 0 {
 			low += fmt.Sprintf(", none in this order below %s", Bytes(w.Bound))
 		}
@@ -158,11 +169,20 @@ func (u *Unfit) sentences() []string {
 
 // UnfitText is the message of an error that nothing fits, with sizes for people.
 func UnfitText(e *planner.UnfitError) string {
-	text := unfitLimit(e) + fmt.Sprintf(": the smallest arena that was reached is %s (%s live)",
-		Bytes(e.LowestArena), Bytes(e.LowestLive))
+	text := unfitLimit(e)
+	if !e.Searched() {
+		if e.LowerBound > 0 {
+			text += fmt.Sprintf(": no plan in this order has an arena of less than %s", Bytes(e.LowerBound))
+		}
+		return text + "; allow more, or use smaller dims"
+	}
+	text += fmt.Sprintf(": the smallest arena that was reached is %s (%s live)", Bytes(e.LowestArena),
+		Bytes(e.LowestLive))
 	switch w := e.Whole; {
-	case w != nil:
+	case w != nil && w.Arena > 0:
 		text += fmt.Sprintf(", with regions in parts; without them it is %s (%s live)", Bytes(w.Arena), Bytes(w.Live))
+	case w != nil:
+		text += fmt.Sprintf(", with regions in parts; without them it is at least %s", Bytes(w.Bound))
 	case e.LowerBound > 0:
 		text += fmt.Sprintf(", and no plan in this order has one of less than %s", Bytes(e.LowerBound))
 	}

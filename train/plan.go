@@ -10,6 +10,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
 )
@@ -53,7 +54,7 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 	if p.Persistent, p.Inputs, err = s.persistent(rows); err != nil {
 		return nil, err
 	}
-	if p.Step, err = s.planStep(ctx, rows, sel, p); err != nil {
+	if p.Step, err = s.planStepWithin(ctx, rows, rest, sel, p); err != nil {
 		return nil, err
 	}
 	nothing := sel
@@ -83,6 +84,20 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 func (s *Steps) PlanEval(rows int64) *Planned {
 	m := s.sized(s.Eval, rows)
 	return &Planned{Side: verify.Side{Model: m.Model, Types: m.Types, Dims: m.Dims}, eval: true}
+}
+
+// stepShare is the part of the time that the search for the plan of the step has where the last batch
+// of an epoch may need one, too.
+const stepShare = 0.7
+
+// planStepWithin is planStep in a part of the time where a step of rest rows is planned as well.
+func (s *Steps) planStepWithin(ctx context.Context, rows, rest int64, sel Selection, p *Plans) (*Planned, error) {
+	if rest > 0 {
+		var done context.CancelFunc
+		ctx, done = timelimit.Share(ctx, stepShare)
+		defer done()
+	}
+	return s.planStep(ctx, rows, sel, p)
 }
 
 // planStep plans the step of a micro-batch. What else is there throughout, such as the optimizer's

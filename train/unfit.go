@@ -43,7 +43,7 @@ func Unfit(err error) bool {
 
 // Ways looks for changes that make a job fit into a limit of bytes: fewer samples at a time with
 // accumulation, a plan that recomputes, an optimizer with less state. remake makes the steps anew by
-// another recipe.
+// another recipe. A context that is done ends the search with what was found.
 func Ways(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Selection,
 	remake func(Recipe) (*Steps, error)) []Way {
 	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}
@@ -92,8 +92,8 @@ func (w *ways) quick() Selection {
 
 // recompute looks for a plan to the limit.
 func (w *ways) recompute(s *Steps) {
-	if _, ok := w.sel.Strategy.(memopt.Budget); ok {
-		return // it has been looked for
+	if _, ok := w.sel.Strategy.(memopt.Budget); ok || w.ctx.Err() != nil {
+		return // it has been looked for, or there is no time
 	}
 	p, err := s.Plan(w.ctx, w.rows, 0, w.quick())
 	if err != nil || p.Total() > w.limit {
@@ -106,7 +106,7 @@ func (w *ways) recompute(s *Steps) {
 
 // accumulate looks for the most rows that fit when gradients are accumulated.
 func (w *ways) accumulate(s *Steps) {
-	if s.Forward == nil || s.Batch == "" || w.rows < 2 {
+	if s.Forward == nil || s.Batch == "" || w.rows < 2 || w.ctx.Err() != nil {
 		return
 	}
 	r := w.recipe
@@ -155,6 +155,9 @@ func (w *ways) unclip() {
 
 // planned is what another recipe comes to, if it fits.
 func (w *ways) planned(r Recipe, sel Selection) *Plans {
+	if w.ctx.Err() != nil {
+		return nil
+	}
 	steps, err := w.remake(r)
 	if err != nil {
 		return nil
@@ -180,7 +183,8 @@ func (w *ways) optimizer() {
 }
 
 // Largest finds the most rows, up to a number, for which a job fits into a limit of bytes, and its
-// plans; 0 rows: not even one does. Memory grows with the rows.
+// plans; 0 rows: not even one does. Memory grows with the rows. A context that is done ends the search
+// with the most rows so far, but at least one row is tried.
 func Largest(ctx context.Context, s *Steps, most, limit int64, sel Selection) (int64, *Plans) {
 	best, plans := int64(0), (*Plans)(nil)
 	fits := func(rows int64) bool {
@@ -193,7 +197,7 @@ func Largest(ctx context.Context, s *Steps, most, limit int64, sel Selection) (i
 	}
 	// The bound doubles while it fits, so that no plan of far more rows than fit is ever made.
 	high := int64(1)
-	for high <= most && fits(high) {
+	for high <= most && (best == 0 || ctx.Err() == nil) && fits(high) {
 		high *= 2
 	}
 	high = min(high, most+1)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -23,11 +22,10 @@ type budgetFlags struct {
 	in      string
 	what    string
 	solver  string
-	limit   string
-	effort  float64
 	optimal bool
 	chunk   string
 	set     *pflag.FlagSet // what they are registered in
+	limitFlags
 }
 
 func (b *budgetFlags) register(f *pflag.FlagSet) {
@@ -50,14 +48,7 @@ func (b *budgetFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&b.solver, "solver", "auto",
 		"auto; greedy, which stops at the first plan that fits; or lns, the search without "+
 			"dynamic programming over layers")
-	f.StringVar(&b.limit, "time-limit", "10s",
-		"time for the whole search: 10s, 2m, or a number of seconds; when it is over, the best "+
-			"plan so far is the answer, and regions in parts are tried for as long again (--chunk). "+
-			"0: stop at the first plan that fits")
-	numberVar(f, &b.effort, "effort", "",
-		0, notNegative,
-		"work of the search, counted in seconds of a typical core: with a generous --time-limit "+
-			"the plan is the same on every machine; 0: as much as the time limit")
+	b.limitFlags.register(f)
 	f.BoolVar(&b.optimal, "require-optimal", false, "exit with 8 unless it is proved that no plan "+
 		"is cheaper")
 }
@@ -95,17 +86,7 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 	default:
 		return nil, usage("--solver %q: wanted auto, greedy or lns", b.solver)
 	}
-	limit, err := b.duration()
-	if err != nil {
-		return nil, err
-	}
-	out.Effort, out.Limit = limit.Seconds(), limit
-	switch {
-	case !(b.effort >= 0 && b.effort < 1e6):
-		return nil, usage("--effort %v: wanted a number of seconds", b.effort)
-	case b.effort > 0 && limit > 0:
-		out.Effort = b.effort
-	}
+	out.Effort = b.work()
 	return out, nil
 }
 
@@ -236,14 +217,6 @@ func (a *app) warnBare(flag, text string, n int64) {
 	}
 }
 
-// duration reads the time limit; 0 is the first answer.
-func (b *budgetFlags) duration() (time.Duration, error) {
-	if b.limit == "0" || b.limit == "0s" {
-		return 0, nil
-	}
-	return parseDuration("--time-limit", b.limit)
-}
-
 // finish is the exit code of a plan that was made and printed.
 func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 	if !b.asks() {
@@ -253,7 +226,7 @@ func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 		return &exitError{exitInterrupted, errors.New("interrupted: this is the best plan found " +
 			"so far")}
 	}
-	if p.Stopped {
+	if p.Stopped && b.limit > 0 {
 		a.note("the time limit of %s ended the search: this is the best plan found so far", b.limit)
 	}
 	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {

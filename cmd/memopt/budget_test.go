@@ -11,19 +11,21 @@ import (
 )
 
 // TestBudgetSearch: what the flags of a search come to. With a limit of 0 the first plan that fits
-// is taken, whatever effort is allowed.
-func TestBudgetSearch(t *testing.T) {
+// TestEffort: without --effort, a fifth of the time is spent on work that is counted; without time the
+// first answer is asked for.
+func TestEffort(t *testing.T) {
 	for args, want := range map[string]struct {
 		effort float64
 		limit  time.Duration
 	}{
-		"":                              {10, 10 * time.Second},
-		"--time-limit 2m":               {120, 2 * time.Minute},
-		"--time-limit 3":                {3, 3 * time.Second},
+		"":                              {2, 10 * time.Second},
+		"--time-limit 2m":               {24, 2 * time.Minute},
+		"--time-limit 3":                {0.6, 3 * time.Second},
 		"--time-limit 0":                {0, 0},
+		"--time-limit 0s":               {0, 0},
 		"--effort 5":                    {5, 10 * time.Second},
 		"--effort 5 --time-limit 0":     {0, 0},
-		"--effort 0 --time-limit 1s":    {1, time.Second},
+		"--effort 0 --time-limit 1s":    {0.2, time.Second},
 		"--effort 0.5 --time-limit 20s": {0.5, 20 * time.Second},
 	} {
 		var b budgetFlags
@@ -34,7 +36,13 @@ func TestBudgetSearch(t *testing.T) {
 		got, err := b.search(a)
 		require.NoError(t, err, args)
 		require.Equal(t, want.effort, got.Effort, args)
-		require.Equal(t, want.limit, got.Limit, args)
+		require.Equal(t, want.limit, b.limit, args)
+	}
+	for _, wrong := range []string{"-1s", "soon", "", "1e400", "10 s"} {
+		var l limitFlags
+		flags := pflag.NewFlagSet("plan", pflag.ContinueOnError)
+		l.register(flags)
+		require.ErrorContains(t, flags.Set(limitName, wrong), "wanted a duration such as 10s, 2m or 30, or 0", wrong)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -117,6 +116,7 @@ func (a *app) try(df *doctorFlags, settings, command []string) error {
 		return err
 	}
 	if a.global.verbose {
+		a.status.end() // the command's own output is shown
 		t.Output = a.err
 	}
 	t.Progress = a.trialProgress(1 + len(t.Settings))
@@ -169,18 +169,14 @@ func (df *doctorFlags) memory() (int64, error) {
 // trialProgress tells what runs, in rounds of so many runs behind the first. Once a round is
 // complete, there is something to show.
 func (a *app) trialProgress(round int) func(run, runs int, setting string) {
-	show := a.spinner("trying")
 	return func(run, runs int, setting string) {
 		if run > 1+round {
 			a.keeper.keep()
 		}
-		if show == nil {
-			return
-		}
 		if setting == "" {
 			setting = "as it is"
 		}
-		show(fmt.Sprintf("run %d of %d: %s", run, runs, setting))
+		a.status.say("run %d of %d: %s", run, runs, setting)
 	}
 }
 

@@ -20,11 +20,12 @@ type estimateFlags struct {
 	deviceFlags
 	step      stepFlags
 	precision string
-	limit     budgetFlags
-	check     bool
-	states    []string
-	layout    layoutFlags
-	set       *pflag.FlagSet
+	chunk     string
+	limitFlags
+	check  bool
+	states []string
+	layout layoutFlags
+	set    *pflag.FlagSet
 }
 
 func (a *app) estimateCommand() *cobra.Command {
@@ -72,8 +73,8 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	f.step.optimizer.registerRate(s)
 	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
 		"bf16-pure")
-	s.StringVar(&f.limit.limit, "time-limit", "10s", "time for the search for a plan; 0: take the first that fits")
-	registerChunk(s, &f.limit.chunk, fission.Exact)
+	f.limitFlags.register(s)
+	registerChunk(s, &f.chunk, fission.Exact)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
@@ -105,7 +106,8 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		}
 		return a.estimateParallel(name, m, f, o, format)
 	}
-	r, err := estimate.Make(a.ctx, m, *o)
+	a.status.say("estimating the step")
+	r, err := estimate.Make(a.search, m, *o)
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
@@ -116,6 +118,7 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		}
 	}
 	if f.check {
+		a.status.say("running the step")
 		if r.Check, err = estimate.Check(a.ctx, m, *o); err != nil {
 			return classifyRun(name, err)
 		}
@@ -160,12 +163,8 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 		return nil, err
 	}
 	o.Memory, o.Device, o.Reserve = at.bytes, at.profile, &at.reserve
-	o.Limit, err = f.limit.duration()
-	if err != nil {
-		return nil, err
-	}
-	o.Effort = o.Limit.Seconds()
-	o.Chunk, err = chunkMode(f.limit.chunk)
+	o.Effort = f.work()
+	o.Chunk, err = chunkMode(f.chunk)
 	return o, err
 }
 

@@ -76,7 +76,7 @@ func (a *app) estimateParallel(name string, m *memopt.Model, f *estimateFlags, o
 			return a.classifyPlan(name, err)
 		}
 	}
-	r, err := parallel.Split(a.ctx, step, made.Params, l, f.splitOptions(a, o, l))
+	r, err := parallel.Split(a.search, step, made.Params, l, f.splitOptions(a, o, l))
 	if err != nil {
 		return a.classifySplit(name, err)
 	}
@@ -127,7 +127,7 @@ func (f *estimateFlags) splitOptions(a *app, o *estimate.Options, l parallel.Lay
 	if o.Reserve != nil {
 		out.Reserve = *o.Reserve
 	}
-	// The time is for all stages and all searches of each.
+	// The effort is for all stages and all searches of each.
 	n := float64(l.PP * l.Interleave * parallel.Searches)
 	out.Search = memopt.Budget{Solver: "auto", Seed: o.Seed, Effort: o.Effort / n, Found: a.keeper.keep}
 	return out

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"time"
 
 	"memopt"
 	"memopt/configs"
@@ -92,7 +93,9 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 	if traits.Device == nil && sel.forCPU() {
 		c.options.Device = cpu.Device{}
 	}
-	p, err := m.Plan(a.ctx, c.strategy, c.options)
+	a.restartClock(time.Now()) // data that were read are no part of the search
+	a.status.say("planning")
+	p, err := m.Plan(a.searchFor(c.strategy), c.strategy, c.options)
 	if errors.Is(err, live.ErrNoBoundary) && !sel.selects(c) {
 		return m.Execution(), nil
 	}

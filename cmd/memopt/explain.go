@@ -74,7 +74,8 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if view.By != explain.ByValue && format != report.JSONFormat {
 		o.Top = -1 // no row has room for fixes
 	}
-	r, err := explain.Explain(a.ctx, p, o)
+	a.status.say("trying what would lower the peak")
+	r, err := explain.Explain(a.search, p, o)
 	if err != nil {
 		return classify(wrap(args[0], err))
 	}

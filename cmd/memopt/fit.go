@@ -22,11 +22,11 @@ import (
 type fitFlags struct {
 	deviceFlags
 	vary, overhead string
-	effort         float64
-	order          string
-	states         []string
-	chunk          string
-	step           stepFlags
+	limitFlags
+	order  string
+	states []string
+	chunk  string
+	step   stepFlags
 }
 
 // deviceName is the value of --vary that stands for the device.
@@ -66,8 +66,7 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 	f.deviceFlags.register(s, "default: the times of a100")
 	s.StringVar(&f.vary, "vary", "", "the symbol to vary, two of them (batch,seq), or device")
 	s.StringVar(&f.overhead, "max-overhead", "20%", "how much longer a step may take with a plan")
-	numberVar(s, &f.effort, "effort", "", 0.3, notNegative, "work of each search for a plan, counted in seconds of a "+
-		"typical core; 0: take the first that fits")
+	f.limitFlags.register(s)
 	s.StringVar(&f.order, "order", "auto", "order of execution: auto, file or ort")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	// Many plans are made, and with parts each takes several times as long.
@@ -108,7 +107,7 @@ func (a *app) fit(name string, f *fitFlags) error {
 		return usage("--gpu %s: its %s are less than the %s that no step can have", f.gpu, report.Bytes(target.Memory),
 			report.Bytes(target.Reserve))
 	}
-	r, err := fit.Largest(a.ctx, m, *o)
+	r, err := fit.Largest(a.search, m, *o)
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
@@ -131,7 +130,7 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 		}
 		profiles = append(profiles, p)
 	}
-	d, err := fit.OnDevices(a.ctx, m, profiles, *o)
+	d, err := fit.OnDevices(a.search, m, profiles, *o)
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
@@ -146,7 +145,8 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 
 // options makes options of the flags, without the limit.
 func (f *fitFlags) options(a *app) (*fit.Options, error) {
-	o := &fit.Options{Effort: f.effort, Seed: a.global.seed}
+	o := &fit.Options{Effort: f.work(), Seed: a.global.seed,
+		Progress: func(what string) { a.status.say("looking for %s", what) }}
 	share, _, err := report.ParseShare(f.overhead)
 	if f.overhead == "0" || f.overhead == "0%" {
 		err = nil

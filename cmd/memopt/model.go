@@ -12,6 +12,7 @@ import (
 
 // load reads a model as read does, and requires it to have the symbols that --dim binds.
 func (a *app) load(name string) (*memopt.Model, error) {
+	a.status.say("reading %s", name)
 	m, err := a.read(name)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,8 @@ const packInstance = `  id,lower,upper,size
   b,2,6,4`
 
 func (a *app) packCommand() *cobra.Command {
-	var out, capacity, limit string
+	var out, capacity string
+	var limits limitFlags
 	cmd := &cobra.Command{
 		Use:   "pack B.csv -o OUT.csv",
 		Short: "Assign arena offsets to buffers with known live ranges",
@@ -53,14 +53,14 @@ found is written all the same.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.pack(args[0], out, capacity, limit, cmd.Flags().Changed("time-limit"))
+			return a.pack(args[0], out, capacity, cmd.Flags().Changed(limitName))
 		},
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "",
 		"where to write the buffers with their offset column; - is standard output")
 	cmd.Flags().StringVar(&capacity, "capacity", "",
 		"largest size of the arena, for example 1048576 or 1MiB; none: as small as possible")
-	cmd.Flags().StringVar(&limit, "time-limit", "10s", "when to stop the search: 10s, 2m, or a number of seconds")
+	limits.registerLimit(cmd.Flags())
 	return cmd
 }
 
@@ -68,7 +68,7 @@ found is written all the same.`,
 // it is then made only if a time limit asks for it, or if the greedy answer does not fit.
 const manyBuffers = 20_000
 
-func (a *app) pack(path, out, capacity, limit string, asked bool) error {
+func (a *app) pack(path, out, capacity string, asked bool) error {
 	format, err := report.ParseFormat(a.global.output)
 	if err != nil {
 		return usage("%w", err)
@@ -82,28 +82,23 @@ func (a *app) pack(path, out, capacity, limit string, asked bool) error {
 			return usage("--capacity %q: wanted a positive size such as 1048576 or 1MiB", capacity)
 		}
 	}
-	wait, err := parseDuration("--time-limit", limit)
-	if err != nil {
-		return err
-	}
 	table, err := a.readBuffers(path)
 	if err != nil {
 		return err
 	}
-	if bar := a.spinner("packing"); bar != nil {
-		opts.Progress = func(p pack.Progress) {
-			bar(fmt.Sprintf("packing: %s, at least %s", report.Bytes(p.Height), report.Bytes(p.LowerBound)))
-		}
+	a.status.say("packing")
+	opts.Progress = func(p pack.Progress) {
+		a.status.say("packing: %s, at least %s", report.Bytes(p.Height), report.Bytes(p.LowerBound))
 	}
 	a.keeper.keep() // a first packing is found at once
-	ctx, cancel := context.WithTimeout(a.ctx, wait)
-	defer cancel()
+	ctx := a.search
 	start := time.Now()
 	var r *pack.Result
-	if len(table.Buffers) >= manyBuffers && !asked {
-		r = pack.Greedy(ctx, table.Buffers)
+	first := a.limits.limit == 0
+	if first || len(table.Buffers) >= manyBuffers && !asked {
+		r = pack.Greedy(a.ctx, table.Buffers)
 	}
-	if r == nil || opts.Capacity > 0 && r.Height > opts.Capacity {
+	if r == nil || !first && opts.Capacity > 0 && r.Height > opts.Capacity {
 		if r, err = pack.Solve(ctx, table.Buffers, opts); r == nil {
 			return usage("%s: %w", path, err)
 		}

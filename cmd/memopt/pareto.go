@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"memopt"
 	"memopt/internal/fileio"
@@ -43,18 +40,10 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err != nil {
 		return err
 	}
-	limit, err := sel.duration()
-	if err != nil {
-		return err
-	}
-	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: cmp.Or(sel.effort, limit.Seconds()),
-		Found: a.keeper.keep}
+	b := memopt.Budget{Share: 1, Solver: sel.solver, Seed: a.global.seed, Effort: sel.work(), Found: a.keeper.keep}
 	c.options.Chunk = sel.mode(a, &b)
-	ctx, cancel := context.WithTimeout(a.ctx, max(limit, time.Second))
-	defer cancel()
-	search := a.searching(limit)
-	curve, err := l.Pareto(ctx, b, c.options, n)
-	search.end()
+	a.status.say("searching for plans to %d budgets", n)
+	curve, err := l.Pareto(a.search, b, c.options, n)
 	if err != nil {
 		return classify(wrap(name, err))
 	}
@@ -71,7 +60,7 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if a.ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted: these are the best plans found so far")}
 	}
-	if curve.Stopped {
+	if curve.Stopped && sel.limit > 0 {
 		a.note("the time limit of %s ended searches: these are the best plans found so far", sel.limit)
 	}
 	return nil

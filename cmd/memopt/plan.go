@@ -190,16 +190,14 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 		return nil, nil, err
 	}
 	c.options.RowPeaks, c.options.Alternatives = shown, shown
-	var search *searchLine
 	if shown {
 		c.options.Ranges, c.options.CheckSeed = a.ranges, a.global.seed
 	}
 	if b, ok := c.strategy.(memopt.Budget); ok {
-		search = a.searching(b.Limit)
-		b.Found, b.Progress = a.keeper.keep, search.tell
+		b.Found, b.Progress = a.keeper.keep, a.searched
 		c.strategy = b
 	}
-	defer search.end()
+	a.status.say("planning")
 	if sel.forCPU() {
 		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
@@ -210,8 +208,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 			return a.planSpan(ctx, m, s, o)
 		}
 	}
-	p, err := plan(a.ctx, c.strategy, c.options)
-	search.end()
+	p, err := plan(a.searchFor(c.strategy), c.strategy, c.options)
 	if err != nil {
 		if shown && !span {
 			if e := a.reportUnfit(m, c, err); e != nil {
@@ -233,7 +230,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	return p, c, nil
 }
 
-// spanSearches is how many searches share the effort and the time of a plan for ranges of sizes.
+// spanSearches is how many searches share the effort of a plan for ranges of sizes.
 const spanSearches = 5
 
 // planSpan makes one plan for all sizes of the ranges that --dim gives.
@@ -251,7 +248,7 @@ func (a *app) planSpan(ctx context.Context, m *memopt.Model, s memopt.Strategy,
 		return nil, usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, " +
 			"without --budget-in ort, --budget-for, --select and --device cpu")
 	}
-	b.Effort, b.Limit = b.Effort/spanSearches, b.Limit/spanSearches
+	b.Effort /= spanSearches
 	o.Ranges, o.RowPeaks, o.Alternatives = nil, false, false
 	return m.PlanSpan(ctx, b, o, a.ranges)
 }
@@ -264,8 +261,8 @@ func (a *app) compare(format report.Format, p *memopt.Plan, view *report.PlanVie
 	case p.Bound != nil:
 		view.Level1, err = p.Layerwise()
 	case !p.Options.Enabled():
-		defer a.searching(0).end()
-		view.Offers, err = p.Offers(a.ctx)
+		a.status.say("looking for what lower peaks cost")
+		view.Offers, err = p.Offers(a.search)
 	}
 	return err
 }

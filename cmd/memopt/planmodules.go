@@ -27,14 +27,14 @@ const torchFormat = "torch"
 var notOfModules = []string{"config", "probe", "plan", "order", "cost", "aliases", "clone-bytes", "budget-for", "keep",
 	"recompute", "state", "pareto", "save-config", "plot", "format", "optimizer", "accumulate",
 	"gradient-accumulation-steps", "budget-in", "solver",
-	"chunk", "details", "no-chart", "require-optimal", "effort", "time-limit"}
+	"chunk", "details", "no-chart", "require-optimal", "effort"}
 
 // planModules plans which modules of a PyTorch program run again.
 func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, moduleMap, savePlan string) error {
 	for _, flag := range notOfModules {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			return usage("--%s cannot be combined with --select modules, which takes --budget or --level, --device, "+
-				"--dim, --module-map and --save-plan", flag)
+				"--dim, --module-map, --time-limit and --save-plan", flag)
 		}
 	}
 	format := report.TableFormat
@@ -53,7 +53,8 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 	if err != nil {
 		return err
 	}
-	p, err := pytorch.Make(a.ctx, m, *o)
+	a.status.say("searching for modules")
+	p, err := pytorch.Make(a.search, m, *o)
 	if err != nil {
 		return a.classifyModules(name, err)
 	}

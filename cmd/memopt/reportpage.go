@@ -83,6 +83,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	if a.ctx.Err() == nil {
 		a.keeper.release() // what is left takes little time
 	}
+	a.status.say("explaining the plan, and what others cost")
 	o, err := a.pageOptions(p, flags)
 	if err != nil {
 		return classify(wrap(name, err))
@@ -118,16 +119,16 @@ func (a *app) readRuns(paths []string) ([]*webpage.Run, error) {
 func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, error) {
 	o := &webpage.Options{Version: memopt.Version()}
 	var err error
-	if o.Explained, err = explain.Explain(a.ctx, p, explain.Options{Top: flags.top}); err != nil {
+	if o.Explained, err = explain.Explain(a.search, p, explain.Options{Top: flags.top}); err != nil {
 		return nil, err
 	}
-	if flags.pareto == 0 || a.ctx.Err() != nil {
+	if flags.pareto == 0 || a.search.Err() != nil {
 		return o, nil
 	}
 	if o.Marks, err = a.usualPlans(p); err != nil {
 		return nil, err
 	}
-	o.Curve, err = webpage.Curve(a.ctx, p, flags.pareto)
+	o.Curve, err = webpage.Curve(a.search, p, flags.pareto)
 	return o, err
 }
 
@@ -135,7 +136,7 @@ func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, e
 // plan has or which take no search; else what memopt plan offers.
 func (a *app) usualPlans(p *memopt.Plan) ([]planner.Alternative, error) {
 	if p.Options.Budget() == nil {
-		return p.Offers(a.ctx)
+		return p.Offers(a.search)
 	}
 	level1, err := p.Layerwise()
 	if err != nil {

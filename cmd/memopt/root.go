@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,6 +39,8 @@ type app struct {
 	dims    map[string]int64          // of that model, where --dim does not say
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives
+	status  *statusLine               // nil: there is no terminal to show it on
+	clock
 }
 
 // env looks up a variable.
@@ -75,10 +78,13 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	report := &reportWriter{Writer: io.out, keeper: k}
 	out := bufio.NewWriter(report)
 	io.out = out
-	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k}
+	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k,
+		clock: clock{began: time.Now(), search: ctx}}
+	defer func() { a.stopClock() }()
 	a.noteStreams(streams)
 	a.columns, a.chart = screenColumns(streams.out), terminalColumns(streams.out)
 	err := a.execute(a.command())
+	a.status.end()
 	a.tellLibraries()
 	if e := out.Flush(); err == nil && e != nil {
 		err = usage("cannot write the report: %w", e)
@@ -302,6 +308,8 @@ func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)
 	}
 	if !cmd.Hidden {
 		a.warnVariables(cmd.Root())
+		a.limited(cmd.Flags())
+		a.startStatus(cmd.Name())
 	}
 	return nil
 }
@@ -368,6 +376,7 @@ func (a *app) complain(err error) {
 // say prints one line to the error stream. Text from a model can neither add lines nor control the
 // terminal.
 func (a *app) say(who, text string) {
+	a.status.clear()
 	fmt.Fprintf(a.err, "%s %s\n", who, report.Message(text, a.global.verbose))
 }
 

@@ -43,8 +43,8 @@ const (
 	// a pass or in a foreign library notices the signal.
 	patience = 350 * time.Millisecond
 	// longPatience is for a verb that has something: a plan that was found is completed, printed
-	// and written. It is less than the ten seconds after which service managers kill a process.
-	longPatience = 6 * time.Second
+	// and written.
+	longPatience = 450 * time.Millisecond
 	// cleaning is for removing files that must not be left behind.
 	cleaning = 2 * time.Second
 )
@@ -58,6 +58,21 @@ type keeper struct {
 	cut   bool
 	told  bool
 	never chan struct{} // what waits after the cut waits for this; nil except in tests
+	shown *statusLine   // what the terminal shows; nil: nothing
+}
+
+// line says which line of a terminal has to go when the program prints or ends.
+func (k *keeper) line(s *statusLine) {
+	k.mu.Lock()
+	k.shown = s
+	k.mu.Unlock()
+}
+
+// status is the line that a terminal shows; nil: there is none.
+func (k *keeper) status() *statusLine {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.shown
 }
 
 // keep says that from now on there is an answer to show.
@@ -190,6 +205,7 @@ func (w *watch) end(ctx context.Context, force bool) {
 	}
 	done := make(chan struct{})
 	go func() {
+		w.keeper.status().end()
 		w.clean()
 		if !w.keeper.isTold() {
 			fmt.Fprintln(w.err, "memopt: "+interrupted)
@@ -226,6 +242,7 @@ type reportWriter struct {
 
 func (w *reportWriter) Write(data []byte) (int, error) {
 	w.keeper.keep()
+	w.keeper.status().clear()
 	n, err := w.Writer.Write(data)
 	w.broken = w.broken || errors.Is(err, syscall.EPIPE)
 	return n, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,8 +17,9 @@ import (
 
 // solveFlags are the flags of solve.
 type solveFlags struct {
-	out, budget, solver, limit string
-	optimal                    bool
+	out, budget, solver string
+	optimal             bool
+	limitFlags
 }
 
 // solveInstance is an instance as help shows it.
@@ -66,8 +66,7 @@ proved lower bound.`,
 	f.StringVar(&sf.budget, "budget", "",
 		"bytes, such as 16GiB, or 80% of the peak without recomputation; none: the instance's own")
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
-	f.StringVar(&sf.limit, "time-limit", "10s",
-		"when to stop the search: 10s, 2m, or a number of seconds; 0: at the first valid schedule")
+	sf.registerLimit(f)
 	f.BoolVar(&sf.optimal, "require-optimal", false, "exit with 8 unless the schedule is proved "+
 		"to be optimal")
 	return cmd
@@ -89,17 +88,15 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	if opts.Budget, err = sf.bytes(in); err != nil {
 		return err
 	}
-	ctx, cancel, err := sf.context(a.ctx, &opts)
-	if err != nil {
-		return err
+	ctx := a.search
+	if opts.First = sf.limit == 0; opts.First {
+		ctx = a.ctx
+		opts.Nodes = firstWork
 	}
-	defer cancel()
-	show := a.spinner("solving")
+	a.status.say("searching for a schedule")
 	opts.Progress = func(p remat.Progress) {
 		a.keeper.keep()
-		if show != nil {
-			show(report.Overhead(p.Cost, in))
-		}
+		a.status.say("searching, best %s", report.Overhead(p.Cost, in))
 	}
 	r, err := remat.Solve(ctx, in, opts)
 	if err != nil && r == nil {
@@ -173,25 +170,9 @@ func onePassPeak(in *remat.Instance) int64 {
 	return r.Peak
 }
 
-// firstLimit is when a search for the first valid schedule gives up.
-const firstLimit = 30 * time.Second
-
-// context limits the search.
-func (sf *solveFlags) context(
-	parent context.Context, opts *remat.Options,
-) (context.Context, context.CancelFunc, error) {
-	if sf.limit == "0" || sf.limit == "0s" {
-		opts.First = true
-		ctx, cancel := context.WithTimeout(parent, firstLimit)
-		return ctx, cancel, nil
-	}
-	limit, err := parseDuration("--time-limit", sf.limit)
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithTimeout(parent, limit)
-	return ctx, cancel, nil
-}
+// firstWork is the counted work (remat.Options.Nodes) after which a search for the first valid schedule gives
+// up.
+const firstWork = 20_000_000
 
 func (a *app) readInstance(path string) (*remat.Instance, error) {
 	var r io.Reader = a.in

@@ -22,7 +22,7 @@ func (t *training) run() error {
 	t.config.Observer = w
 	begin := time.Now()
 	r, err := train.Run(t.ctx, &t.config)
-	w.close()
+	t.app.status.end()
 	if err != nil {
 		return t.classifyTrain(err)
 	}

@@ -69,7 +69,7 @@ func (t *training) evaluate() error {
 	c.Observer = w
 	begin := time.Now()
 	r, err := train.Evaluate(t.ctx, c)
-	w.close()
+	t.app.status.end()
 	switch {
 	case errors.Is(err, train.ErrStopped):
 		return t.onFirst(&exitError{exitInterrupted, err})

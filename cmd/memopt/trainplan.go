@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"memopt"
 	"memopt/executor"
 	"memopt/internal/memlimit"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/report"
 	"memopt/train"
@@ -21,11 +23,8 @@ func (t *training) choosePlan() (err error) {
 	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step); err != nil {
 		return err
 	}
-	if b, ok := t.chosen.strategy.(memopt.Budget); ok && !t.set.Changed("effort") && !t.set.Changed("time-limit") {
-		// A job should start soon, and with the same plan on every machine that is not far slower.
-		b.Effort = planEffort
-		t.chosen.strategy = b
-	}
+	t.restartClock(time.Now()) // data that were read are no part of the search
+	t.app.status.say("planning")
 	t.chosen.options.Threads = t.global.threads
 	rows, err := t.rows(t.selected())
 	t.config.Order.Batch = int(rows)
@@ -61,7 +60,7 @@ func (t *training) plan() (err error) {
 	if b, ok := sel.Strategy.(memopt.Budget); ok {
 		c.Limit = b.Total
 	}
-	c.Plans, err = t.steps.Plan(t.ctx, rows, rest, sel)
+	c.Plans, err = t.steps.Plan(t.searchFor(sel.Strategy), rows, rest, sel)
 	if err == nil {
 		err = t.fits(c.Plans)
 	}
@@ -76,9 +75,6 @@ func (t *training) plan() (err error) {
 	}
 	return nil
 }
-
-// planEffort is the work of a job's search for a plan to a budget, in seconds of a typical core.
-const planEffort = 2
 
 // limit is the bytes for everything: of --budget where that is no share, else what memory is free.
 func (t *training) limit() (int64, string) {
@@ -137,16 +133,22 @@ func (t *training) rows(sel train.Selection) (int64, error) {
 // defaultBatch is per_device_train_batch_size of TrainingArguments.
 const defaultBatch = 8
 
+// batchShare is the part of the time for the search of --batch auto; the rest is for the plan of that batch.
+const batchShare = 0.6
+
 // largest is the most samples of a step that fit.
 func (t *training) largest(sel train.Selection) (int64, error) {
 	limit, by := t.limit()
 	if b, ok := sel.Strategy.(memopt.Budget); ok {
-		b.Effort, b.Limit = 0, 0 // for each number of samples, the first plan that fits
+		b.Effort = 0 // for each number of samples, the first plan that fits
 		sel.Strategy = b
 	}
-	rows, _ := train.Largest(t.ctx, t.steps, t.config.Source.Samples(), limit, sel)
+	t.app.status.say("looking for the largest batch that fits")
+	within, done := timelimit.Share(t.search, batchShare)
+	defer done()
+	rows, _ := train.Largest(within, t.steps, t.config.Source.Samples(), limit, sel)
 	if rows == 0 && t.ctx.Err() == nil {
-		_, err := t.steps.Plan(t.ctx, 1, 0, sel)
+		_, err := t.steps.Plan(t.search, 1, 0, sel)
 		if err == nil {
 			err = fmt.Errorf("%w: not even one sample fits into %d bytes, by %s", executor.ErrOutOfMemory, limit, by)
 		}
@@ -173,7 +175,8 @@ func (t *training) unfit(err error, rows int64, sel train.Selection) error {
 		}
 		return s, err
 	}
-	ways := train.Ways(t.ctx, t.steps, t.recipe, rows, limit, sel, remake)
+	t.app.status.say("looking for what fits")
+	ways := train.Ways(t.search, t.steps, t.recipe, rows, limit, sel, remake)
 	for _, w := range ways {
 		t.say("fits:", fmt.Sprintf("%s takes %s: %s", w.What+also, report.Bytes(w.Total), w.Price))
 	}

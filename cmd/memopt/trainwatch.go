@@ -4,22 +4,16 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"memopt/report"
 	"memopt/train"
 )
 
-// trainWatcher shows how a job goes on: a bar on a terminal, else a line per report of metrics.
+// trainWatcher shows how a job goes on: in a line of a terminal, else a line per report of metrics.
 type trainWatcher struct {
 	t     *training
-	bar   *progressbar.ProgressBar // nil: no terminal
-	shown time.Time
 	begin time.Time // of the first update
 	first int64     // updates that were done then
 	last  int64
@@ -27,9 +21,6 @@ type trainWatcher struct {
 }
 
 func newTrainWatcher(t *training) *trainWatcher { return &trainWatcher{t: t} }
-
-// barEvery is how often the bar is drawn.
-const barEvery = 100 * time.Millisecond
 
 // Ready prints what the job will take, before its first step.
 func (w *trainWatcher) Ready(p train.Prediction) {
@@ -48,27 +39,19 @@ func (w *trainWatcher) Ready(p train.Prediction) {
 		f.Flush()
 	}
 	w.begin, w.first = time.Now(), t.view.Begun
-	if f, ok := t.app.err.(*os.File); ok && !t.global.quiet && term.IsTerminal(int(f.Fd())) {
-		w.bar = progressbar.NewOptions64(t.view.Updates, progressbar.OptionSetWriter(f), progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(true), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(20), progressbar.OptionThrottle(barEvery))
-		w.bar.Set64(t.view.Begun)
-	}
+	t.app.status.untimed()
+	t.app.status.say("update %d of %d", t.view.Begun+1, t.view.Updates)
 }
 
-// Updated moves the bar. The first update pays for what later ones do not, so speed counts from its
+// Updated moves the line. The first update pays for what later ones do not, so speed counts from its
 // end.
 func (w *trainWatcher) Updated(done int64, m *train.Metrics) {
 	w.last, w.end = done, time.Now()
 	if done == w.t.view.Begun+1 {
 		w.begin, w.first = w.end, done
 	}
-	if w.bar == nil || time.Since(w.shown) < barEvery && done < w.t.view.Updates {
-		return
-	}
-	w.shown = time.Now()
-	w.bar.Describe(fmt.Sprintf("loss %s %s %s", lossText(m.Loss), speedText(m), report.Bytes(w.t.view.Total())))
-	w.bar.Set64(done)
+	w.t.app.status.say("update %d of %d  loss %s  %s  %s%s", done, w.t.view.Updates, lossText(m.Loss), speedText(m),
+		report.Bytes(w.t.view.Total()), w.left(done))
 }
 
 // rate is updates per second.
@@ -79,9 +62,9 @@ func (w *trainWatcher) rate() float64 {
 	return 0
 }
 
-// Logged prints a line where there is no bar.
+// Logged prints a line where none is drawn.
 func (w *trainWatcher) Logged(m *train.Metrics) {
-	if w.bar != nil || w.t.global.quiet {
+	if w.t.app.status != nil || w.t.global.quiet {
 		return
 	}
 	text := fmt.Sprintf("loss %s  lr %.3g", lossText(m.Loss), m.LearningRate)
@@ -111,7 +94,6 @@ func (w *trainWatcher) Evaluated(update int64, loss float64) {
 // Saved says what could not be saved.
 func (w *trainWatcher) Saved(path string, err error) {
 	if err != nil {
-		w.clear()
 		w.t.warn("the checkpoint of update %d could not be written, and the job goes on with the one before: %v",
 			w.last, err)
 		return
@@ -123,7 +105,6 @@ func (w *trainWatcher) Saved(path string, err error) {
 
 // Warn prints what the user should know.
 func (w *trainWatcher) Warn(text string) {
-	w.clear()
 	if r := w.t.rank(); r > 0 { // which is quiet
 		w.t.say("warning:", fmt.Sprintf("rank %d: %s", r, text))
 		return
@@ -131,24 +112,7 @@ func (w *trainWatcher) Warn(text string) {
 	w.t.warn("%s", text)
 }
 
-func (w *trainWatcher) line(format string, args ...any) {
-	w.clear()
-	w.t.note(format, args...)
-}
-
-// clear removes the bar from the line, so that other text can stand there.
-func (w *trainWatcher) clear() {
-	if w.bar != nil {
-		w.bar.Clear()
-	}
-}
-
-// close removes the bar.
-func (w *trainWatcher) close() {
-	if w.bar != nil {
-		w.bar.Finish()
-	}
-}
+func (w *trainWatcher) line(format string, args ...any) { w.t.note(format, args...) }
 
 // speedText says how fast a job is.
 func speedText(m *train.Metrics) string {

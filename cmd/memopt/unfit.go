@@ -1,20 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"memopt"
 	"memopt/planner"
 	"memopt/report"
 )
 
-// leastRoomTime is the time that the search for a batch that fits has, if --time-limit is less.
-const leastRoomTime = 5 * time.Second
-
-// reportUnfit prints, where an error says that nothing fits a budget, how low it goes and the largest
-// batch that fits.
+// reportUnfit prints, where an error says that nothing fits a budget, the bound that rules it out, or
+// how low the search came and the largest batch that fits.
 func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	format, e := report.ParseFormat(a.global.output)
 	b, ok := c.strategy.(memopt.Budget)
@@ -22,11 +17,9 @@ func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	if e != nil || !ok || a.ctx.Err() != nil || !errors.As(err, &u.Error) {
 		return nil
 	}
-	if symbol := m.BatchSymbol(); symbol != "" && b.Total+b.Arena > 0 || b.Share > 0 && symbol != "" {
-		ctx, cancel := context.WithTimeout(a.ctx, max(b.Limit, leastRoomTime))
-		defer cancel()
-		defer a.searching(b.Limit).end()
-		if u.Room, e = m.Room(ctx, symbol, b, u.Error, c.options); e != nil {
+	if symbol := m.BatchSymbol(); symbol != "" && (b.Total+b.Arena > 0 || b.Share > 0) && u.Error.Searched() {
+		a.status.say("looking for the largest %s that fits", symbol)
+		if u.Room, e = m.Room(a.search, symbol, b, u.Error, c.options); e != nil {
 			return e
 		}
 	}

@@ -1,8 +1,10 @@
 package parallel
 
 import (
+	"context"
 	"errors"
 
+	"memopt/internal/timelimit"
 	"memopt/planner"
 )
 
@@ -16,7 +18,10 @@ func (s *splitter) plan() error {
 	for i := range r.Stages {
 		st := &r.Stages[i]
 		if s.opts.Memory > 0 {
-			if err := s.planStage(st); err != nil {
+			ctx, done := timelimit.Share(s.ctx, 1/float64(len(r.Stages)-i))
+			err := s.planStage(ctx, st)
+			done()
+			if err != nil {
 				return err
 			}
 		}
@@ -37,17 +42,23 @@ func (st *Stage) need() int64 {
 
 // planStage finds a plan with which a stage fits. A plan that recomputes makes stashes smaller, too,
 // so the budget of one micro-batch that fits is looked for between the one beside stashes as they
-// are, and the arena as it is.
-func (s *splitter) planStage(st *Stage) error {
+// are, which is tried first, and the arena as it is. A context that is done ends the search with the
+// first plan that was found.
+func (s *splitter) planStage(ctx context.Context, st *Stage) error {
 	total := st.Parts.Total()
 	st.Budget = s.opts.Memory - (total - st.load.peak(st))
 	if total <= s.opts.Memory {
 		return nil
 	}
 	low, high := 0.0, 1.0
-	for range Searches {
+	for i := 0; i < Searches && (i == 0 || ctx.Err() == nil); i++ {
 		share := (low + high) / 2
-		plan, err := s.try(st, share)
+		if at := float64(st.Budget) / float64(st.load.peak(st)); i == 0 && at > 0 {
+			share = min(at, 1)
+		}
+		within, done := timelimit.Share(ctx, 1/float64(Searches-i))
+		plan, err := s.try(within, st, share)
+		done()
 		var unfit *planner.UnfitError
 		switch {
 		case errors.As(err, &unfit):
@@ -74,7 +85,7 @@ func (s *splitter) planStage(st *Stage) error {
 func (l *load) peak(st *Stage) int64 { return st.Chunks[l.chunk].Peak }
 
 // try plans the chunks of a stage for a share of their arenas.
-func (s *splitter) try(st *Stage, share float64) (*StagePlan, error) {
+func (s *splitter) try(ctx context.Context, st *Stage, share float64) (*StagePlan, error) {
 	out := &StagePlan{}
 	var uses []Usage
 	var seconds, again float64
@@ -82,7 +93,9 @@ func (s *splitter) try(st *Stage, share float64) (*StagePlan, error) {
 		c := &st.Chunks[i]
 		b := s.opts.Search
 		b.Total, b.Share, b.Arena = 0, 0, max(1, int64(share*float64(c.Peak)))
-		p, err := c.model.model.Plan(s.ctx, b, s.opts.Plan)
+		within, done := timelimit.Share(ctx, 1/float64(len(st.Chunks)-i))
+		p, err := c.model.model.Plan(within, b, s.opts.Plan)
+		done()
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"memopt/graph/live"
+	"memopt/internal/timelimit"
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/place"
@@ -80,10 +81,6 @@ type Options struct {
 	// nothing more is then said of what does not fit, and the least cost is not bounded.
 	First int64
 	Brief bool
-	// Limit bounds the time since Began, after which the search stops with the best plan so far; 0:
-	// none. The search for a first plan has leastTime in any case.
-	Began time.Time
-	Limit time.Duration
 	// Found, if not nil, is called when there is a plan that fits; from then on, ending the search
 	// still yields a plan.
 	Found func()
@@ -147,8 +144,11 @@ type Answer struct {
 }
 
 // Fit returns the cheapest plan that is found whose arena is within the budget. A context that is
-// done ends the search with the best plan so far. The error is an *UnfitError where none was found,
-// wraps ErrStashLimit, or is the simulator's.
+// done ends the search with the best plan so far; its deadline, if it has one, is shared out among
+// the search for the plan, that for the lowest arena, and the bound. A deadline that package
+// timelimit has set leaves the search for a first plan graceTime in any case, and no limit but its
+// counted work where it has passed before the search begins and Effort is 0. The error is an
+// *UnfitError where none was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
 	best, err := b.fit()
@@ -203,14 +203,17 @@ type budgeter struct {
 	left    []Left        // of what was to be forced and cannot be
 	limits  []stashLimit
 	points  []point
+	began   time.Time
 	share   float64 // of the time, for what climb does
 	stopped bool    // the time limit ended something
+	// ruledOut is the highest lower bound of all arenas that is known, in bytes.
+	ruledOut int64
 	// fixedCost is what the runs that every plan must have cost.
 	fixedCost int64
 }
 
 func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
-	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare,
+	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare, began: time.Now(),
 		tasks: newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)}
 }
 
@@ -221,29 +224,44 @@ const (
 	lowestShare = 0.9
 )
 
-// leastTime is what the search for a first plan may take however short the limit is: a plan that
+// graceTime is what the search for a first plan may take however short the limit is: a plan that
 // fits is worth the wait.
-const leastTime = 2 * time.Second
+const graceTime = 200 * time.Millisecond
 
-// within limits the following work to a part of the time. Without a limit it does nothing.
+// within limits the following work to a part of the time. Without a deadline it does nothing.
 func (b *budgeter) within(share float64) (done func()) {
-	return b.until(time.Duration(share * float64(b.opts.Limit)))
-}
-
-// first limits the search for a first plan.
-func (b *budgeter) first() (done func()) { return b.until(max(b.opts.Limit, leastTime)) }
-
-// until ends the following work at a time after the start, unless there is no limit at all, and
-// notes whether it ended anything.
-func (b *budgeter) until(d time.Duration) (done func()) {
-	if b.opts.Limit <= 0 {
+	end, ok := b.ctx.Deadline()
+	if !ok {
 		return func() {}
 	}
+	return b.limited(context.WithDeadline(b.ctx, b.began.Add(time.Duration(share*float64(end.Sub(b.began))))))
+}
+
+// first limits the search for a first plan: to its counted work where no more than that was asked for
+// and no time given, else to the time, or to graceTime where less is left.
+func (b *budgeter) first() (done func()) {
+	whole := timelimit.Without(b.ctx)
+	end, ok := b.ctx.Deadline()
+	switch {
+	case !ok:
+		return func() {}
+	case b.opts.Brief || whole == b.ctx:
+		return b.limited(context.WithCancel(b.ctx))
+	case b.opts.Effort <= 0 && !end.After(b.began):
+		return b.limited(context.WithCancel(whole))
+	}
+	if grace := time.Now().Add(graceTime); end.Before(grace) {
+		end = grace
+	}
+	return b.limited(context.WithDeadline(whole, end))
+}
+
+// limited does the following work in a context, and notes whether its deadline ended anything.
+func (b *budgeter) limited(ctx context.Context, cancel context.CancelFunc) (done func()) {
 	whole := b.ctx
-	ctx, cancel := context.WithDeadline(whole, b.opts.Began.Add(d))
 	b.ctx = ctx
 	return func() {
-		b.stopped = b.stopped || ctx.Err() != nil && whole.Err() == nil
+		b.stopped = b.stopped || timelimit.Ended(ctx)
 		cancel()
 		b.ctx = whole
 	}
@@ -256,6 +274,9 @@ func (b *budgeter) fit() (*point, error) {
 	}
 	if err := b.applyLimits(); err != nil {
 		return nil, err
+	}
+	if b.ruledOut = b.need(); b.ruledOut > b.budget {
+		return nil, b.impossible()
 	}
 	if err := b.add(&remat.Answer{Method: "order"}); err != nil {
 		return nil, err
@@ -272,6 +293,9 @@ func (b *budgeter) fit() (*point, error) {
 	}
 	if best := b.cheapest(b.budget); best != nil {
 		return best, nil
+	}
+	if b.ruledOut > b.budget {
+		return nil, b.impossible()
 	}
 	if b.opts.Brief {
 		return nil, b.reached()
@@ -304,13 +328,28 @@ func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 // work is the counted work of one question besides the search: a bound, or the lowest peak.
 func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
 
+// need is what the arena of no plan is below: the most that one node needs. What lives inside subgraphs
+// counts in the timeline's bound, and lies in no arena.
+func (b *budgeter) need() int64 {
+	least := max(0, b.tasks.loose.Need()-(arena.Alignment-1))
+	if b.p.Bench.Sizes.Inner == nil {
+		least = max(least, b.p.Base.LowerBound)
+	}
+	return least
+}
+
+// impossible is the error of a budget that a lower bound rules out: nothing is searched.
+func (b *budgeter) impossible() error {
+	return &UnfitError{Budget: b.budget, LowerBound: b.ruledOut, Persistent: b.opts.Persistent}
+}
+
 // unfit says how low the search came, and what nothing comes below.
 func (b *budgeter) unfit() error {
 	done := b.within(1)
-	bound := max(0, b.peakBound(b.work())-(arena.Alignment-1))
+	bound := b.peakBound(b.work()) - (arena.Alignment - 1)
 	done()
 	e := b.reached()
-	e.LowerBound = bound
+	e.LowerBound = max(0, bound, b.ruledOut)
 	return e
 }
 

@@ -1,6 +1,9 @@
 package budget
 
-import "memopt/graph"
+import (
+	"memopt/graph"
+	"memopt/internal/timelimit"
+)
 
 // checkpoints adds plans that recompute everything but one stash in so many, until one fits. In
 // huge graphs a search over single runs achieves nothing within minutes, while each of these takes
@@ -10,7 +13,7 @@ func (b *budgeter) checkpoints() error {
 	if len(b.opts.StashLimits) > 0 || b.runtime || b.p.Checkpoints == nil {
 		return nil
 	}
-	whole := b.ctx
+	whole := timelimit.Without(b.ctx)
 	defer b.first()()
 	for chosen := range b.p.Checkpoints {
 		if whole.Err() != nil || b.ctx.Err() != nil && len(b.points) > 1 {

@@ -11,6 +11,7 @@ import (
 	"memopt/autograd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -45,13 +46,15 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 		share float64
 		plans int // the graph as it is included
 		late  bool
-	}{{0.9, 2, false}, {0.9, 2, true}, {0.001, 1 + len(distances), false}, {0.001, 2, true}} {
+	}{{0.9, 2, false}, {0.9, 2, true}, {0.001, 1 + len(distances), false}, {0.001, 1 + len(distances), true}} {
 		found := 0
 		bytes := int64(c.share * float64(p.Base.Peak.Bytes))
-		b := newBudgeter(t.Context(), p, &Options{Bytes: bytes, Found: func() { found++ }})
+		ctx, cancel := t.Context(), func() {}
 		if c.late {
-			b.opts.Began, b.opts.Limit = time.Now().Add(-time.Hour), time.Minute
+			ctx, cancel = timelimit.With(ctx, time.Now().Add(-time.Hour)) // the first plan is worth the wait
 		}
+		b := newBudgeter(ctx, p, &Options{Bytes: bytes, Found: func() { found++ }})
+		defer cancel()
 		require.NoError(t, b.add(&remat.Answer{Method: "order"}))
 		require.NoError(t, b.checkpoints())
 		require.Equal(t, c.plans, len(b.points))

@@ -2,9 +2,8 @@ package budget
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	"memopt/internal/timelimit"
 	"memopt/planner/remat"
 	"memopt/recompute"
 )
@@ -129,18 +128,7 @@ func (b *budgeter) part(of int) (done func()) { return b.span(1 / float64(of)) }
 // span limits the following work to a share of the time that the context leaves, and notes whether
 // that ended it.
 func (b *budgeter) span(share float64) (done func()) {
-	whole := b.ctx
-	end, ok := whole.Deadline()
-	if !ok {
-		return func() {}
-	}
-	ctx, cancel := context.WithTimeout(whole, time.Duration(share*float64(time.Until(end))))
-	b.ctx = ctx
-	return func() {
-		b.stopped = b.stopped || errors.Is(ctx.Err(), context.DeadlineExceeded)
-		cancel()
-		b.ctx = whole
-	}
+	return b.limited(timelimit.Share(b.ctx, share))
 }
 
 func (b *budgeter) paretoPoint(pt *point, budget, work int64) ParetoPoint {

@@ -12,7 +12,8 @@ import (
 // climb searches the rungs that count for the budget. A first plan is found at once; if time runs
 // out, the cheapest so far is the answer.
 func (b *budgeter) climb() error {
-	if b.peakBound(lowestWork) > rounded(b.budget) {
+	if bound := b.peakBound(lowestWork); bound > rounded(b.budget) {
+		b.ruledOut = max(b.ruledOut, bound-(arena.Alignment-1))
 		return nil // it is proved that nothing fits
 	}
 	done := b.first()

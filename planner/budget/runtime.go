@@ -69,6 +69,10 @@ func (r *runtimeFit) fit() (int, error) {
 	if err := r.applyLimits(); err != nil {
 		return 0, err
 	}
+	if r.budget = r.rt.Limit(0); r.budget < 0 { // inputs and weights alone are above the budget
+		return 0, r.impossible()
+	}
+	r.budget = r.opts.Bytes
 	if err := r.add(&remat.Answer{Method: "order"}); err != nil {
 		return 0, err
 	}

@@ -14,7 +14,8 @@ var ErrUnfit = errors.New("no plan fits the budget")
 type UnfitError struct {
 	Budget int64
 	// LowestArena is the smallest arena that any plan reached, LowestLive the lowest peak of
-	// live bytes. They may belong to different plans.
+	// live bytes. They may belong to different plans. Both are 0 where no plan was tried, because
+	// LowerBound, or Persistent, rules the budget out.
 	LowestArena, LowestLive int64
 	// LowerBound is a number of bytes that the arena of no plan in this order is below; 0 where
 	// none is known.
@@ -30,6 +31,9 @@ type UnfitError struct {
 	What string
 }
 
+// Searched reports whether plans were tried; else a bound rules the budget out.
+func (e *UnfitError) Searched() bool { return e.LowestArena > 0 }
+
 // Lowest is how low plans come, in bytes, as in UnfitError.
 type Lowest struct {
 	Arena, Live, Bound int64
@@ -40,6 +44,9 @@ type Lowest struct {
 func (e *UnfitError) InParts(arena, live, bound int64) {
 	if e.Whole == nil {
 		e.Whole = &Lowest{e.LowestArena, e.LowestLive, e.LowerBound}
+	}
+	if !e.Searched() {
+		e.LowestArena, e.LowestLive = arena, live
 	}
 	e.LowestArena, e.LowestLive, e.LowerBound = min(e.LowestArena, arena), min(e.LowestLive, live), bound
 }
@@ -56,18 +63,30 @@ func (e *UnfitError) Error() string {
 		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d",
 			e.Persistent, e.Budget+e.Persistent)
 	}
-	text += fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena,
-		e.LowestLive)
 	switch w := e.Whole; {
+	case !e.Searched() && e.LowerBound > 0:
+		return text + fmt.Sprintf(": no plan in this order has an arena of less than %d bytes; allow more, or use "+
+			"smaller dims", e.LowerBound)
+	case !e.Searched():
+		return text + "; allow more, or use smaller dims"
+	case w != nil && w.Arena > 0:
+		text += e.lowest() + fmt.Sprintf(", with regions in parts; without them it is %d (%d live)", w.Arena, w.Live)
 	case w != nil:
-		text += fmt.Sprintf(", with regions in parts; without them it is %d (%d live)", w.Arena, w.Live)
+		text += e.lowest() + fmt.Sprintf(", with regions in parts; without them it is at least %d", w.Bound)
 	case e.LowerBound > 0:
-		text += fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
+		text += e.lowest() + fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
+	default:
+		text += e.lowest()
 	}
 	if e.Stopped {
 		return text + "; the time limit ended the search: allow more time or bytes, or use smaller dims"
 	}
 	return text + "; allow more, or use smaller dims"
+}
+
+// lowest says how low plans came.
+func (e *UnfitError) lowest() string {
+	return fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
 }
 
 // Unwrap returns ErrUnfit.

@@ -67,13 +67,16 @@ func newSolver(ctx context.Context, buffers []Buffer, opts Options) *solver {
 	for _, p := range split(buffers) {
 		s.groups = append(s.groups, &group{problem: p, low: p.bound})
 	}
-	goal := max(s.lower(), opts.Capacity)
+	goal, halt := max(s.lower(), opts.Capacity), s.ended
+	if opts.Capacity > 0 && s.lower() > opts.Capacity {
+		halt = func() bool { return true } // nothing fits: the first packing will do
+	}
 	for _, g := range s.groups {
 		enough := g.enough(goal / g.unit)
 		if opts.Capacity > 0 {
 			enough = math.MaxInt64 // the exact search is as fast, and may prove that nothing fits
 		}
-		g.best = g.greedy(goal/g.unit, enough, greedyWork, s.ended)
+		g.best = g.greedy(goal/g.unit, enough, greedyWork, halt)
 	}
 	s.report()
 	return s

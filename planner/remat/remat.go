@@ -78,7 +78,7 @@ var ErrInfeasible = errors.New("remat: no schedule within the budget")
 // InfeasibleError tells how far the search got.
 type InfeasibleError struct {
 	Budget         int64
-	LowestPeak     int64 // of any schedule that was found
+	LowestPeak     int64 // of any schedule that was found; 0: none was looked for, the bound rules all out
 	PeakLowerBound int64 // no schedule has a lower peak
 }
 
@@ -87,9 +87,11 @@ func (e *InfeasibleError) Error() string {
 	if e.Proved() {
 		why = "there is none"
 	}
-	return fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (lowest peak found %d, every schedule "+
-		"needs %d)",
-		e.Budget, why, e.LowestPeak, e.PeakLowerBound)
+	text := fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (", e.Budget, why)
+	if e.LowestPeak > 0 {
+		text += fmt.Sprintf("lowest peak found %d, ", e.LowestPeak)
+	}
+	return text + fmt.Sprintf("every schedule needs %d)", e.PeakLowerBound)
 }
 
 // Proved tells whether it is certain that there is no schedule within the budget.

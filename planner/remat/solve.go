@@ -69,13 +69,10 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 			opts.Solver)
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
-	s.run()
-	if s.need > s.budget { // then what could be reached is the answer
-		opts.Solver, opts.First, opts.Progress, opts.Nodes = "greedy", true, nil, boundWork
-		low := newSolver(ctx, newProblem(&local, s.need), opts)
-		low.run()
-		s.peak = min(s.peak, low.peak)
+	if s.need > s.budget { // nothing needs to be searched
+		return nil, &InfeasibleError{Budget: s.budget, PeakLowerBound: s.need}
 	}
+	s.run()
 	return s.result(&local)
 }
 
@@ -151,9 +148,6 @@ func (s *solver) run() {
 		plain[v] = int32(v)
 	}
 	s.offer(plain)
-	if s.need > s.budget {
-		return
-	}
 	if s.cost == math.MaxInt64 {
 		if low := s.costBound(s.ctx, boundWork); low < math.MaxInt64 {
 			s.bound = max(s.bound, low)

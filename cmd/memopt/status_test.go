@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/planner"
+)
+
+func TestSearchText(t *testing.T) {
+	for _, c := range []struct {
+		p    planner.SearchProgress
+		want string
+	}{
+		{planner.SearchProgress{LowestArena: 3 << 30},
+			"searching for a plan, nothing fits yet, lowest arena 3.00 GiB"},
+		{planner.SearchProgress{Fits: true, Overhead: 0.0971, LowestArena: 1},
+			"searching for a plan, best +9.7 % time"},
+	} {
+		require.Equal(t, c.want, searchText(&c.p))
+	}
+}
+
+func TestStatusText(t *testing.T) {
+	require.Equal(t, "1.5 s: reading", statusText("reading", 1500*time.Millisecond, 0))
+	require.Equal(t, "1.5 s of 10 s: planning", statusText("planning", 1500*time.Millisecond, 10*time.Second))
+	require.Equal(t, "12.0 s: writing", statusText("writing", 12*time.Second, 10*time.Second))
+	require.Equal(t, "wid…", cutTo("width", 4))
+	require.Equal(t, "width", cutTo("width", 5))
+}
+
+// lockedBuffer is a buffer that two goroutines may write to and read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// take returns what was written since the last call.
+func (l *lockedBuffer) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.b.String()
+	l.b.Reset()
+	return text
+}
+
+// TestStatusLine: the line appears after a second and tells the latest; it is gone while other text is
+// printed, and for good when the command ends. A command that ends before shows none.
+func TestStatusLine(t *testing.T) {
+	const gone = "\r\x1b[K"
+	synctest.Test(t, func(t *testing.T) {
+		var b lockedBuffer
+		s := newStatusLine(&b, func() int { return 24 }, time.Now())
+		s.say("reading %s", "a\x1b[2Jmodel.onnx")
+		go s.draw(time.After(statusAfter), statusTick)
+		time.Sleep(statusAfter - 1)
+		synctest.Wait()
+		s.clear()
+		require.Empty(t, b.take())
+		time.Sleep(1)
+		synctest.Wait()
+		first := b.take()
+		require.True(t, strings.HasPrefix(first, "\r1.0 s: reading a"), "%q", first)
+		require.NotContains(t, first, "[2J", "a name controls the terminal")
+		require.Contains(t, first, "…\x1b[K", "the line is as wide as the terminal")
+
+		s.clear()
+		require.Equal(t, gone, b.take())
+		s.clear()
+		require.Empty(t, b.take())
+		s.limit = 10 * time.Second
+		s.say("planning")
+		time.Sleep(statusTick)
+		synctest.Wait()
+		require.Equal(t, "\r1.2 s of 10 s: planning\x1b[K", b.take())
+		s.untimed()
+		time.Sleep(statusTick)
+		synctest.Wait()
+		require.Equal(t, "\r1.4 s: planning\x1b[K", b.take())
+
+		s.end()
+		s.end()
+		require.Equal(t, gone, b.take())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, b.take())
+	})
+	var none *statusLine
+	none.say("")
+	none.clear()
+	none.untimed()
+	none.end()
+}

@@ -1,0 +1,42 @@
+// Package timelimit bounds a whole run by one deadline. A context made by With carries that
+// deadline through all searches of the run, so that their times never add up; Without gives
+// back the context beneath it, for the work that a valid answer needs even when the time is up
+// and that only an interrupt may end.
+package timelimit
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// beneath is the key of the context without the deadline.
+type beneath struct{}
+
+// With returns a context with the deadline of a run, and the function that releases it. The context
+// also ends with its parent.
+func With(parent context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(context.WithValue(parent, beneath{}, parent), end)
+}
+
+// Without returns the context that With was given, whose deadline is not that of the run; a context
+// that With has not made is returned as it is.
+func Without(ctx context.Context) context.Context {
+	if parent, ok := ctx.Value(beneath{}).(context.Context); ok {
+		return parent
+	}
+	return ctx
+}
+
+// Ended reports whether the deadline has ended a context, rather than an interrupt.
+func Ended(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+
+// Share returns a context with a share of the time that the deadline leaves from now on: 0.5 for
+// half of it. Without a deadline it is the context itself.
+func Share(ctx context.Context, share float64) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, time.Duration(share*float64(time.Until(end))))
+}
