@@ -56,13 +56,13 @@ Norms, GELUs and softmaxes that are written in many nodes get the gradient of
 one operator, which keeps fewer activations and rounds otherwise; --fuse=false
 differentiates node by node.
 
---accumulate makes a micro-step: it adds each gradient to the input
-NAME_grad_sum, in place, and counts in grad_count; both begin as zeros. With
+--gradient-accumulation-steps makes a micro-step: it adds each gradient to the
+input NAME_grad_sum, in place, and counts in grad_count; both begin as zeros. With
 --optimizer, --apply-out gets the step that divides the sums by the count,
 updates the parameters and leaves zeros.`,
 		Example: `  memopt grad model.onnx -o train.onnx
         gradients of the loss with respect to all parameters
-  memopt grad model.onnx -o train.onnx --params '*.weight' --no-grad 'embed.*'
+  memopt grad model.onnx -o train.onnx --params '*.weight' --freeze 'embed.*'
         with respect to some parameters only
   memopt grad model.onnx -o train.onnx --loss main --loss aux=0.4
         of a weighted sum of two losses
@@ -91,7 +91,7 @@ updates the parameters and leaves zeros.`,
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
 	gf.step.registerGraph(f)
 	gf.step.optimizer.registerRate(f)
-	f.StringVar(&gf.applyOut, "apply-out", "", "with --accumulate and --optimizer: where to write the "+
+	f.StringVar(&gf.applyOut, "apply-out", "", "with --gradient-accumulation-steps and --optimizer: where to write the "+
 		"step that updates the parameters by the sums")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
 		"add an input of this name, a float scalar that scales all gradients, for float16; the "+

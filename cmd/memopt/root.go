@@ -259,10 +259,50 @@ func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
 	if !errors.As(err, &unknown) {
 		return usage("%v", err)
 	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return usage("%v%s; list the flags with %s --help", err, suggest("--"+unknown.GetSpecifiedName(), names),
+	return usage("%v%s; list the flags with %s --help", err, suggestFlag(cmd, unknown.GetSpecifiedName()),
 		cmd.CommandPath())
+}
+
+// suggestFlag is the part of a message that suggests a flag: one of the verb whose words the given ones begin,
+// as gradient-accumulation-steps for grad-accum; else the verbs that have the flag; else a similar one.
+func suggestFlag(cmd *cobra.Command, given string) string {
+	var names []string
+	near := ""
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		names = append(names, "--"+f.Name)
+		if near == "" && abbreviates(given, f.Name) {
+			near = f.Name
+		}
+	})
+	if near != "" {
+		return fmt.Sprintf(" (did you mean --%s?)", near)
+	}
+	var verbs []string
+	for _, verb := range cmd.Root().Commands() {
+		if !verb.Hidden && verb.Flags().Lookup(given) != nil {
+			verbs = append(verbs, verb.Name())
+		}
+	}
+	if len(verbs) > 0 {
+		return fmt.Sprintf(" (a flag of memopt %s)", strings.Join(verbs, ", "))
+	}
+	return suggest("--"+given, names)
+}
+
+// abbreviates reports whether each word of a flag begins a word of another one, in order: at least two of them.
+func abbreviates(given, flag string) bool {
+	split := func(r rune) bool { return r == '-' || r == '_' }
+	words := strings.FieldsFunc(given, split)
+	at := 0
+	for _, word := range strings.FieldsFunc(flag, split) {
+		if at < len(words) && strings.HasPrefix(word, strings.ToLower(words[at])) {
+			at++
+		}
+	}
+	return len(words) > 1 && at == len(words)
 }
 
 // suggest is the part of a message that suggests what may have been meant; "" if nothing is
