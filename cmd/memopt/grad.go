@@ -91,8 +91,8 @@ updates the parameters and leaves zeros.`,
 	f.BoolVar(&gf.inputs, "input-grads", false, "take float inputs of any shape as parameters too")
 	gf.step.registerGraph(f)
 	gf.step.optimizer.registerRate(f)
-	f.StringVar(&gf.applyOut, "apply-out", "", "with --gradient-accumulation-steps and --optimizer: where to write the "+
-		"step that updates the parameters by the sums")
+	f.StringVar(&gf.applyOut, "apply-out", "", "with --gradient-accumulation-steps and --optimizer: where to write "+
+		"the step that updates the parameters by the sums")
 	f.StringVar(&gf.lossScale, "loss-scale", "",
 		"add an input of this name, a float scalar that scales all gradients, for float16; the "+
 			"optimizer divides by it again")
