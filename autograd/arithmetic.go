@@ -133,7 +133,7 @@ func sqrtRule(c *Ctx) {
 }
 
 // castRule: the gradient in the type of the input. Stashes nothing.
-func castRule(c *Ctx) { c.Set(0, c.Cast(c.Grad(0), c.DType(c.Node.Input(0)))) }
+func castRule(c *Ctx) { c.setCast(c.Grad(0)) }
 
 // whereRule: the gradient goes to the operand that each element was taken from. Stashes the
 // condition.
@@ -145,14 +145,4 @@ func whereRule(c *Ctx) {
 	if c.Wants(2) {
 		c.Set(2, c.SumTo(c.mathUnless(cond, g), c.In(2)))
 	}
-}
-
-// clipRule: the gradient where x is within the bounds or on one of them, that is, where clipping
-// changes nothing. The bounds get no gradient. Stashes x and the bounds.
-func clipRule(c *Ctx) {
-	if !c.Wants(0) {
-		return
-	}
-	again := c.Op("Clip", append(Attrs(nil), c.Node.Attrs...), c.Node.Inputs...)
-	c.Set(0, c.mathIf(c.mathEqual(again, c.In(0)), c.Grad(0)))
 }

@@ -8,13 +8,15 @@ package autograd
 //	dX = scale·r·dY                                  with running statistics
 //
 // Stashes only X: the statistics of the batch are made from it again, because the node returns only
-// running ones, which are rounded. The running statistics get no gradient.
+// running ones, which are rounded. In training mode Y does not depend on the running statistics; else
+//
+//	dmean = -scale·r·Σ dY,  dvariance = -scale·r³/2·Σ dY·(X-mean)
 func batchNormalizationRule(c *Ctx) {
 	if c.Version < 9 && c.Node.Int("spatial", 1) == 0 {
 		c.Unsupported("with spatial = 0")
 	}
 	if c.Grad(0) == None {
-		return // the statistics that it gives get no gradient
+		c.Unsupported("the loss depends on the statistics that it gives, and not on its output 0")
 	}
 	if opInfo(c.Node).Trains(c.Node, c.Version) {
 		c.batchNormTraining()
@@ -33,6 +35,8 @@ func (c *Ctx) batchNormTraining() {
 	x, rank := c.In(0), c.Rank(c.In(0))
 	d := c.normType(x)
 	axes := c.channelAxes(x)
+	c.Set(3, None)
+	c.Set(4, None)
 	wide := c.Cast(x, d)
 	g := c.Cast(c.Grad(0), d)
 	sum := c.ReduceSum(g, true, axes...)
@@ -68,17 +72,29 @@ func (c *Ctx) batchNormInference() {
 	axes := c.channelAxes(x)
 	g := c.Cast(c.Grad(0), d)
 	c.channelBiasCast(g)
-	if !c.Wants(0) && !c.Wants(1) {
+	if !c.Wants(0) && !c.Wants(1) && !c.Wants(3) && !c.Wants(4) {
 		return
 	}
 	r := c.inverseDeviation(c.Cast(c.In(4), d), float64(c.Node.Float("epsilon", 1e-5)))
-	if c.Wants(1) {
+	factor := None
+	if c.Wants(0) || c.Wants(3) || c.Wants(4) {
+		factor = c.Mul(c.Cast(c.In(1), d), r)
+	}
+	if c.Wants(1) || c.Wants(4) {
 		off := c.Sub(c.Cast(x, d), c.alongChannels(c.Cast(c.In(3), d), rank))
-		dscale := c.Mul(c.ReduceSum(c.Mul(g, off), false, axes...), r)
-		c.Set(1, c.Cast(dscale, c.DType(c.In(1))))
+		spread := c.Mul(c.ReduceSum(c.Mul(g, off), false, axes...), r)
+		if c.Wants(1) {
+			c.Set(1, c.Cast(spread, c.DType(c.In(1))))
+		}
+		if c.Wants(4) {
+			dvariance := c.mathScale(c.Mul(spread, c.Mul(factor, r)), -0.5)
+			c.Set(4, c.Cast(dvariance, c.DType(c.In(4))))
+		}
+	}
+	if c.Wants(3) {
+		c.Set(3, c.Cast(c.Neg(c.Mul(c.ReduceSum(g, false, axes...), factor)), c.DType(c.In(3))))
 	}
 	if c.Wants(0) {
-		factor := c.Mul(c.Cast(c.In(1), d), r)
 		c.Set(0, c.Cast(c.Mul(g, c.alongChannels(factor, rank)), c.DType(x)))
 	}
 }

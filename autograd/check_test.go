@@ -142,6 +142,7 @@ func (c *gradCase) check(t *testing.T, seed uint64) {
 	for i, name := range opts.Wrt {
 		c.compare(t, name, in[name], results[len(m.Graph.Outputs)+i], loss, tol, rng, seed)
 	}
+	noteCompared(m.Graph, opts.Wrt)
 }
 
 // compare takes the central difference in up to 24 elements of an input.

@@ -22,6 +22,7 @@ type Ctx struct {
 	Node    *graph.Node
 	Version int // schema version of its operator
 	cut     *cut
+	account account
 	emitter
 }
 
@@ -55,6 +56,7 @@ func (c *Ctx) Out(i int) Value {
 
 // Grad returns the gradient of output i, or None: nothing depends on the output.
 func (c *Ctx) Grad(i int) Value {
+	c.account.read = append(c.account.read, i)
 	v := c.Node.Output(i)
 	switch {
 	case v == None:
@@ -71,9 +73,10 @@ func (c *Ctx) Wants(i int) bool {
 	return v != None && c.j.requires[v] && c.j.differentiable(c.Node, i)
 }
 
-// Set gives input i a gradient, on top of those that it has from other readers. Its shape must be
-// the input's.
+// Set gives input i a gradient, on top of those that it has from other readers; None says that it is
+// zero. Its shape must be the input's.
 func (c *Ctx) Set(i int, g Value) {
+	c.account.given = append(c.account.given, i)
 	if g == None || !c.Wants(i) {
 		return
 	}
@@ -82,7 +85,7 @@ func (c *Ctx) Set(i int, g Value) {
 		return
 	}
 	x, want := c.Node.Input(i), c.j.g.Values[c.Node.Input(i)].Type
-	if got := c.Type(g); got.DType != want.DType ||
+	if got := c.Type(g); got.DType != want.DType && !c.j.isQuantized(x) ||
 		got.Shape.Ranked && want.Shape.Ranked && !compatible(got.Shape, want.Shape) {
 		c.Errorf("the gradient of input %d (%q) is %v, wanted %v", i, c.j.g.Values[x].Name, got, want)
 	}
@@ -107,6 +110,7 @@ func (c *Ctx) Sum(i int) Value {
 // SetSum sets the gradient of input i to what a rule has made of Sum, or of zeros where there was
 // none.
 func (c *Ctx) SetSum(i int, g Value) {
+	c.account.given = append(c.account.given, i)
 	x := c.Node.Input(i)
 	if old := c.j.grads[x]; old != None && c.DType(old) != c.DType(g) {
 		c.j.addGrad(x, g)
@@ -163,6 +167,7 @@ func (j *joint) unsupported(format string, args ...any) {
 type NoRule struct {
 	Node, Op string
 	Value    string // whose gradient is wanted
+	Operand  string // the number of the node's input that Value is; "" where it is not about one input
 	Why      string
 }
 
@@ -170,7 +175,11 @@ type NoRule struct {
 func (e *NoRule) Error() string {
 	text := fmt.Sprintf("node %q (%s): no gradient rule", e.Node, e.Op)
 	if e.Value != "" {
-		text += fmt.Sprintf("; the gradient of %q is wanted", e.Value)
+		text += "; the gradient of "
+		if e.Operand != "" {
+			text += fmt.Sprintf("input %s, ", e.Operand)
+		}
+		text += fmt.Sprintf("%q is wanted", e.Value)
 	}
 	if e.Why != "" {
 		text += ": " + e.Why

@@ -18,8 +18,11 @@
 // operator's gradient, which reads less of the forward half and rounds otherwise than theirs.
 // fuse_table.go lists the patterns. The forward nodes stay.
 //
-// Conventions: the gradient of a value has the value's type and shape. Integers, bools and the
-// inputs that the operator table calls non-differentiable have none.
+// Conventions: the gradient of a value has the value's type and shape. Integers and bools have none, nor
+// have inputs for which a row of the table gives a mathematical reason (Operand.None), such as Range's
+// end: the output is constant between jumps. A gradient that exists and that no rule makes is a *NoRule
+// wherever it is wanted, and never left out of a sum. Rounding to quantized numbers has a straight-through
+// estimate (quantized.go).
 //
 // # Kinks and ties
 //
@@ -29,7 +32,7 @@
 //	Abs, Sign, ReduceL1       0 at 0
 //	Relu, ThresholdedRelu     0 at the threshold; LeakyRelu, PRelu: the slope of the negative side
 //	Elu, Selu, Celu           at 0 the limit from below
-//	Clip                      1 on both bounds, as torch.clamp
+//	Clip                      1 on both bounds, as torch.clamp; a bound has the gradient beyond it
 //	HardSigmoid               0 on both bounds; HardSwish: x/3 + 1/2 from -3 to 3
 //	Max, Min                  halves to two that are equal, pairwise from the left, as torch.maximum
 //	ReduceMax, ReduceMin      equal shares to all that are the extreme, as torch.amax

@@ -7,8 +7,14 @@ func dropoutRule(c *Ctx) {
 	if c.Version < 7 && c.Node.Int("is_test", 0) == 0 {
 		c.Unsupported("in training mode before operator set 7, where the mask has the type of the data")
 	}
-	if g == None || c.dropsNothing() {
+	if g == None || c.dropsNothing() && !c.Wants(1) {
 		c.Set(0, g)
+		return
+	}
+	if c.Wants(1) {
+		c.Set(1, c.dropoutRatio())
+	}
+	if !c.Wants(0) {
 		return
 	}
 	_, known := c.knownBool(c.In(2))
@@ -17,6 +23,20 @@ func dropoutRule(c *Ctx) {
 		ratio, fixed = c.mathConstant(c.In(1))
 	}
 	c.Set(0, c.Where(c.Out(1), c.dropoutScaled(g, ratio, fixed, known), c.Scalar(0, g)))
+}
+
+// dropoutRatio is the gradient of the ratio r: which elements are dropped is constant between jumps, and
+// those that are kept are X/(1-r), so that it is Σ dY·Y/(1-r), and 0 without training mode.
+func (c *Ctx) dropoutRatio() Value {
+	sum := c.sumOf(c.Mul(c.Grad(0), c.Out(0)))
+	ratio := c.Cast(c.In(1), c.DType(sum))
+	sum = c.Div(sum, c.Sub(c.Scalar(1, sum), c.reshapeBack(ratio, sum)))
+	if training, known := c.knownBool(c.In(2)); !known {
+		sum = c.mathIf(c.reshapeBack(c.In(2), sum), sum)
+	} else if !training {
+		return None
+	}
+	return c.Cast(c.reshapeBack(sum, c.In(1)), c.DType(c.In(1)))
 }
 
 // dropsNothing reports whether a Dropout is known to give its input: it does not train, or its

@@ -3,8 +3,6 @@ package autograd
 import (
 	"slices"
 	"strings"
-
-	"memopt/graph"
 )
 
 // equation is an equation in Einstein's notation, with a letter per axis.
@@ -144,20 +142,4 @@ func (c *Ctx) spellEllipsis(eq *equation, count [256]int) {
 		eq.terms[i] = spell(term, covered(term, c.In(i)))
 	}
 	eq.result = spell(eq.result, most)
-}
-
-// rotaryEmbeddingRule: turning by an angle is undone by turning by its negative: the gradient is
-// the operator itself on dY, with the sines' sign changed. Stashes cosines and sines.
-func rotaryEmbeddingRule(c *Ctx) {
-	in := []Value{c.Grad(0), c.In(1), c.Neg(c.In(2))}
-	if c.Has(3) {
-		in = append(in, c.In(3))
-	}
-	var attrs Attrs
-	for _, name := range []string{"interleaved", "num_heads", "rotary_embedding_dim"} {
-		if a := c.Node.Attr(name); a != nil {
-			attrs = append(attrs, graph.Attr{Name: name, Value: a.Value})
-		}
-	}
-	c.Set(0, c.Op("RotaryEmbedding", attrs, in...))
 }

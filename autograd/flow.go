@@ -4,18 +4,11 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
-// differentiable reports whether a gradient can flow into a node's input.
-func (j *joint) differentiable(n *graph.Node, slot int) bool {
-	v := n.Input(slot)
-	return v != None && carriesFloat(j.g.Values[v].Type) && !slices.Contains(op.Of(n.Kind).NonDiff, slot) &&
-		Of(n.Kind).None == ""
-}
-
-// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats, a
-// sequence or an optional of such, or of unknown type.
+// carriesFloat reports whether a gradient can flow through a value of a type: a tensor of floats of 16
+// bits or more, a sequence or an optional of such, or of unknown type. Narrower floats are quantized
+// numbers (quantized.go).
 func carriesFloat(t graph.Type) bool {
 	switch {
 	case t.Form == graph.FormSequence || t.Form == graph.FormOptional:
@@ -23,31 +16,38 @@ func carriesFloat(t graph.Type) bool {
 	case t.DType == graph.Undefined:
 		return true
 	}
-	return t.DType.IsFloat()
+	return !isCode(t.DType) && t.DType.IsFloat()
 }
 
 // markReaches marks the values on which a loss depends.
 func (j *joint) markReaches(order graph.Order, losses []lossValue) {
-	j.reaches = make([]bool, len(j.g.Values))
+	j.markQuantized(order)
+	j.reaches = j.reachedBy(order, losses, j.differentiable)
+}
+
+// reachedBy marks the values on which a loss depends through inputs of nodes that flows admits.
+func (j *joint) reachedBy(order graph.Order, losses []lossValue, flows func(*graph.Node, int) bool) []bool {
+	reached := make([]bool, len(j.g.Values))
 	for _, l := range losses {
-		j.reaches[l.value] = true
+		reached[l.value] = true
 	}
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
-		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && j.reaches[v] }) {
+		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && reached[v] }) {
 			continue
 		}
 		for slot, v := range n.Inputs {
-			if j.differentiable(n, slot) {
-				j.reaches[v] = true
+			if flows(n, slot) {
+				reached[v] = true
 			}
 		}
 		for _, v := range n.Captures() {
-			if carriesFloat(j.g.Values[v].Type) {
-				j.reaches[v] = true
+			if j.carries(v) {
+				reached[v] = true
 			}
 		}
 	}
+	return reached
 }
 
 // markRequires marks the values through which the wanted gradients flow.
@@ -69,7 +69,7 @@ func (j *joint) markRequires(order graph.Order, wrt []Value) {
 			continue
 		}
 		for _, v := range n.Outputs {
-			if v != None && carriesFloat(j.g.Values[v].Type) && j.reaches[v] {
+			if v != None && j.carries(v) && j.reaches[v] {
 				j.requires[v] = true
 			}
 		}

@@ -8,6 +8,9 @@ package autograd
 type labelled struct {
 	at Value // [N, 1, d…]: the class of each label, 0 for those that are ignored
 	g  Value // like at: the gradient, 0 for those that are ignored
+	// share is like at, before the weight of the label's class: the gradient of that weight where the
+	// loss of a label is 1.
+	share Value
 }
 
 // labelGradients weighs the gradient of a loss. Ignored labels get the gradient 0 and not a weight
@@ -26,6 +29,7 @@ func (c *Ctx) labelGradients() labelled {
 	if c.Node.Str("reduction", "mean") == "mean" {
 		g = c.averaged(g, weights, skipped, labels)
 	}
+	share := g
 	if weights != None {
 		g = c.Mul(weights, g)
 	} else if c.Node.Str("reduction", "mean") != "none" && skipped == None {
@@ -34,7 +38,33 @@ func (c *Ctx) labelGradients() labelled {
 	if skipped != None {
 		g = c.Where(skipped, c.Scalar(0, g), g)
 	}
-	return labelled{c.Unsqueeze(labels, 1), c.Unsqueeze(g, 1)}
+	l := labelled{at: c.Unsqueeze(labels, 1), g: c.Unsqueeze(g, 1)}
+	if c.Wants(2) {
+		if c.Node.Str("reduction", "mean") != "none" {
+			share = c.ExpandLike(share, labels)
+		}
+		if skipped != None {
+			share = c.Where(skipped, c.Scalar(0, share), share)
+		}
+		l.share = c.Unsqueeze(share, 1)
+	}
+	return l
+}
+
+// classWeights is the gradient of the weights of classes: -logp[label] of each label times its share,
+// summed by class; of a mean, which divides by the sum of the weights, less the mean itself times it.
+func (c *Ctx) classWeights(l labelled, logp Value) {
+	if !c.Wants(2) {
+		return
+	}
+	loss := c.Neg(c.Op("GatherElements", Attrs{A("axis", int64(1))}, logp, l.at))
+	if c.Node.Str("reduction", "mean") == "mean" {
+		loss = c.Sub(loss, c.Out(0))
+	}
+	// Where all labels are ignored the mean is no number, and each share is 0.
+	each := c.mathUnless(c.mathEqual(l.share, c.Scalar(0, l.share)), c.Mul(loss, l.share))
+	all := c.Vector(-1)
+	c.Set(2, c.scatterAlong(c.Reshape(each, all), c.Reshape(l.at, all), 0, c.Dim(c.In(2), 0), true))
 }
 
 // averaged divides the gradient of a mean by the sum of the weights of the labels that are not
@@ -59,6 +89,10 @@ func (c *Ctx) averaged(g, weights, skipped, labels Value) Value {
 // negativeLogLikelihoodLossRule: dX is -g at the labels, zero elsewhere. Stashes the labels.
 func negativeLogLikelihoodLossRule(c *Ctx) {
 	l := c.labelGradients()
+	c.classWeights(l, c.In(0))
+	if !c.Wants(0) {
+		return
+	}
 	c.Set(0, c.Op("ScatterElements", Attrs{A("axis", int64(1))}, c.zerosOf(c.shapeVia(c.In(0), l.at), l.g), l.at,
 		c.Neg(l.g)))
 }
@@ -72,6 +106,12 @@ func softmaxCrossEntropyLossRule(c *Ctx) {
 	if c.Grad(0) != None {
 		l := c.labelGradients()
 		at, g = l.at, l.g
+		if c.Wants(2) {
+			c.classWeights(l, c.logProbabilities())
+		}
+	}
+	if c.Set(2, None); !c.Wants(0) {
+		return
 	}
 	p := c.probabilities()
 	total := g
@@ -91,6 +131,14 @@ func softmaxCrossEntropyLossRule(c *Ctx) {
 		dx = c.Add(dx, dlog)
 	}
 	c.Set(0, dx)
+}
+
+// logProbabilities returns the logarithms of the softmax of the scores over axis 1.
+func (c *Ctx) logProbabilities() Value {
+	if c.Node.Output(1) == None && (c.j.opset() >= 13 || c.Rank(c.In(0)) == 2) {
+		return c.Op("LogSoftmax", Attrs{A("axis", int64(1))}, c.In(0))
+	}
+	return c.Out(1)
 }
 
 // probabilities returns the softmax of the scores over axis 1. Softmax has that form for all ranks

@@ -258,7 +258,13 @@ func TestDropout(t *testing.T) {
 			Graph: `g (double[16, 8] x) => (double[16, 8] y) <double r = {0.5}, bool t = {1}> { y, m = Dropout(x, r, t) }`},
 		{Name: "ratio given",
 			Graph: `g (double[16, 8] x, double r, bool t) => (double[16, 8] y) { y = Dropout(x, r, t) }`,
-			In:    given},
+			In:    given, Wrt: []string{"x", "r"}},
+		{Name: "ratio given, training fixed",
+			Graph: `g (double[16, 8] x, double r) => (double[16, 8] y) <bool t = {1}> { y = Dropout(x, r, t) }`,
+			In:    given, Wrt: []string{"x", "r"}},
+		{Name: "ratio of one element given, with a bias",
+			Graph: `g (double[16, 8] x, double r) => (double[16, 8] y) <bool t = {1}, double[8] b = {0, 0, 0, 0, 0, 0, 0, 0}> { y = com.microsoft.BitmaskBiasDropout(x, b, , r, t) }`,
+			In:    given, Wrt: []string{"x", "r"}},
 		{Name: "constants",
 			Graph: `g (double[16, 8] x) => (double[16, 8] y) { r = Constant<value = double {0.3}>()  t = Constant<value = bool {1}>()  y = Dropout(x, r, t) }`},
 		{Name: "bitmask",
@@ -269,8 +275,11 @@ func TestDropout(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			c.Dims = n
 			m := c.parse(t)
+			if c.Wrt == nil {
+				c.Wrt = []string{"x"}
+			}
 			j, err := autograd.Differentiate(m,
-				autograd.Options{Wrt: []string{"x"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+				autograd.Options{Wrt: c.Wrt, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
 			require.NoError(t, err)
 			rng := rand.New(rand.NewPCG(1, 2))
 			in := c.inputs(t, m, rng)
@@ -283,14 +292,18 @@ func TestDropout(t *testing.T) {
 			}
 			out := newRunner(t, j.Model, n)(in)
 			x, y, grad := executor.Of[float64](in["x"]), executor.Of[float64](out[0]), executor.Of[float64](out[1])
-			kept := 0
+			kept, along := 0, 0.0
 			for i := range x {
+				along += y[i] * seed[i]
 				require.InDelta(t, y[i]*seed[i], grad[i]*x[i], 1e-9)
 				if y[i] != 0 {
 					kept++
 				}
 			}
 			require.True(t, 32 < kept && kept < 128, "%d of 128 kept", kept)
+			if len(c.Wrt) > 1 { // kept elements are x/(1-r)
+				require.InDelta(t, along/(1-0.25), executor.Of[float64](out[len(out)-1])[0], 1e-9)
+			}
 		})
 	}
 }

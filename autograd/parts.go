@@ -31,6 +31,7 @@ func (p *part) apart(q *part) bool {
 
 // setPart gives input i the gradient of a part of it. Parts that wait have no place in common.
 func (c *Ctx) setPart(i int, p part) {
+	c.account.given = append(c.account.given, i)
 	if !c.Wants(i) {
 		return
 	}

@@ -10,20 +10,28 @@ const (
 		"operators it is a scatter for every corner of every sample"
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
-	whyRanks = "it stands behind the backward half of a step of several ranks, which is not differentiated again"
-	whyParts = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
+	whyRanks    = "it stands behind the backward half of a step of several ranks, which is not differentiated again"
+	whyParts    = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
+	whyIntegers = "products of quantized integers have no rule; quantize with QuantizeLinear and " +
+		"DequantizeLinear around products of floats"
 	whyCache = "it updates its cache in place, for inference"
 )
 
 // missingRules: operators without a rule.
 var missingRules = []Row{
 	{Kind: op.Constant, None: "it has no inputs"},
-	{Kind: op.DequantizeLinear, Why: "training in integers is not supported"},
-	{Kind: op.DynamicQuantizeLinear, Why: "training in integers is not supported"},
+	{Kind: op.ConvInteger, Why: whyIntegers},
+	{Kind: op.Det, Why: "it takes the inverse of a matrix, for which ONNX has no operator"},
+	{Kind: op.DynamicQuantizeLinear, Why: whyIntegers, Quantizes: true},
 	{Kind: op.GroupQueryAttention, Why: whyCache},
+	{Kind: op.MatMulInteger, Why: whyIntegers},
 	{Kind: op.MaxUnpool, Why: "its indices may repeat, and what is lost then has no gradient"},
 	{Kind: op.NcclAllReduce, Why: "it sums over several processes"},
+	{Kind: op.QLinearConv, Why: whyIntegers, Quantizes: true},
+	{Kind: op.QLinearMatMul, Why: whyIntegers, Quantizes: true},
 	{Kind: op.PythonOp, Why: "its gradient is a Python function, which PyTorch's own export calls by PythonOpGrad"},
+	{Kind: op.TensorScatter, Why: "it updates a cache, which training does not use"},
+	{Kind: op.Unique, Why: "the number of distinct elements changes with the data"},
 	{Kind: op.BatchNormalizationGrad, Why: whyBackward},
 	{Kind: op.BiasFastGeluGradDX, Why: whyBackward},
 	{Kind: op.BiasGeluGradDX, Why: whyBackward},

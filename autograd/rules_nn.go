@@ -4,23 +4,31 @@ import "memopt/graph/op"
 
 // Why operators of this family have no gradient.
 const (
-	ofIntegers = "it computes with quantized numbers"
-	ofSize     = "its operand is a size"
+	ofSize = "its operand is a size"
 )
+
+// resizeOperands: scales, and behind the regions of crops, which are scales before operator set 11.
+var resizeOperands = []Operand{
+	{Slot: 1, Why: whyPlaces, Setting: true},
+	{Slot: 2, Why: whyPlaces, Setting: true},
+}
+
+// whyPlaces is why the gradients of scales and regions of a Resize are not made.
+const whyPlaces = "it moves the places between which elements are interpolated, and its rule has the elements only"
 
 // nnRules: convolutions, pools, norms, softmaxes and losses.
 var nnRules = []Row{
 	{Kind: op.AveragePool, Rule: averagePoolRule},
-	{Kind: op.BatchNormalization, Rule: batchNormalizationRule},
+	{Kind: op.BatchNormalization, Rule: batchNormalizationRule, Operands: settings(3, 4)},
 	{Kind: op.BiasDropout, Expand: expandBiasDropout},
 	{Kind: op.BitmaskBiasDropout, Expand: expandBitmaskBiasDropout},
 	{Kind: op.BitmaskDropout, Expand: expandBitmaskDropout},
 	{Kind: op.BlackmanWindow, None: ofSize},
 	{Kind: op.Col2Im, Rule: col2ImRule},
 	{Kind: op.Conv, Rule: convRule},
-	{Kind: op.ConvInteger, None: ofIntegers},
 	{Kind: op.ConvTranspose, Rule: convTransposeRule},
-	{Kind: op.Dropout, Rule: dropoutRule, Same: (*Ctx).dropsNothing},
+	{Kind: op.DequantizeLinear, Rule: dequantizeLinearRule, Operands: settings(1), Quantized: true},
+	{Kind: op.Dropout, Rule: dropoutRule, Same: (*Ctx).dropsNothing, Operands: settings(1)},
 	{Kind: op.FusedConv, Rule: fusedConvRule},
 	{Kind: op.GlobalAveragePool, Rule: globalAveragePoolRule},
 	{Kind: op.GlobalLpPool, Rule: globalLpPoolRule},
@@ -36,16 +44,15 @@ var nnRules = []Row{
 	{Kind: op.LpPool, Rule: lpPoolRule},
 	{Kind: op.MaxPool, Rule: maxPoolRule},
 	{Kind: op.MeanVarianceNormalization, Rule: meanVarianceNormalizationRule},
-	{Kind: op.NegativeLogLikelihoodLoss, Rule: negativeLogLikelihoodLossRule},
+	{Kind: op.NegativeLogLikelihoodLoss, Rule: negativeLogLikelihoodLossRule, Operands: settings(2)},
 	{Kind: op.NonMaxSuppression, None: "it chooses boxes and gives their numbers"},
-	{Kind: op.QLinearConv, None: ofIntegers},
-	{Kind: op.QuantizeLinear, None: "it rounds to integers"},
+	{Kind: op.QuantizeLinear, Rule: quantizeLinearRule, Operands: settings(1), Quantizes: true, Quantized: true},
 	{Kind: op.RMSNormalization, Rule: rmsNormalizationRule},
-	{Kind: op.Resize, Rule: resizeRule},
+	{Kind: op.Resize, Rule: resizeRule, Operands: resizeOperands},
 	{Kind: op.SimplifiedLayerNormalization, Rule: simplifiedLayerNormalizationRule},
 	{Kind: op.SkipLayerNormalization, Expand: expandSkipLayerNormalization},
 	{Kind: op.SkipSimplifiedLayerNormalization, Expand: expandSkipSimplified},
 	{Kind: op.Softmax, Rule: softmaxRule},
-	{Kind: op.SoftmaxCrossEntropyLoss, Rule: softmaxCrossEntropyLossRule},
-	{Kind: op.Upsample, Rule: resizeRule},
+	{Kind: op.SoftmaxCrossEntropyLoss, Rule: softmaxCrossEntropyLossRule, Operands: settings(2)},
+	{Kind: op.Upsample, Rule: resizeRule, Operands: resizeOperands[:1]},
 }

@@ -10,7 +10,6 @@ var reduceRules = []Row{
 	{Kind: op.ArgMax, None: reducePlaces},
 	{Kind: op.ArgMin, None: reducePlaces},
 	{Kind: op.CumSum, Rule: cumSumRule},
-	{Kind: op.Det, Rule: detRule},
 	{Kind: op.Hardmax, None: reducePlaces},
 	{Kind: op.NonZero, None: reducePlaces},
 	{Kind: op.ReduceL1, Rule: reduceL1Rule},
@@ -25,5 +24,4 @@ var reduceRules = []Row{
 	{Kind: op.ReduceSumSquare, Rule: reduceSumSquareRule},
 	{Kind: op.ReduceSumTraining, Rule: reduceSumRule},
 	{Kind: op.TopK, Rule: topKRule},
-	{Kind: op.Unique, Rule: uniqueRule},
 }

@@ -86,6 +86,3 @@ func (c *Ctx) scatterExtremum(p placed) {
 		c.Set(0, c.Mul(stays, share))
 	}
 }
-
-// tensorScatterRule: TensorScatter writes into the caches of inference.
-func tensorScatterRule(c *Ctx) { c.Unsupported("it updates a cache, which training does not use") }

@@ -240,11 +240,13 @@ func (j *joint) sweep(order graph.Order) error {
 			return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}
 		}
 		j.prefix = graph.Nested(j.base, j.labelOf(n)+"_grad/")
-		if c := j.cutNode(n); c != nil {
-			row.Rule(c)
-		} else {
-			row.Rule(j.ctx(n))
+		c := j.cutNode(n)
+		if c == nil {
+			c = j.ctx(n)
 		}
+		j.refuseMissing(c)
+		row.Rule(c)
+		j.refuseGaps(c)
 	}
 	return nil
 }

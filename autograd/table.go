@@ -31,6 +31,12 @@ type Row struct {
 	// Sinks says that the operator takes slices of its input between bounds that are inputs, and so may
 	// do that before the node that makes the input.
 	Sinks bool
+	// Operands says what the rule does not about inputs that may hold floats.
+	Operands []Operand
+	// Quantizes says that outputs are quantized numbers of floats, whatever the inputs are.
+	Quantizes bool
+	// Quantized says that the rule passes on gradients of quantized numbers (quantized.go).
+	Quantized bool
 	// Sequence is the operator's part in sequences of tensors (sequence.go).
 	Sequence sequence
 	// None says why no gradient flows through the operator: its derivative is zero wherever it

@@ -105,8 +105,12 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
 	for _, r := range rows {
 		_, text := f.cuda(r)
-		if _, why, ok := strings.Cut(f.Gradient(r), ": "); ok {
+		switch kind, why, ok := strings.Cut(f.Gradient(r), ": "); {
+		case !ok:
+		case kind == "none" || kind == "no rule":
 			text += "; it has no gradient: " + why
+		default: // about single inputs
+			text += "; " + why
 		}
 		if level, _ := ortEntry(r); level != nil {
 			text += "; ONNX Runtime recomputes it " + ortText(r)

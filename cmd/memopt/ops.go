@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"memopt/autograd"
@@ -31,9 +34,27 @@ func gradientOf(info *op.Info) string {
 	case row.Why != "":
 		return "no rule: " + row.Why
 	case row.Expand != nil:
-		return "through its function body"
+		return "through its function body" + operandNotes(row)
 	}
-	return "rule"
+	return "rule" + operandNotes(row)
+}
+
+// operandNotes says which inputs have no gradient though they may be floats, and which have one that the
+// rule does not make.
+func operandNotes(row *autograd.Row) string {
+	var notes []string
+	for _, o := range row.Operands {
+		switch {
+		case o.None != "":
+			notes = append(notes, fmt.Sprintf("input %d has no gradient: %s", o.Slot, o.None))
+		case o.Why != "":
+			notes = append(notes, fmt.Sprintf("input %d has a gradient that is not made: %s", o.Slot, o.Why))
+		}
+	}
+	if len(notes) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(notes, "; ")
 }
 
 // operatorNames lists the operators of the table.

@@ -165,9 +165,6 @@ type Info struct {
 	// in versions from TrainingSince on, before which an attribute says it. 0: it always draws.
 	Training      int
 	TrainingSince int
-	// NonDiff lists inputs through which no gradient flows and which are no
-	// parameters even where they are float: running statistics, ratios.
-	NonDiff []int
 	// Moved lists attributes that became inputs.
 	Moved []Moved
 	// Dialect names the tool in whose files nodes of this name mean what the row says, in spite of

@@ -119,9 +119,6 @@ func role(x Role) option { return func(r *Info) { r.Role |= x } }
 
 func flops(f func(*Ctx) symbolic.Expr) option { return func(r *Info) { r.FLOPs = f } }
 
-// nonDiff lists inputs that no gradient flows through.
-func nonDiff(slots ...int) option { return func(r *Info) { r.NonDiff = slots } }
-
 // recomputable adds an entry of ONNX Runtime's table.
 func recomputable(level int, v []int, skip ...int) option {
 	return func(r *Info) { r.ORT = append(r.ORT, Recomputable{level, v, skip}) }

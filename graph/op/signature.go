@@ -53,6 +53,22 @@ func (i *Info) signature(version int) *signature {
 	return found
 }
 
+// MayHold reports whether the schema of some version lets an input have elements of a type, in a
+// tensor, a sequence or an optional. It is true where there is no schema.
+func (i *Info) MayHold(input int, d graph.DType) bool {
+	list := signatures()[i.Kind]
+	for k := range list {
+		o := slot(list[k].inputs, input)
+		if o == nil {
+			continue
+		}
+		if s := &o.types; (s.tensor|s.sequence|s.optional|s.optionalSequence)>>uint(d)&1 != 0 {
+			return true
+		}
+	}
+	return len(list) == 0
+}
+
 // laterAdmits reports whether the signature of a version after the given one passes a test.
 func (i *Info) laterAdmits(version int, test func(*signature) bool) bool {
 	list := signatures()[i.Kind]

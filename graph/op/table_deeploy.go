@@ -22,7 +22,7 @@ var deeployRows = []Info{
 		States: []Update{{0, 0}}},
 	{Kind: SoftmaxCrossEntropyLossDeeploy, Dialect: deeploy, Name: "SoftmaxCrossEntropyLoss", Since: []int{1},
 		Inputs: exactly(2), Outputs: exactly(1), Role: Loss,
-		Infer: dense(logProbLossRule), Class: Cheap, FLOPs: lossFLOPs, NonDiff: []int{1}},
+		Infer: dense(logProbLossRule), Class: Cheap, FLOPs: lossFLOPs},
 	{Kind: SoftmaxCrossEntropyLossGradDeeploy, Dialect: deeploy, Domain: domainMS, Name: "SoftmaxCrossEntropyLossGrad",
 		Since: []int{1}, Inputs: exactly(2),
 		Outputs: exactly(1), Role: Gradient, Infer: dense(unitLossGradRule), Class: Cheap, FLOPs: perElement(3, 0)},

@@ -77,9 +77,9 @@ func rowFaults(r *Info) (faults []string) {
 	check(!r.View || r.Class == Free, "is a view and must have the class Free")
 	check(!r.Random || r.Class == Seeded || r.Class == Never, "is random and must have the class Seeded or Never")
 	check(r.Class != Seeded || r.SeedAttr != "", "has the class Seeded and no attribute that holds the seed")
-	for _, slot := range slices.Concat(r.InPlace, r.NonDiff) {
+	for _, slot := range r.InPlace {
 		check(slot >= 0 && (r.Inputs.Max < 0 || slot < r.Inputs.Max),
-			"names an input (InPlace or NonDiff) that it does not have")
+			"names an input (InPlace) that it does not have")
 	}
 	for _, e := range r.ORT {
 		check(e.Level == 0 || e.Level == 1, "has an entry of ONNX Runtime with a level other than 0 and 1")
