@@ -76,7 +76,8 @@ func TestSettings(t *testing.T) {
 					Graph: `g (double[N, C] x, int64[N] l, double[C] w) => (double` + shape + ` y) { y = ` + call +
 						`, ignore_index = -100>(x, l, w) }`})
 		}
-		cases = append(cases, gradCase{Name: "weights, spatial " + loss, In: spatial, Range: [2]float64{0.5, 2}, Opset: 13,
+		cases = append(cases, gradCase{Name: "weights, spatial " + loss, In: spatial, Range: [2]float64{0.5, 2},
+			Opset: 13,
 			Graph: `g (double[2, 3, 2] x, int64[2, 2] l, double[3] w) => (double y) { y = ` + loss + `(x, l, w) }`})
 	}
 	checkGradients(t, cases)
