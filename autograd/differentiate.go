@@ -248,7 +248,7 @@ func (j *joint) run(opts Options) (err error) {
 		}
 	}
 	j.markReaches(order, losses)
-	j.trained = j.reachedBy(order, losses, j.trainable)
+	j.markTrained(order, losses)
 	wrt, err := j.findWrt(opts)
 	if err != nil {
 		return err

@@ -22,11 +22,49 @@ func carriesFloat(t graph.Type) bool {
 // markReaches marks the values on which a loss depends.
 func (j *joint) markReaches(order graph.Order, losses []lossValue) {
 	j.markQuantized(order)
-	j.reaches = j.reachedBy(order, losses, j.differentiable)
+	j.reaches = j.reachedBy(order, losses, j.differentiable, func(*graph.Node, Value) bool { return true })
 }
 
-// reachedBy marks the values on which a loss depends through inputs of nodes that flows admits.
-func (j *joint) reachedBy(order graph.Order, losses []lossValue, flows func(*graph.Node, int) bool) []bool {
+// markTrained marks the values on which a loss depends through inputs that are no settings.
+func (j *joint) markTrained(order graph.Order, losses []lossValue) {
+	j.trained = j.reachedBy(order, losses, j.trainable, func(n *graph.Node, v Value) bool {
+		trains := false
+		n.Subgraphs(func(_ string, sub *graph.Graph) { trains = trains || trainsIn(sub, v) })
+		return trains
+	})
+}
+
+// trainsIn reports whether a subgraph has a reader of a captured value for which it is no setting.
+func trainsIn(g *graph.Graph, captured Value) bool {
+	for i := range g.Values {
+		v := Value(i)
+		if g.Values[v].Outer != captured {
+			continue
+		}
+		for _, n := range g.Nodes {
+			for slot, x := range n.Inputs {
+				if o := Of(n.Kind).Operand(slot); x == v && !o.Setting && o.None == "" {
+					return true
+				}
+			}
+			found := false
+			n.Subgraphs(func(_ string, sub *graph.Graph) { found = found || trainsIn(sub, v) })
+			if found {
+				return true
+			}
+		}
+		if g.Values[v].Output {
+			return true
+		}
+	}
+	return false
+}
+
+// reachedBy marks the values on which a loss depends through inputs of nodes that flows admits, and
+// captured values that captures admits.
+func (j *joint) reachedBy(
+	order graph.Order, losses []lossValue, flows func(*graph.Node, int) bool, captures func(*graph.Node, Value) bool,
+) []bool {
 	reached := make([]bool, len(j.g.Values))
 	for _, l := range losses {
 		reached[l.value] = true
@@ -42,7 +80,7 @@ func (j *joint) reachedBy(order graph.Order, losses []lossValue, flows func(*gra
 			}
 		}
 		for _, v := range n.Captures() {
-			if j.carries(v) {
+			if j.carries(v) && captures(n, v) {
 				reached[v] = true
 			}
 		}

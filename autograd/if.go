@@ -82,6 +82,7 @@ func (b *branch) emit(c *Ctx, wanted []Value) *graph.Graph {
 	}
 	if b.nestedJoint != nil {
 		b.prune(c, roots)
+		b.replay(c)
 	}
 	for _, v := range roots {
 		e.output(v)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/symbolic"
 )
 
 // The gradients of Scan and Loop: a Scan that runs the iterations from the last to the first. Each
@@ -268,6 +269,15 @@ func (b *backward) eachState(f func(int, repeatedState)) {
 
 // feed gives the iteration those inputs of the forward body that it reads.
 func (b *backward) feed(s *scan, read []bool) {
+	for _, rec := range b.recorded {
+		v := &b.nestedJoint.g.Values[rec.value]
+		shape := v.Type.Shape
+		if !shape.Ranked || slices.ContainsFunc(shape.Dims, func(d symbolic.Expr) bool { return !d.IsKnown() }) {
+			b.Unsupported("the iterations may change the shape of %q, which is random", v.Name)
+		}
+		v.Input = true
+		s.adopt(rec.value, b.recordRow(rec), 0, true)
+	}
 	for _, sl := range b.repeated.slices {
 		if b.take(b.ins[sl.bodyIn], read) {
 			s.adopt(b.ins[sl.bodyIn], b.In(sl.nodeIn), sl.axis, !sl.back)
@@ -321,20 +331,26 @@ func (b *backward) always(cond Value) {
 // stash makes an input of the forward body a further output of the forward node, stacked in the
 // order of the iterations.
 func (b *backward) stash(input int) Value {
+	return b.stack("stash_"+itoa(input), func(*joint) Value { return b.body.Inputs[input].Value })
+}
+
+// recordRow does so with the result of a random node of the body.
+func (b *backward) recordRow(rec recorded) Value {
+	return b.stack("record_"+itoa(int(rec.node))+"_"+itoa(rec.slot), func(f *joint) Value { return b.source(f, rec) })
+}
+
+// stack makes a value of the forward body, which of returns, a further output of the forward node, under
+// a new name.
+func (b *backward) stack(name string, of func(f *joint) Value) Value {
 	n, j := b.Node, b.Ctx.j
 	f, err := j.inside(b.body, "stash")
 	b.must(err)
-	(&emitter{f}).output(b.body.Inputs[input].Value)
+	(&emitter{f}).output(of(f))
+	attrs := Attrs{A("body", b.body)}
 	for _, attr := range []string{"scan_output_axes", "scan_output_directions"} {
 		if list := n.IntList(attr, nil); list != nil {
-			n.SetAttr(attr, append(slices.Clone(list), 0))
+			attrs = append(attrs, A(attr, append(slices.Clone(list), 0)))
 		}
 	}
-	n.SetAttr("body", b.body)
-	v := j.newValue(j.prefix + "stash_" + itoa(input))
-	j.g.Values[v].Def, j.g.Values[v].DefSlot = n.ID, int32(len(n.Outputs))
-	n.Outputs = append(n.Outputs, v)
-	b.must(sealNode(n))
-	b.must(j.types.Node(n))
-	return v
+	return b.extend(j.g.ValueName(j.newValue(j.prefix+name)), attrs)
 }

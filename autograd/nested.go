@@ -4,16 +4,18 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 )
 
 // nestedJoint is a copy of a subgraph inside which gradients are made, under names of its own. Its
-// forward nodes run once more, those that the gradients need.
+// forward nodes run once more, those that the gradients need, except for those that draw random numbers:
+// what these have made comes from the forward half (record.go).
 type nestedJoint struct {
 	*joint
-	order   graph.Order
-	forward int     // nodes from here on have been emitted
-	outputs []Value // what the subgraph returned
+	from     *graph.Graph // the subgraph
+	recorded []recorded
+	order    graph.Order
+	forward  int     // nodes from here on have been emitted
+	outputs  []Value // what the subgraph returned
 }
 
 // nested copies a subgraph of a node.
@@ -21,7 +23,7 @@ func (c *Ctx) nested(g *graph.Graph, name string) (*nestedJoint, error) {
 	cp := g.Clone(c.j.g)
 	cp.Name = c.j.prefix + name
 	c.j.taken.Rename(cp, cp.Name+"/")
-	r := &nestedJoint{}
+	r := &nestedJoint{from: g}
 	for _, d := range cp.Outputs {
 		r.outputs = append(r.outputs, d.Value)
 		v := &cp.Values[d.Value]
@@ -79,8 +81,9 @@ func (r *nestedJoint) prune(c *Ctx, roots []Value) []bool {
 		if !slices.ContainsFunc(n.Outputs, func(v Value) bool { return v != None && live[v] }) {
 			continue
 		}
-		if i < len(all) {
-			r.refuseDraws(c, n, r.g)
+		if i < len(all) && r.draws(n, r.g) {
+			r.record(c, n, live)
+			continue
 		}
 		kept = append(kept, n)
 		for _, v := range append(slices.Clone(n.Inputs), n.Captures()...) {
@@ -103,19 +106,6 @@ func (r *nestedJoint) prune(c *Ctx, roots []Value) []bool {
 		return r.g.Values[d.Value].Def == graph.NoNode
 	})
 	return live
-}
-
-// refuseDraws ends the rule if a node that would run again draws random numbers, since they would
-// differ.
-func (r *nestedJoint) refuseDraws(c *Ctx, n *graph.Node, in *graph.Graph) {
-	if op.Of(n.Kind).Random && !r.rests(n, in) {
-		c.Unsupported("its subgraph has the random node %q (%s), which would have to run again", n.Name, n.Op)
-	}
-	n.Subgraphs(func(_ string, g *graph.Graph) {
-		for _, inner := range g.Nodes {
-			r.refuseDraws(c, inner, g)
-		}
-	})
 }
 
 // rests reports whether a random node draws nothing: a Dropout without training mode.
