@@ -18,6 +18,7 @@ const whyPlaces = "it moves the places between which elements are interpolated, 
 
 // nnRules: convolutions, pools, norms, softmaxes and losses.
 var nnRules = []Row{
+	{Kind: op.AffineGrid, Rule: affineGridRule},
 	{Kind: op.AveragePool, Rule: averagePoolRule},
 	{Kind: op.BatchNormalization, Rule: batchNormalizationRule, Operands: settings(3, 4)},
 	{Kind: op.BiasDropout, Expand: expandBiasDropout},
@@ -33,6 +34,7 @@ var nnRules = []Row{
 	{Kind: op.GlobalAveragePool, Rule: globalAveragePoolRule},
 	{Kind: op.GlobalLpPool, Rule: globalLpPoolRule},
 	{Kind: op.GlobalMaxPool, Rule: globalMaxPoolRule},
+	{Kind: op.GridSample, Rule: gridSampleRule},
 	{Kind: op.GroupNormalization, Rule: groupNormalizationRule},
 	{Kind: op.HammingWindow, None: ofSize},
 	{Kind: op.HannWindow, None: ofSize},

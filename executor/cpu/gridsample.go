@@ -156,7 +156,7 @@ func (k *gridSample[T, G]) tap(t *gridTaps, g float64, n int) {
 	if !(x >= least && x <= most) {
 		switch k.padding {
 		case "border":
-			x = min(max(x, 0), float64(n-1))
+			x = k.toBorder(x, n)
 		case "reflection":
 			x = gridReflect(x, least, most)
 		}
@@ -183,6 +183,15 @@ func (k *gridSample[T, G]) tap(t *gridTaps, g float64, n int) {
 	for i := range t.n {
 		t.index[i] = k.inside(int(base)+i, n, least, most)
 	}
+}
+
+// toBorder moves a coordinate outside of an axis of length n into it. A cubic keeps it while one of its
+// taps is inside: each tap outside is the element at the border.
+func (k *gridSample[T, G]) toBorder(x float64, n int) float64 {
+	if k.mode == "cubic" {
+		return min(max(x, -2), float64(n+1))
+	}
+	return min(max(x, 0), float64(n-1))
 }
 
 // inside maps an index into the axis according to the padding mode, or returns -1.

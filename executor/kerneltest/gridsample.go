@@ -12,8 +12,7 @@ import (
 func init() { register(gridCases) }
 
 // gridTorch is what torch.nn.functional.grid_sample (version 1.13) reads from the plane 3x4 of
-// i*i/8 at gridPlaces. Cubic with border padding is left out where a place is outside: ONNX moves
-// the place, torch its neighbours.
+// i*i/8 at gridPlaces.
 var gridTorch = []struct {
 	mode, padding string
 	align         int64
@@ -33,6 +32,8 @@ var gridTorch = []struct {
 	{"nearest", "reflection", 1, []float64{0, 2, 12.5, 4.5, 4.5, 0.5}},
 	{"bicubic", "zeros", 0, []float64{-0.0908203125, 4.65179002, 8.61951421, -0.339687571, 0, 0.0455833984}},
 	{"bicubic", "zeros", 1, []float64{0, 4.29150575, 11.6463139, 1.56197187, 0, 0.310944391}},
+	{"bicubic", "border", 0, []float64{-0.1904296875, 4.0067598125, 12.4976950625, 2.9870937500, 8, 0.7168887969}},
+	{"bicubic", "border", 1, []float64{0, 3.7304300938, 10.9449522813, 3.8267240000, 8.0405, 0.3737667338}},
 	{"bicubic", "reflection", 0, []float64{-0.36328125, 4.00675981, 12.9550212, 2.72520127, 7.24375899, 0.209095625}},
 	{"bicubic", "reflection", 1, []float64{0, 3.73800162, 11.4076167, 2.961068, 6.433916, 0.852150458}},
 }
@@ -106,6 +107,28 @@ func gridCases() []Case {
 		add(eighths(graph.Float32, 1, 1, 2, 3, 4), convTensor(graph.Float32, []int{1, 1, 2, 2, 3}, gridPlaces3), 20,
 			g.mode, g.padding, g.align, []int{1, 1, 1, 2, 2}, g.want)
 	}
+	for _, mode := range []string{"linear", "nearest", "cubic"} {
+		for _, padding := range []string{"zeros", "border", "reflection"} {
+			for align := range int64(2) {
+				for _, dims := range [][]int{{5, 6}, {1, 3}, {3, 4, 2}} {
+					shape := append([]int{2, 2}, dims...)
+					x := convRandom(graph.Float64, len(dims), shape...)
+					sampled := append([]int{2, 6, 7, 1}[:1+len(dims)], len(dims))
+					places := convRandom(graph.Float64, 7+len(dims), sampled...)
+					for i := range executor.Of[float64](places) {
+						executor.Of[float64](places)[i] *= 1.7
+					}
+					out := append([]int{2, 2}, places.Shape[1:1+len(dims)]...)
+					want := gridReference(x, places, mode, padding, align != 0)
+					add(x, places, 20, mode, padding, align, out, want)
+					if mode != "nearest" { // places that are rounded have other neighbours
+						add(convTensor(graph.Float32, x.Shape, convNumbers(x)),
+							convTensor(graph.Float32, places.Shape, convNumbers(places)), 20, mode, padding, align, out, want)
+					}
+				}
+			}
+		}
+	}
 	// The centres of all elements give the elements.
 	x := convRandom(graph.Float32, 13, 2, 7, 30, 40)
 	places := make([]float64, 2*30*40*2)
@@ -132,4 +155,94 @@ func gridCases() []Case {
 	fault("padding", "padding_mode", []graph.Attr{Attr("padding_mode", "wrap")}, plane,
 		convRandom(graph.Float32, 1, 1, 2, 2, 2))
 	return cases
+}
+
+// gridReference samples as PyTorch does: every tap is an element of the axes of length n, of an index
+// that its padding maps on its own.
+func gridReference(x, grid *executor.Tensor, mode, padding string, align bool) []float64 {
+	rank := len(x.Shape) - 2
+	plane, places := 1, 1
+	for i := range rank {
+		plane *= x.Shape[2+i]
+		places *= grid.Shape[1+i]
+	}
+	elems, coordinates := executor.Of[float64](x), executor.Of[float64](grid)
+	var out []float64
+	for image := range x.Shape[0] {
+		for channel := range x.Shape[1] {
+			from := elems[(image*x.Shape[1]+channel)*plane:][:plane]
+			for p := range places {
+				at := coordinates[(image*places+p)*rank:][:rank]
+				out = append(out, gridValue(from, x.Shape[2:], at, mode, padding, align))
+			}
+		}
+	}
+	return out
+}
+
+// gridValue is the sample at a place, whose coordinates begin with that of the last axis.
+func gridValue(from []float64, dims []int, at []float64, mode, padding string, align bool) float64 {
+	if len(dims) == 0 {
+		return from[0]
+	}
+	n, inner := dims[0], len(from)/dims[0]
+	g := at[len(dims)-1]
+	x := ((g+1)*float64(n) - 1) / 2
+	if align {
+		x = (g + 1) / 2 * float64(n-1)
+	}
+	base, taps := math.Floor(x), map[float64]float64{}
+	switch r := x - base; mode {
+	case "nearest":
+		taps[math.RoundToEven(x)] = 1
+	case "linear":
+		taps[base], taps[base+1] = 1-r, r
+	case "cubic":
+		for i := -1.; i <= 2; i++ {
+			taps[base+i] = gridCubic(math.Abs(i - r))
+		}
+	}
+	sum := 0.
+	for i := base - 1; i <= base+2; i++ { // in order
+		index, weight := gridIndex(i, n, padding, align), taps[i]
+		if index >= 0 && weight != 0 {
+			sum += weight * gridValue(from[index*inner:][:inner], dims[1:], at, mode, padding, align)
+		}
+	}
+	return sum
+}
+
+// gridCubic is Keys' kernel with a = -3/4.
+func gridCubic(d float64) float64 {
+	if d <= 1 {
+		return 1.25*d*d*d - 2.25*d*d + 1
+	}
+	return -0.75*d*d*d + 3.75*d*d - 6*d + 3
+}
+
+// gridIndex maps an index into an axis of length n, or returns -1: a border repeats, a mirror goes step
+// by step.
+func gridIndex(i float64, n int, padding string, align bool) int {
+	switch padding {
+	case "border":
+		return int(min(max(i, 0), float64(n-1)))
+	case "reflection":
+		for n > 1 && (i < 0 || i > float64(n-1)) {
+			switch last := float64(n - 1); {
+			case align && i < 0:
+				i = -i
+			case align:
+				i = 2*last - i
+			case i < 0:
+				i = -1 - i
+			default:
+				i = 2*last + 1 - i
+			}
+		}
+		return int(min(max(i, 0), float64(n-1)))
+	}
+	if i < 0 || i > float64(n-1) {
+		return -1
+	}
+	return int(i)
 }

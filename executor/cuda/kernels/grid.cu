@@ -94,7 +94,9 @@ template <int N> DEV inline void find_tap(const sample_args &a, sample_tap<N> &t
 	f64 x = a.align ? (g + 1) / 2 * (n - 1) : ((g + 1) * n - 1) / 2;
 	if (a.mode == SAMPLE_NEAREST) x = to_nearest(x);
 	if (!(x >= least && x <= most)) {
-		if (a.padding == PAD_BORDER) x = x < 0 ? 0.0 : x > n - 1 ? (f64)(n - 1) : x;
+		// A cubic keeps x while one of its taps is inside: each tap outside is the element at the border.
+		f64 low = a.mode == SAMPLE_CUBIC ? -2.0 : 0.0, high = n - 1 - low;
+		if (a.padding == PAD_BORDER) x = x < low ? low : x > high ? high : x;
 		else if (a.padding == PAD_REFLECTION) x = mirrored(x, least, most);
 	}
 	bool far = !(x < 1099511627776.0 && x > -1099511627776.0); // 2^40, or no number
