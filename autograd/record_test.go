@@ -32,10 +32,12 @@ func TestRecordedDraws(t *testing.T) {
 		again bool // the values that are drawn differ from run to run
 	}{
 		{gradCase{Name: "then", In: yes, Graph: branches("a = Dropout(x, half, yes)", "b = Tanh(x)")}, 1, true},
-		{gradCase{Name: "else", In: no, Graph: branches("a = Tanh(x)", "d = Dropout(x, half, yes)  b = Mul(d, x)")}, 2, true},
+		{gradCase{Name: "else", In: no,
+			Graph: branches("a = Tanh(x)", "d = Dropout(x, half, yes)  b = Mul(d, x)")}, 2, true},
 		{gradCase{Name: "squared", In: yes,
 			Graph: branches("d = Dropout<seed = 5>(x, half, yes)  a = Mul(d, d)", "b = Tanh(x)")}, 2, false},
-		{gradCase{Name: "both", In: no, Graph: branches("a = Dropout(x, half, yes)", "b = Dropout(x, half, yes)")}, 1, true},
+		{gradCase{Name: "both", In: no,
+			Graph: branches("a = Dropout(x, half, yes)", "b = Dropout(x, half, yes)")}, 1, true},
 		{gradCase{Name: "mode given", In: mode,
 			Graph: `g (bool c, bool m, double[4, 8] x) => (double[4, 8] y) ` + masked +
 				` y = If<then_branch = t () => (double[4, 8] a) { a = Dropout(x, half, m) }, else_branch = e () => (double[4, 8] b) { b = Tanh(x) }>(c) }`}, 1, true},
@@ -43,7 +45,8 @@ func TestRecordedDraws(t *testing.T) {
 			y = If<then_branch = t () => (double[4, 8] a) { n = RandomNormal<shape = [4, 8], dtype = 11>()  a = Mul(n, x) },
 				else_branch = e () => (double[4, 8] b) { b = Relu(x) }>(c) }`}, 1, true},
 		{gradCase{Name: "two", In: yes,
-			Graph: branches("d = Dropout(x, half, yes)  e1 = Dropout(d, half, yes)  a = Mul(e1, d)", "b = Tanh(x)")}, 2, true},
+			Graph: branches("d = Dropout(x, half, yes)  k = Dropout(d, half, yes)  a = Mul(k, d)",
+				"b = Tanh(x)")}, 2, true},
 		{gradCase{Name: "an If inside that is not made again", In: yes, Graph: branches(
 			"a = If<then_branch = t2 () => (double[N, 8] a2) { a2 = Identity(x) }, "+
 				"else_branch = e2 () => (double[N, 8] b2) { b2 = Tanh(x) }>(c)",

@@ -123,7 +123,8 @@ func gridCases() []Case {
 					add(x, places, 20, mode, padding, align, out, want)
 					if mode != "nearest" { // places that are rounded have other neighbours
 						add(convTensor(graph.Float32, x.Shape, convNumbers(x)),
-							convTensor(graph.Float32, places.Shape, convNumbers(places)), 20, mode, padding, align, out, want)
+							convTensor(graph.Float32, places.Shape, convNumbers(places)),
+							20, mode, padding, align, out, want)
 					}
 				}
 			}

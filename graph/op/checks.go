@@ -56,7 +56,9 @@ var checks = [NumKinds][]Check{
 
 	AffineGrid: {{In: 1}}, BroadcastGradientArgs: {{In: 0}, {In: 1}}, CenterCropPad: {{In: 1}},
 	BlackmanWindow: {{In: 0}}, HammingWindow: {{In: 0}}, HannWindow: {{In: 0}},
-	Col2Im: {{In: 1}, {In: 2}}, ConstantOfShape: {{In: 0}}, CumSum: {{In: 1}}, Expand: {{In: 1}},
+	DFT: {{In: 1}, {In: 2}}, STFT: {{In: 1}, {In: 3}},
+	MelWeightMatrix: {{In: 0}, {In: 1}, {In: 2}, {In: 3, Floats: true}, {In: 4, Floats: true}},
+	Col2Im:          {{In: 1}, {In: 2}}, ConstantOfShape: {{In: 0}}, CumSum: {{In: 1}}, Expand: {{In: 1}},
 	DynamicSlice: {{In: 3}}, Slice: {{In: 3}, {In: 4}},
 	SliceGrad: {{In: 1}, {In: 2}, {In: 3}, {In: 4}, {In: 5}},
 	OneHot:    {{In: 1, Floats: true}}, Pad: {{In: 1}, {In: 3}}, Reshape: {{In: 1}},

@@ -12,7 +12,9 @@ import (
 // unfactored lists the operators without a rule of factors, and why.
 var unfactored = map[string][]graph.Kind{
 	"it works on no elements of an operand": {Constant, EyeLike, RandomNormal, RandomUniform, Range,
-		Shape, Size, AffineGrid, BlackmanWindow, HammingWindow, HannWindow, BroadcastGradientArgs},
+		Shape, Size, AffineGrid, BlackmanWindow, HammingWindow, HannWindow, BroadcastGradientArgs,
+		MelWeightMatrix},
+	"a part would be along other axes than the transform, and no training graph is large there": {DFT, STFT},
 	"where an element goes depends on data, or on its place in the whole": {CenterCropPad, Compress,
 		NonZero, ScatterND, TensorScatter, Unique, NonMaxSuppression, MaxUnpool, MaxPoolGrad, MaxRoiPool, RoiAlign,
 		FlattenAndUnpad, PadAndUnflatten, ShrunkenGather, DynamicSlice},

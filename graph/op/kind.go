@@ -149,6 +149,7 @@ const (
 	Conv
 	ConvInteger
 	ConvTranspose
+	DFT
 	DeformConv
 	DequantizeLinear
 	Dropout
@@ -174,6 +175,7 @@ const (
 	MaxRoiPool
 	MaxUnpool
 	MeanVarianceNormalization
+	MelWeightMatrix
 	NegativeLogLikelihoodLoss
 	NonMaxSuppression
 	QLinearConv
@@ -183,6 +185,7 @@ const (
 	RNN
 	RoiAlign
 	RotaryEmbedding
+	STFT
 	Softmax
 	SoftmaxCrossEntropyLoss
 

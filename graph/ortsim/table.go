@@ -149,6 +149,7 @@ var plain = []graph.Kind{
 	op.Attention, op.AveragePool, op.BlackmanWindow, op.Col2Im, op.ConvInteger, op.DeformConv,
 	op.DequantizeLinear, op.DynamicQuantizeLinear, op.GlobalAveragePool, op.GlobalLpPool,
 	op.GlobalMaxPool, op.GridSample, op.GroupNormalization, op.HammingWindow, op.HannWindow,
+	op.DFT, op.MelWeightMatrix, op.STFT,
 	op.Hardmax, op.InstanceNormalization, op.LRN, op.LayerNormalization, op.LpNormalization,
 	op.LpPool, op.MatMulInteger, op.MaxPool, op.MaxRoiPool, op.MaxUnpool,
 	op.MeanVarianceNormalization, op.NonMaxSuppression, op.QLinearConv, op.QLinearMatMul,
