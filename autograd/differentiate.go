@@ -197,7 +197,7 @@ type joint struct {
 	out       *Joint
 	requires  []bool           // by value: a wanted gradient depends on its gradient
 	reaches   []bool           // by value: a loss depends on it
-	trained   []bool           // by value: a loss depends on it through inputs that are no settings
+	weighs    []bool           // by value: a loss depends on it through inputs that are no settings
 	quantized []bool           // by value: it holds the quantized numbers of floats
 	grads     []Value          // by value: its gradient so far
 	parts     map[Value][]part // by value: gradients of parts that wait to be added
@@ -297,7 +297,7 @@ func (j *joint) run(opts Options) (err error) {
 func (j *joint) release() {
 	j.taken.Done()
 	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
-	j.trained, j.quantized = nil, nil
+	j.weighs, j.quantized = nil, nil
 	j.readers, j.parts = nil, nil
 }
 
@@ -412,7 +412,7 @@ func (j *joint) parameters() []Value {
 	var out []Value
 	for i := range j.g.Values {
 		v := &j.g.Values[i]
-		if (v.Input || v.Data != nil) && j.roles.Of(Value(i)).Kind != roles.None && j.trained[i] {
+		if (v.Input || v.Data != nil) && j.roles.Of(Value(i)).Kind != roles.None && j.weighs[i] {
 			out = append(out, Value(i))
 		}
 	}

@@ -27,7 +27,7 @@ func (j *joint) markReaches(order graph.Order, losses []lossValue) {
 
 // markTrained marks the values on which a loss depends through inputs that are no settings.
 func (j *joint) markTrained(order graph.Order, losses []lossValue) {
-	j.trained = j.reachedBy(order, losses, j.trainable, func(n *graph.Node, v Value) bool {
+	j.weighs = j.reachedBy(order, losses, j.trainable, func(n *graph.Node, v Value) bool {
 		trains := false
 		n.Subgraphs(func(_ string, sub *graph.Graph) { trains = trains || trainsIn(sub, v) })
 		return trains

@@ -14,7 +14,8 @@ const (
 	whyParts    = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
 	whyIntegers = "products of quantized integers have no rule; quantize with QuantizeLinear and " +
 		"DequantizeLinear around products of floats"
-	whyCache = "it updates its cache in place, for inference"
+	whyScales = "the scales and zero points of a quantized matrix are as the file has them"
+	whyCache  = "it updates its cache in place, for inference"
 )
 
 // missingRules: operators without a rule.

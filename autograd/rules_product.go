@@ -11,7 +11,8 @@ var productRules = []Row{
 	{Kind: op.FusedMatMul, Rule: fusedMatMulRule},
 	{Kind: op.Gemm, Rule: gemmRule},
 	{Kind: op.MatMul, Rule: matMulRule, Cut: cutMatMul, CutPays: true},
-	{Kind: op.MatMulNBits, Rule: matMulNBitsRule},
+	{Kind: op.MatMulNBits, Rule: matMulNBitsRule, Operands: []Operand{
+		{Slot: 2, Why: whyScales, Setting: true}, {Slot: 3, Why: whyScales, Setting: true}}},
 	{Kind: op.MultiHeadAttention, Expand: expandMultiHeadAttention,
 		Operands: []Operand{{Slot: 6, Why: whyCache}, {Slot: 7, Why: whyCache}}},
 	{Kind: op.RotaryEmbedding, Rule: rotaryEmbeddingRule, Operands: settings(1, 2)},

@@ -35,7 +35,7 @@ var shapeRules = []Row{
 	{Kind: op.Flatten, Rule: reshapeRule, Quantized: true},
 	{Kind: op.FlattenAndUnpad, Rule: flattenAndUnpadRule},
 	{Kind: op.Gather, Rule: gatherRule},
-	{Kind: op.GatherBlockQuantized, None: ofIntegers},
+	{Kind: op.GatherBlockQuantized, Why: whyIntegers, Operands: settings(2)},
 	{Kind: op.GatherElements, Rule: gatherElementsRule},
 	{Kind: op.GatherND, Rule: gatherNDRule},
 	{Kind: op.Identity, Rule: identityRule, Same: func(*Ctx) bool { return true }, Cut: cutSame, Quantized: true},

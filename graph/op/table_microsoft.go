@@ -116,7 +116,7 @@ var microsoftRows = []Info{
 		ORT: []Recomputable{{Level: 1, Versions: []int{1}}}},
 	{Kind: GatherBlockQuantized, Domain: domainMS, Name: "GatherBlockQuantized", Since: []int{1}, Inputs: Arity{3, 4},
 		Outputs: Arity{1, 1},
-		Infer:   gatherBlockQuantizedRule, Class: Cheap, FLOPs: perElement(2, 0), NonDiff: []int{1, 2, 3}},
+		Infer:   gatherBlockQuantizedRule, Class: Cheap, FLOPs: perElement(2, 0)},
 	{Kind: GatherElementsGrad, Domain: domainMS, Name: "GatherElementsGrad", Since: []int{1}, Inputs: Arity{3, 3},
 		Outputs: Arity{1, 1}, Role: Gradient,
 		Infer: shapeFromRule(1, 0), Factors: gatherElementsGradFactors, Shapes: []int{1}, Class: Cheap,
@@ -170,7 +170,7 @@ var microsoftRows = []Info{
 	// ONNX Runtime registers it in ONNX's domain.
 	{Kind: MatMulNBits, Domain: domainMS, Name: "MatMulNBits", Since: []int{1}, Inputs: Arity{3, 6},
 		Outputs: Arity{1, 1},
-		Infer:   matMulNBitsRule, Class: Expensive, FLOPs: matMulNBitsFLOPs, NonDiff: []int{1, 2, 3, 4}},
+		Infer:   matMulNBitsRule, Class: Expensive, FLOPs: matMulNBitsFLOPs},
 	{Kind: MaxPoolGrad, Name: "MaxPoolGrad", Since: []int{9}, Inputs: Arity{2, 2}, Outputs: Arity{1, 1}, Role: Gradient,
 		Infer: maxPoolGradRule, Class: Cheap, FLOPs: perElement(1, 0)},
 	{Kind: MemcpyFromHost, Name: "MemcpyFromHost", Since: []int{1}, Inputs: Arity{1, 1}, Outputs: Arity{1, 1},
