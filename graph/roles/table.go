@@ -89,5 +89,7 @@ func buildTable() (t [op.NumKinds]row) {
 	fixed(op.QuantizeLinear, row{}, map[int]Role{1: by, 2: by})
 	fixed(op.QLinearConv, row{}, map[int]Role{1: by, 2: by, 4: by, 5: by, 6: by, 7: by})
 	fixed(op.QLinearMatMul, row{}, map[int]Role{1: by, 2: by, 4: by, 5: by, 6: by, 7: by})
+	fixed(op.MatMulNBits, row{weights: []int{5}}, map[int]Role{1: quantized, 2: by, 3: by})
+	fixed(op.GatherBlockQuantized, row{}, map[int]Role{0: quantized, 2: by, 3: by})
 	return t
 }

@@ -249,6 +249,28 @@ func TestUnbatched(t *testing.T) {
 	require.ErrorContains(t, err, `c.npz: array "mask": differs from `)
 	_, err = Open([]string{a}, in[1:], Options{})
 	require.ErrorContains(t, err, `no input has a dim that counts samples, of "mask" (float)`)
+
+	d := writeNpz(t, filepath.Join(dir, "d.npz"), npz.Array{Name: "x", Tensor: floats(0, 3)},
+		npz.Array{Name: "mask", Tensor: mask})
+	_, err = Open([]string{d}, in, Options{})
+	require.ErrorContains(t, err, `array "mask": has 3 rows, as many as there are samples`)
+}
+
+// TestArrayNames: arrays say by their names which inputs they are for.
+func TestArrayNames(t *testing.T) {
+	dir := t.TempDir()
+	set := writeNpz(t, filepath.Join(dir, "set.npz"), npz.Array{Name: "x", Tensor: floats(0, 2)},
+		npz.Array{Name: "l", Tensor: labels(0, 2)})
+	one := writeNpy(t, filepath.Join(dir, "x.npy"), floats(0, 2))
+	require.ElementsMatch(t, []string{"x", "l"}, ArrayNames([]string{set}, Options{}))
+	require.ElementsMatch(t, []string{"x", "labels"},
+		ArrayNames([]string{set}, Options{Names: map[string]string{"labels": "l"}}))
+	require.Equal(t, []string{"x"}, ArrayNames([]string{one}, Options{}))
+	require.Equal(t, []string{"images"}, ArrayNames([]string{"images=" + one}, Options{}))
+	require.Equal(t, []string{"x"}, ArrayNames([]string{dir}, Options{}))
+	numbered := writeNpz(t, filepath.Join(dir, "n.npz"), npz.Array{Name: "arr_0", Tensor: floats(0, 2)})
+	require.Empty(t, ArrayNames([]string{numbered}, Options{}), "places tell, and not names")
+	require.Empty(t, ArrayNames([]string{filepath.Join(dir, "none.npz")}, Options{}))
 }
 
 // TestLabelRange: the first label outside the classes is named, in rows of any shape.
