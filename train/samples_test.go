@@ -33,8 +33,8 @@ func TestSamples(t *testing.T) {
 		{"numbers", "float[8, 3] x, int64[8] y", nil, nil, "", 8, []bool{true, true}},
 		{"all floats and fixed", "float[8, 3] x, float[8] y", nil, nil, "", 8, []bool{true, true}},
 		{"a later dim counts steps", "int64[seq] y, float[n, seq, 3] x", nil, nil, "n", 0, []bool{false, true}},
-		{"a number beside a bound symbol", "float[n, 3] x, int64[8] y", symbolic.Env{"n": 8}, []string{"x", "y"}, "n", 0,
-			[]bool{true, true}},
+		{"a number beside a bound symbol", "float[n, 3] x, int64[8] y", symbolic.Env{"n": 8}, []string{"x", "y"}, "n",
+			0, []bool{true, true}},
 		{"a number beside a symbol is whole", "float[n, 3] x, int64[8] y", nil, []string{"x", "y"}, "n", 0,
 			[]bool{true, false}},
 	} {
