@@ -47,8 +47,8 @@ the input whose memory the output shares. The schedule is
 {"steps": [{"compute": 0}, {"free": 0}, ...], "cost", "peak", ...}.
 docs/instances.md has all rules.
 
-It exits with 3 if no schedule fits, and prints the lowest peak found and the
-proved lower bound.`,
+It exits with 3 if no schedule fits: at once where what one node needs is more
+than the budget, else with the lowest peak found; and prints the lower bound.`,
 		Example: `  memopt solve instance.json -o schedule.json
         within the instance's own budget
   memopt solve instance.json -o schedule.json --budget 80% --time-limit 30s
