@@ -125,11 +125,8 @@ func (c *converter) graph(g *graph.Graph, version int64) (err error) {
 
 // changeOf returns what the step to an operator set does to a node, or nil.
 func changeOf(n *graph.Node, version int64) change {
-	if graph.CanonicalDomain(n.Domain) != "" {
+	if graph.CanonicalDomain(n.Domain) != "" || n.Kind == op.Unknown {
 		return nil
-	}
-	if n.Kind == op.Unknown {
-		return unlisted[since{n.Op, version}]
 	}
 	return changes[kindSince{n.Kind, version}]
 }

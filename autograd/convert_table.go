@@ -9,13 +9,7 @@ import (
 // did, or "" if there was nothing to do.
 type change func(x *conversion) (what string, err error)
 
-// since names an operator without a row in package op, and the set at which it changed; kindSince
-// one with a row.
-type since struct {
-	op      string
-	version int64
-}
-
+// kindSince names an operator and the set at which it changed.
 type kindSince struct {
 	kind    graph.Kind
 	version int64
@@ -64,12 +58,8 @@ var changes = map[kindSince]change{
 	{op.ReduceSumSquare, 18}: axesToInput,
 	{op.Split, 18}:           countedParts,
 
+	{op.DFT, 20}:        fourierAxis,
 	{op.GridSample, 20}: sampleModes,
 
 	{op.GroupNormalization, 21}: scalePerChannel,
-}
-
-// unlisted are the changes of operators that package op does not have.
-var unlisted = map[since]change{
-	{"DFT", 20}: fourierAxis,
 }

@@ -164,9 +164,9 @@ func TestWithoutGradients(t *testing.T) {
 // is named, and not by default.
 func TestSettingsAreNoParameters(t *testing.T) {
 	m, err := graph.Parse(quantizing+`g (float[N, 3] x, int64[N] l) => (float y)
-		<float[3] w = {1, 2, 3}, float hi = {6}, float s = {0.5}, float[3] classes = {1, 2, 1}, float both = {1}> {
-			h = Mul(x, w)  c = Clip(h, , hi)  q = QuantizeLinear(c, s)  d = DequantizeLinear(q, s)  e = Clip(d, both)
-			f = Mul(e, both)  y = SoftmaxCrossEntropyLoss(f, l, classes) }`, "settings")
+		<float[3] w = {1, 2, 3}, float hi = {6}, float s = {0.5}, float[3] classes = {1, 2, 1}, float[3] both = {1, 2, 3}> {
+			h = Mul(x, w)  c = Clip(h, , hi)  q = QuantizeLinear(c, s)  d = DequantizeLinear(q, s)  f = Mul(d, both)
+			a = SoftmaxCrossEntropyLoss(f, l, classes)  b = SoftmaxCrossEntropyLoss(f, l, both)  y = Add(a, b) }`, "settings")
 	require.NoError(t, err)
 	j, err := autograd.Differentiate(m, autograd.Options{})
 	require.NoError(t, err)

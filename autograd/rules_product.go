@@ -12,6 +12,7 @@ var productRules = []Row{
 	{Kind: op.Gemm, Rule: gemmRule},
 	{Kind: op.MatMul, Rule: matMulRule, Cut: cutMatMul, CutPays: true},
 	{Kind: op.MatMulNBits, Rule: matMulNBitsRule, Operands: []Operand{
+		{Slot: 1, None: "its elements are packed integers"},
 		{Slot: 2, Why: whyScales, Setting: true}, {Slot: 3, Why: whyScales, Setting: true}}},
 	{Kind: op.MultiHeadAttention, Expand: expandMultiHeadAttention,
 		Operands: []Operand{{Slot: 6, Why: whyCache}, {Slot: 7, Why: whyCache}}},
