@@ -47,7 +47,7 @@ var flagChoices = map[string][]string{
 	"ort-arena":     {"on", "exact", "off"},
 	"ort-execution": {"sequential", "parallel"},
 	"by":            {"op", "node", "layer", "category"},
-	"optimizer":     {"sgd", "adam", "adamw"},
+	"optimizer":     {"sgd", "adam", "adamw", "none"},
 	"precision":     names(parts.Precisions),
 	"on-nan":        {"stop", "skip"},
 	"lr-scheduler":  schedule.Kinds,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/internal/mapfile"
 )
 
 // Kind is what a tensor is to a training job.
@@ -72,8 +73,9 @@ func (r *Roles) Of(v graph.ValueID) Role {
 // names inputs that are known to be data; nil: none are.
 //
 // Kinds of operators must be bound and types inferred. The error is one of the file's metadata.
-func Find(m *graph.Model, data []string) (*Roles, error) {
-	r := &Roles{of: make([]Role, len(m.Graph.Values))}
+func Find(m *graph.Model, data []string) (r *Roles, err error) {
+	defer mapfile.Guard(&err)() // contents may lie in mapped files
+	r = &Roles{of: make([]Role, len(m.Graph.Values))}
 	told, err := toldBy(m)
 	if err != nil {
 		return nil, err
