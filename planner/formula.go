@@ -95,8 +95,8 @@ func (p *Plan) programs() (*programs, error) {
 // A formula takes at most about this much work (envelope.Work), for each node of the graph a part of
 // it: a few tenths of a second for a thousand nodes.
 const (
-	formulaWork     = 10_000_000
-	formulaStepWork = 4_000
+	formulaWork     = 5_000_000
+	formulaStepWork = 1_500
 )
 
 func (p *programs) formula(ctx context.Context, box envelope.Box) (*Formula, error) {

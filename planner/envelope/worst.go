@@ -16,7 +16,7 @@ func worst(r *region, loads []Load) []Load {
 	c := newContest(r, loads)
 	kept := c.exceptBelow(c.champions())
 	// What is left is few, as a rule; each may still be below one of the others.
-	if len(kept) <= maxPairs {
+	if len(kept) <= maxPairs && !r.work.done() {
 		kept = c.pairwise(kept)
 	}
 	out := make([]Load, len(kept))
