@@ -118,7 +118,7 @@ func TestORTOwnStates(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "own.onnx")
 	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
-	x := ortExecution(t, path, "", nil)
+	x := ortExecution(t, path, "", []string{"--params", "x"})
 	a := &app{ctx: t.Context()}
 	engine, err := a.ortEngine()
 	require.NoError(t, err)
