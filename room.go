@@ -3,7 +3,6 @@ package memopt
 import (
 	"context"
 	"maps"
-	"strings"
 
 	"memopt/planner"
 )
@@ -12,20 +11,7 @@ import (
 // the first dim of the first input that has a symbol there; "" if there is none, or if it is bound
 // to 1 or to nothing.
 func (m *Model) BatchSymbol() string {
-	name := ""
-	for _, s := range m.Symbols() {
-		if strings.Contains(strings.ToLower(s), "batch") {
-			name = s
-			break
-		}
-	}
-	for _, in := range m.Graph.Inputs {
-		if dims := m.Graph.Values[in.Value].Type.Shape.Dims; name == "" && len(dims) > 0 {
-			if list := dims[0].Symbols(); len(list) == 1 && dims[0].String() == list[0] {
-				name = list[0]
-			}
-		}
-	}
+	name := m.batchName()
 	if m.Dims[name] <= 1 {
 		return ""
 	}

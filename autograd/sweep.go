@@ -1,6 +1,7 @@
 package autograd
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -214,6 +215,9 @@ func (j *joint) seed(losses []lossValue, scaleName string) error {
 
 // sweep runs the rules from the last node to the first.
 func (j *joint) sweep(order graph.Order) error {
+	if err := j.refuseUnknown(order); err != nil {
+		return err
+	}
 	fused := j.fuse(order)
 	for _, id := range slices.Backward(order) {
 		n := j.g.Nodes[id]
@@ -247,6 +251,21 @@ func (j *joint) sweep(order graph.Order) error {
 		j.refuseMissing(c)
 		row.Rule(c)
 		j.refuseGaps(c)
+	}
+	return nil
+}
+
+// refuseUnknown returns a *NoRule for the first node of an unknown operator through which a wanted gradient
+// flows: rules of nodes that read its outputs would end with what is not known of these.
+func (j *joint) refuseUnknown(order graph.Order) error {
+	for _, id := range order {
+		n := j.g.Nodes[id]
+		wanted := func(v Value) bool { return v != None && j.requires[v] }
+		if n.Kind != 0 || n.Fault() != nil || !slices.ContainsFunc(n.Outputs, wanted) {
+			continue
+		}
+		return &NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n),
+			Why: fmt.Sprintf("memopt knows no operator %q of domain %q", n.Op, cmp.Or(n.Domain, "ai.onnx"))}
 	}
 	return nil
 }

@@ -75,21 +75,28 @@ func (r *Result) Count(w What) (n int) {
 	return n
 }
 
-// UnlikeError says that two subjects have a symbol of one name with two sizes, so that their bytes do
-// not compare.
+// UnlikeError says that two subjects have a symbol of one name with two sizes, or a measure of one name
+// with two meanings, so that their numbers do not compare.
 type UnlikeError struct {
-	A, B   string // names of the subjects
-	Symbol string
-	Sizes  [2]string
+	A, B     string    // names of the subjects
+	Symbol   string    // "" where it is a measure
+	Sizes    [2]string // of the symbol
+	Measure  string    // "" where it is a symbol
+	Meanings [2]string // of the measure
 }
 
-// Error names the symbol and both sizes.
+// Error names the symbol and both sizes, or the measure and both meanings.
 func (e *UnlikeError) Error() string {
+	if e.Measure != "" {
+		return fmt.Sprintf("the %s of %s is %s, and that of %s %s: they do not compare",
+			e.Measure, e.A, e.Meanings[0], e.B, e.Meanings[1])
+	}
 	return fmt.Sprintf("%s is for %s=%s and %s for %s=%s: what they take does not compare",
 		e.A, e.Symbol, e.Sizes[0], e.B, e.Symbol, e.Sizes[1])
 }
 
-// Like returns an *UnlikeError where the sizes of the two subjects differ, for the first such symbol.
+// Like returns an *UnlikeError where the sizes of the two subjects differ, for the first such symbol, or
+// where a measure that both have means something else in each.
 func Like(a, b *Subject) error {
 	for _, f := range a.fields {
 		symbol, ok := strings.CutPrefix(f.path, "dims.")
@@ -100,6 +107,12 @@ func Like(a, b *Subject) error {
 		if other.Known && f.value.Known && !f.value.same(other) {
 			return &UnlikeError{A: a.Name, B: b.Name, Symbol: symbol,
 				Sizes: [2]string{shown(f.value, NoUnit), shown(other, NoUnit)}}
+		}
+	}
+	for _, m := range measures {
+		x, y := meaning(m.Name, a.Schema), meaning(m.Name, b.Schema)
+		if x != y && a.measure(m.Name).Known && b.measure(m.Name).Known {
+			return &UnlikeError{A: a.Name, B: b.Name, Measure: m.Name, Meanings: [2]string{x, y}}
 		}
 	}
 	return nil

@@ -571,3 +571,33 @@ func TestLayerOrder(t *testing.T) {
 	require.Equal(t, []string{"/g.3", "/h.1", "/h.2", "/h.02", "/h.10"}, names)
 	require.True(t, slices.IsSortedFunc(r.Changes, func(x, y diff.Change) int { return cmp.Compare(x.What, y.What) }))
 }
+
+// TestUnlikeMeasures: what means something else on each side is refused, and named.
+func TestUnlikeMeasures(t *testing.T) {
+	subject := func(name, text string) *diff.Subject { return parse(t, []byte(text), name) }
+	plan := subject("plan.json", `{"schema":"memopt.plan/v1","peak":{"planned_bytes":3},"recompute":{"overhead":0.1},`+
+		`"clusters":[],"stashed":[]}`)
+	estimate := subject("estimate.json", `{"schema":"memopt.estimate/v1","total_bytes":7}`)
+	verify := subject("verify.json", `{"schema":"memopt.verify/v1","slowdown":1.25,"planned":{"time_ms":{"median":3}}}`)
+	run := subject("run.json", `{"schema":"memopt.run/v1","peak":{"predicted_live_bytes":4},"time_ms":{"median":2}}`)
+	for _, c := range []struct {
+		a, b  *diff.Subject
+		fails string
+	}{
+		{plan, estimate, "the peak of plan.json is of live bytes without inputs and weights, and that of " +
+			"estimate.json the total of a step: they do not compare"},
+		{verify, plan, "the overhead of verify.json is what was measured, and that of plan.json an estimate: " +
+			"they do not compare"},
+		{plan, run, ""},
+		{verify, run, ""},
+		{estimate, estimate, ""},
+		{verify, estimate, ""},
+	} {
+		err := diff.Like(c.a, c.b)
+		if c.fails == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.EqualError(t, err, c.fails)
+	}
+}

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -73,6 +74,20 @@ var sources = map[string][]source{
 	"memopt.train/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
 		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
 		{"total", "peak.total_bytes", false}, {"measured", "peak.measured_arena_bytes", false}},
+}
+
+// meanings say by measure and schema what a measure is there that is not the same everywhere; "" stands
+// for all other schemas.
+var meanings = map[string]map[string]string{
+	"peak":     {"": "of live bytes without inputs and weights", "memopt.estimate/v1": "the total of a step"},
+	"overhead": {"": "an estimate", "memopt.verify/v1": "what was measured"},
+	"time":     {"": "an estimate", "memopt.run/v1": "what was measured", "memopt.verify/v1": "what was measured"},
+}
+
+// meaning says what a measure is in a schema; "" for one that means the same in all.
+func meaning(measure, schema string) string {
+	by := meanings[measure]
+	return cmp.Or(by[schema], by[""])
 }
 
 // measure looks a measure up; unknown where the subject does not have it.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,8 +13,8 @@ import (
 // and the price. Where symbols are unbound it is one: what to bind.
 func answer(p *planner.Plan, view PlanView) []string {
 	if p.Base == nil {
-		return []string{fmt.Sprintf("Sizes are not known: bind %s with --dim NAME=VALUE to see bytes, "+
-			"the peak and the price.", strings.Join(p.Unbound, ", "))}
+		return []string{fmt.Sprintf("Sizes are not known: bind %s with %s to see bytes, "+
+			"the peak and the price.", strings.Join(p.Unbound, ", "), cmp.Or(view.Bind, "--dim NAME=VALUE"))}
 	}
 	return []string{fitsText(p, view), peakText(p), priceText(p)}
 }

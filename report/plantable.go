@@ -20,6 +20,8 @@ type PlanView struct {
 	Level1 *planner.Plan
 	// Offers are what lower peaks would cost, of a plan that recomputes nothing.
 	Offers []planner.Alternative
+	// Bind is the flag that binds symbols without a value, with example sizes; "" for none.
+	Bind string
 	// Chart is how many columns a chart of what is live may have; 0: there is none.
 	Chart int
 }

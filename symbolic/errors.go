@@ -43,8 +43,7 @@ type UnboundError struct {
 	Origins map[string]string
 }
 
-// Error names every unbound symbol, how to bind it, and where it comes from as far as that is
-// known.
+// Error names every unbound symbol, and where it comes from as far as that is known.
 func (e *UnboundError) Error() string {
 	text := e.list()
 	for _, s := range e.Symbols {
@@ -57,11 +56,11 @@ func (e *UnboundError) Error() string {
 
 func (e *UnboundError) list() string {
 	if len(e.Symbols) == 1 {
-		return fmt.Sprintf("symbol %q has no value; bind it with --dim %s=N", e.Symbols[0], e.Symbols[0])
+		return fmt.Sprintf("symbol %q has no value", e.Symbols[0])
 	}
 	quoted := make([]string, len(e.Symbols))
 	for i, s := range e.Symbols {
 		quoted[i] = fmt.Sprintf("%q", s)
 	}
-	return fmt.Sprintf("symbols %s have no value; bind them with --dim NAME=N,...", strings.Join(quoted, ", "))
+	return fmt.Sprintf("symbols %s have no value", strings.Join(quoted, ", "))
 }

@@ -100,7 +100,8 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 	sel.registerGraph(cmd.Flags())
 	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of what "+
 		"they come to is compared")
-	cmd.Flags().BoolVar(&unlike, "unlike", false, "compare sides whose symbols have other sizes, too")
+	cmd.Flags().BoolVar(&unlike, "unlike", false, "compare sides with other sizes of symbols, or "+
+		"other meanings of measures, too")
 	cmd.Flags().StringArrayVar(&conditions, "fail-if", nil, "'FIELD>+N%': end with exit code 8 if that is so "+
 		"(repeatable)")
 	return cmd
@@ -303,7 +304,7 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 	defer p.Of.Close()
 	d.planned = true
 	if len(p.Unbound) > 0 {
-		d.warn("%s: no bytes are known: bind %s with --dim NAME=VALUE", name, strings.Join(p.Unbound, ", "))
+		d.warn("%s: no bytes are known: bind %s with %s", name, strings.Join(p.Unbound, ", "), d.bindFlag(p.Unbound))
 	}
 	s.subject, err = diff.OfPlan(p, name)
 	return classify(err)

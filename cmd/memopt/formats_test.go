@@ -22,7 +22,7 @@ import (
 
 // formats are the schemas of files and metadata that verbs read or write besides their reports.
 var formats = []string{"ort-config", "device", "trace", "aliases", "schedule", "instance", "boundary", "states",
-	"watch", "timeline", "overlay"}
+	"watch", "roles", "timeline", "overlay"}
 
 // TestFormats holds what verbs write, and the files that come with memopt, to the schemas of their
 // formats.

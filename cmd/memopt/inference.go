@@ -126,8 +126,8 @@ func (a *app) compared(i *inferenceFlags, before, after *memopt.Model, data *dat
 		Tolerance: within})
 	var unbound *symbolic.UnboundError
 	if errors.As(err, &unbound) && i.check == "auto" {
-		a.note("outputs were not compared, because sizes are not known: %s; bind them, for example --dim %s=1",
-			strings.Join(unbound.Symbols, ", "), unbound.Symbols[0])
+		a.note("outputs were not compared, because sizes are not known; bind %s with %s",
+			strings.Join(unbound.Symbols, ", "), a.bindFlag(unbound.Symbols))
 		return nil, nil
 	}
 	if err != nil {

@@ -53,6 +53,7 @@ func (a *app) read(name string) (*memopt.Model, error) {
 	if err != nil {
 		return nil, classify(err)
 	}
+	a.model = m
 	return m, nil
 }
 

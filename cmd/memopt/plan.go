@@ -117,6 +117,9 @@ formulas, exact bytes and whole names in any case.`,
 				}
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
+			if len(p.Unbound) > 0 {
+				view.Bind = a.bindFlag(p.Unbound)
+			}
 			if !noChart {
 				view.Chart = a.chart
 			}

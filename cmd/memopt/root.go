@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"memopt"
 	"memopt/internal/caught"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
@@ -37,6 +38,7 @@ type app struct {
 	columns int                       // of the screen that the report goes to; 0: no limit
 	chart   int                       // columns of that screen if it is a terminal, else 0
 	dims    map[string]int64          // of that model, where --dim does not say
+	model   *memopt.Model             // that was read last, for hints; nil before
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives
 	status  *statusLine               // nil: there is no terminal to show it on
@@ -104,7 +106,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	a.spare(streams, e.err)
 	var quiet *quietError
 	if !errors.As(err, &quiet) && (e.code != exitInterrupted || !k.isTold()) {
-		a.complain(e.err)
+		a.complain(a.hinted(e.err))
 	}
 	if e.code == exitInterrupted {
 		return endCode(ctx)

@@ -29,7 +29,9 @@ type listed struct {
 	Root    string `json:"root"`
 	// Parameters names the initializers that are trained.
 	Parameters []string `json:"parameters"`
-	Modules    []struct {
+	// Sizes has those of the symbols in the inputs of the export; files of older releases have none.
+	Sizes   map[string]int64 `json:"sizes"`
+	Modules []struct {
 		Name           string         `json:"name"`
 		Class          string         `json:"class"`
 		Calls          int            `json:"calls"`
@@ -92,6 +94,16 @@ func Parameters(m *graph.Model) ([]string, error) {
 		return nil, err
 	}
 	return list.Parameters, nil
+}
+
+// Sizes returns the sizes of symbols in the inputs with which memopt_torch has exported the model; nil:
+// the file does not say.
+func Sizes(m *graph.Model) map[string]int64 {
+	list, err := readList(m)
+	if err != nil || list == nil {
+		return nil
+	}
+	return list.Sizes
 }
 
 // scopesOf returns the function that gives the modules of a node, the outermost first.

@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/graph/roles"
+	"memopt/internal/schematest"
 )
 
 // model reads the text of a graph and infers its types.
@@ -153,6 +154,8 @@ func TestRecord(t *testing.T) {
 	require.Equal(t, roles.Parameter, kindOf(t, to, "t").Kind)
 	text, _ := to.Meta(roles.RecordKey)
 	require.JSONEq(t, `{"schema": "memopt.roles/v1", "constants": ["k"], "parameters": []}`, text)
+	schema := schematest.Load(t, schematest.Folder(t), "roles")
+	require.NoError(t, schema.Validate([]byte(text)))
 
 	again := model(t, `(float[N, 2] x) => (y) <float[2] t = {3, 8}, float[2] k = {3, 4}> {
 		p = Mul(x, t)  y = Mul(p, k) }`)
@@ -166,6 +169,7 @@ func TestRecord(t *testing.T) {
 	text, _ = to.Meta(roles.RecordKey)
 	require.JSONEq(t, `{"schema": "memopt.roles/v1", "constants": [], "parameters": ["t"]}`, text,
 		"a file with a signature says nothing of what was computed of its weights")
+	require.NoError(t, schema.Validate([]byte(text)))
 
 	to.SetMeta(roles.RecordKey, `{"schema": "memopt.roles/v2"}`)
 	_, err := roles.Find(to, nil)

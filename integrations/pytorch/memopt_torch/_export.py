@@ -87,7 +87,8 @@ def export(
         for n, p in m.named_parameters(recurse=False)
         if p.requires_grad
     ]
-    meta = {"version": 1, "torch": torch.__version__, "root": _ROOT, "modules": listed, "parameters": trained}
+    meta = {"version": 1, "torch": torch.__version__, "root": _ROOT, "modules": listed, "parameters": trained,
+            "sizes": _sizes(names, values, axes)}
     with open(data, "ab") as f:
         f.write(metadata("memopt.torch", json.dumps(meta, separators=(",", ":"))))
         f.flush()
@@ -147,6 +148,17 @@ def _axes(names: Sequence[str], values: Sequence[torch.Tensor]) -> Dict[str, Dic
         for n, _ in words:
             axes[n][1] = "seq"
     return axes
+
+
+def _sizes(names: Sequence[str], values: Sequence[torch.Tensor], axes: Any) -> Dict[str, int]:
+    """The sizes that symbols have in the inputs; axes without names are left out."""
+    sizes: Dict[str, int] = {}
+    for name, value in zip(names, values):
+        symbols = (axes or {}).get(name)
+        if isinstance(symbols, Mapping):
+            for axis, symbol in symbols.items():
+                sizes.setdefault(symbol, value.shape[axis])
+    return sizes
 
 
 def _modules(model: nn.Module, step: nn.Module, values: Sequence[torch.Tensor]) -> List[Dict[str, Any]]:

@@ -70,6 +70,7 @@ class TestExport(unittest.TestCase):
         export(model, x, self.path, loss=models.loss, labels=y)
         listed, nodes, inputs, outputs = read(self.path)
         self.assertEqual((listed["version"], listed["root"]), (1, "model"))
+        self.assertEqual(listed["sizes"], {"batch": len(x)})
         self.assertEqual(inputs[:2], ["x", "labels"])
         self.assertEqual(outputs, ["loss"])
         by_name = {m["name"]: m for m in listed["modules"]}
