@@ -368,3 +368,17 @@ net (float[8, 6] x, int64[8] y) => (float loss)
 		require.Equal(t, c.want, r.Parameters, "%+v", c)
 	}
 }
+
+// TestUpdatedWithoutGradient: a state that a graph updates by a value of some other name is trained, too.
+func TestUpdatedWithoutGradient(t *testing.T) {
+	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+net (float[8, 2] x) => (float loss, float[2, 2] next) <float[2, 2] w = {1, 2, 3, 4}> {
+	a = MatMul(x, w)  loss = ReduceMean<keepdims = 0>(a)  d = Mul(w, loss)  next = Sub(w, d)
+}`, "net")
+	require.NoError(t, err)
+	m, err := memopt.New(g, memopt.Options{States: []string{"w=next"}})
+	require.NoError(t, err)
+	r, err := estimate.Make(t.Context(), m, estimate.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 4, r.Parameters)
+}
