@@ -7,8 +7,9 @@ func dropoutRule(c *Ctx) {
 	if c.Version < 7 && c.Node.Int("is_test", 0) == 0 {
 		c.Unsupported("in training mode before operator set 7, where the mask has the type of the data")
 	}
-	if g == None || c.dropsNothing() && !c.Wants(1) {
+	if g == None || c.neverTrains() || c.dropsNothing() && !c.Wants(1) {
 		c.Set(0, g)
+		c.Set(1, None)
 		return
 	}
 	if c.Wants(1) {
@@ -26,29 +27,34 @@ func dropoutRule(c *Ctx) {
 }
 
 // dropoutRatio is the gradient of the ratio r: which elements are dropped is constant between jumps, and
-// those that are kept are X/(1-r), so that it is Σ dY·Y/(1-r), and 0 without training mode.
+// those that are kept are X/(1-r), so that it is Σ dY·Y/(1-r), and 0 where input 2 is false.
 func (c *Ctx) dropoutRatio() Value {
 	sum := c.sumOf(c.Mul(c.Grad(0), c.Out(0)))
 	ratio := c.Cast(c.In(1), c.DType(sum))
 	sum = c.Div(sum, c.Sub(c.Scalar(1, sum), c.reshapeBack(ratio, sum)))
-	if training, known := c.knownBool(c.In(2)); !known {
+	if _, known := c.knownBool(c.In(2)); !known {
 		sum = c.mathIf(c.reshapeBack(c.In(2), sum), sum)
-	} else if !training {
-		return None
 	}
 	return c.Cast(c.reshapeBack(sum, c.In(1)), c.DType(c.In(1)))
 }
 
-// dropsNothing reports whether a Dropout is known to give its input: it does not train, or its
-// ratio is 0.
-func (c *Ctx) dropsNothing() bool {
+// neverTrains reports whether a Dropout is known not to be in training mode, in which it gives
+// its input whatever the ratio is. Without input 2 it is not.
+func (c *Ctx) neverTrains() bool {
 	if c.Version < 12 {
 		return c.Version >= 7 || c.Node.Int("is_test", 0) != 0
 	}
 	if !c.Has(2) {
 		return true
 	}
-	if training, known := c.knownBool(c.Node.Input(2)); known && !training {
+	training, known := c.knownBool(c.Node.Input(2))
+	return known && !training
+}
+
+// dropsNothing reports whether a Dropout is known to give its input: it does not train, or its
+// ratio is 0.
+func (c *Ctx) dropsNothing() bool {
+	if c.neverTrains() {
 		return true
 	}
 	if !c.Has(1) {

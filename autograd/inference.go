@@ -14,7 +14,8 @@ import (
 // values, such as the loss, and it has only what they depend on; of a graph with a backward half that
 // is the forward one. Initializers that inputs names, trained parameters and running statistics,
 // become graph inputs with the initializers as defaults; those that nothing reads are left out. Names
-// stay. The model itself is not changed.
+// stay. The records of halves, of states and of values that must be finite in a training step are left
+// out. The model itself is not changed.
 func Inference(m *graph.Model, outputs, inputs []string) (*graph.Model, *op.Result, error) {
 	e := &evaluation{m: m.Clone()}
 	e.g = e.m.Graph
@@ -30,7 +31,7 @@ func Inference(m *graph.Model, outputs, inputs []string) (*graph.Model, *op.Resu
 	if err := e.declare(inputs); err != nil {
 		return nil, nil, err
 	}
-	for _, key := range []string{live.BoundaryKey, live.StatesKey} {
+	for _, key := range []string{live.BoundaryKey, live.StatesKey, op.WatchKey} {
 		e.m.Metadata = slices.DeleteFunc(e.m.Metadata, func(p graph.Property) bool { return p.Key == key })
 	}
 	if err := graph.Verify(e.m); err != nil {

@@ -93,7 +93,6 @@ func inputNames(m *graph.Model) (names []string) {
 func TestInference(t *testing.T) {
 	for _, opset := range []int{13, 16} {
 		m, want := loadEvaluated(t, opset)
-		before := fmt.Sprint(m.Graph)
 		j, err := autograd.Differentiate(m, autograd.Options{Statistics: true})
 		require.NoError(t, err)
 		require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "adamw"}))
@@ -106,9 +105,14 @@ func TestInference(t *testing.T) {
 			}
 		}
 		require.Len(t, states, 10+4)
+		op.RecordWatch(m, []string{"loss", "a value of the update"})
+		before := fmt.Sprint(m.Graph, m.Metadata)
 		e, types, err := autograd.Inference(m, []string{"loss", "scores"}, states)
 		require.NoError(t, err)
-		require.Equal(t, before, fmt.Sprint(m.Graph), "the model is not changed")
+		names, err := op.RecordedWatched(e)
+		require.NoError(t, err)
+		require.Nil(t, names, "an evaluation writes no state that a value could keep from it")
+		require.Equal(t, before, fmt.Sprint(m.Graph, m.Metadata), "the model is not changed")
 		require.NotNil(t, types)
 		require.ElementsMatch(t, append([]string{"x", "labels"}, states...), inputNames(e))
 		out := stepOf(t, e, symbolic.Env{"batch": 6}, want.inputs(e))

@@ -228,6 +228,8 @@ func TestDropoutIdentity(t *testing.T) {
 		},
 		{Name: "never on",
 			Graph: `g (double[4, 6] x) => (double[4, 6] y) <double r = {0.5}> { y = Dropout<seed = 7>(x, r) }`},
+		{Name: "no mode, ratio of the data", In: map[string]*executor.Tensor{"r": ratio},
+			Graph: `g (double[4, 6] x, double r) => (double[4, 6] y) { y = Dropout<seed = 7>(x, r) }`},
 		{Name: "opset 10", Opset: 10, Graph: `g (double[4, 6] x) => (double[4, 6] y) { y = Dropout<ratio = 0.5>(x) }`},
 		{Name: "mode given",
 			Graph: `g (double[4, 6] x, double r, bool t) => (double[4, 6] y) { y = Dropout<seed = 7>(x, r, t) }`,

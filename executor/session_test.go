@@ -342,18 +342,43 @@ func TestWorkspaceIsLiveForItsStep(t *testing.T) {
 }
 
 // TestDeclaredSizeIsHeld: a kernel that asks for more or less than was planned for an output ends
-// the run, also where nothing was planned.
+// the run, also where nothing was planned. Here the declared size alone can be planned with.
 func TestDeclaredSizeIsHeld(t *testing.T) {
 	for _, declared := range []int{0, 1, 5000} {
 		for _, onDemand := range []bool{false, true} {
 			m, types := parsed(t,
-				fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[4096] x) => (float z) <float[%d] y> {
-				y = Exp(x)  z = ReduceSum<keepdims = 0>(y) }`, declared))
+				fmt.Sprintf(`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64[1] k) => (float z) <float[%d] y> {
+				y = Tile(x, k)  z = ReduceSum<keepdims = 0>(y) }`, declared))
+			require.Empty(t, types.Conflicts)
 			s := opened(t, m, types, executor.Options{Threads: 1, OnDemand: onDemand, NoFusion: true})
-			fill(t, s, nil)
+			require.NoError(t, s.SetInput("x", float32s([]int{4}, 1, 2, 3, 4)))
+			require.NoError(t, s.SetInput("k", executor.NewTensor[int64](graph.Int64, []int{1}, 1024)))
 			var shape *executor.ShapeError
 			require.ErrorAs(t, s.Run(context.Background()), &shape, "%d elements declared", declared)
 			require.ErrorContains(t, shape, `output 0 ("y")`)
+		}
+	}
+}
+
+// TestStaleSizeIsNotUsed: a declared size that the operators contradict is a conflict, and the run has
+// the numbers and the memory of a file without it.
+func TestStaleSizeIsNotUsed(t *testing.T) {
+	for _, onDemand := range []bool{false, true} {
+		var want executor.Prediction
+		for i, declared := range []string{"", "<float[4096] y>", "<float[0] y>", "<float[1] y>", "<float[5000] y>",
+			"<float[2, 2] y>"} {
+			m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[4096] x) => (float z) `+declared+` {
+				y = Exp(x)  z = ReduceSum<keepdims = 0>(y) }`)
+			require.Equal(t, i > 1, len(types.Conflicts) > 0, declared)
+			s := opened(t, m, types, executor.Options{Threads: 1, OnDemand: onDemand, NoFusion: true, Guard: true})
+			if i == 0 {
+				want = s.Prediction()
+			}
+			require.Equal(t, want, s.Prediction(), declared)
+			require.NoError(t, s.SetInput("x", float32s([]int{4096}, make([]float32, 4096)...)))
+			require.NoError(t, s.Run(context.Background()))
+			require.Equal(t, want.Live, s.Measured().Live, declared)
+			require.Equal(t, []float32{4096}, executor.Of[float32](s.Output(0)), declared)
 		}
 	}
 }
