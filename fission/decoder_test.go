@@ -83,7 +83,7 @@ func (d decoder) step(t *testing.T, dims map[string]int64) *memopt.Model {
 	require.NoError(t, err)
 	m, err := memopt.New(g, memopt.Options{Dims: dims})
 	require.NoError(t, err)
-	m, _, err = m.Differentiate(autograd.Options{NoGrad: []string{"scale"}}, &autograd.Optimizer{Kind: "sgd", LR: 1e-3})
+	m, _, err = m.Differentiate(autograd.Options{}, &autograd.Optimizer{Kind: "sgd", LR: 1e-3})
 	require.NoError(t, err)
 	return m
 }

@@ -13,6 +13,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/fission"
 	"memopt/graph"
+	"memopt/internal/rapidflags"
 )
 
 // lossCase is a drawn head with a loss and its gradient.
@@ -165,7 +166,7 @@ func TestLossesInParts(t *testing.T) {
 		cut[fmt.Sprintf("%s %s weights %v ignore %v all %v", c.dialect, c.reduction, c.weights, c.ignore, c.all)]++
 	})
 	t.Logf("%d forms cut: %v; left alone: %v", len(cut), cut, why)
-	require.Greater(t, len(cut), 12)
+	require.Greater(t, len(cut), rapidflags.Cases(12))
 }
 
 // TestSumOfLosses: a sum of losses has the bits of the whole, too, so that neither scores nor what their

@@ -35,7 +35,31 @@ func unfit(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options,
 	_, err := planner.Make(m, types, opts)
 	var no *planner.UnfitError
 	require.ErrorAs(t, err, &no)
-	return no
+	if no.LowestArena > 0 {
+		return no
+	}
+	// The lower bound has ruled a byte out before any search. Larger budgets are asked for until one is
+	// searched, and smaller ones than those that fit.
+	var lowest *planner.Plan
+	for {
+		if lowest == nil {
+			require.Greater(t, no.LowerBound, b.Arena)
+			b.Arena = no.LowerBound
+		}
+		p, err := planner.Make(m, types, opts)
+		if err == nil {
+			lowest, b.Arena = p, p.Arena.Bytes-1
+			continue
+		}
+		require.ErrorAs(t, err, &no)
+		switch {
+		case no.LowestArena > 0:
+			return no
+		case lowest != nil: // it is as low as the bound
+			no.LowestArena, no.LowestLive = lowest.Arena.Bytes, lowest.Planned.Peak.Bytes
+			return no
+		}
+	}
 }
 
 // randomPlacements draws placements that recompute.Arrange accepts, of nodes that may run twice:

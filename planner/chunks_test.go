@@ -105,9 +105,16 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 	_, err = planner.Make(m, types, o)
 	var unfit *planner.UnfitError
 	require.ErrorAs(t, err, &unfit)
+	require.Nil(t, unfit.Whole, "the bound rules it out before any search")
+	require.Greater(t, unfit.LowerBound, int64(1000))
+	o.Strategy = planner.Budget{Arena: unfit.LowerBound, Effort: 0.05}
+	_, err = planner.Make(m, types, o)
+	require.ErrorAs(t, err, &unfit)
+	require.Positive(t, unfit.LowestArena, "this budget is searched")
 	require.Less(t, unfit.LowestArena, as.Base.LowerBound)
 	require.NotNil(t, unfit.Whole)
-	require.GreaterOrEqual(t, unfit.Whole.Arena, as.Base.LowerBound)
+	require.Zero(t, unfit.Whole.Arena, "the bound of recomputation alone rules that search out")
+	require.GreaterOrEqual(t, unfit.Whole.Bound, as.Base.LowerBound)
 
 	// Where recomputation alone fits, too, the cheaper of both counts.
 	within := func(b planner.Budget) (alone, parts *planner.Plan) {

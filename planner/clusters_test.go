@@ -261,7 +261,7 @@ func TestClustersStopped(t *testing.T) {
 	c, err := mk.fitClusters(ctx, &budget.Options{Bytes: fits}, 1_000_000)
 	require.NoError(t, err)
 	require.Empty(t, c.sel.chosen)
-	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: 1}, 1_000_000)
+	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: mk.base.LowerBound}, 1_000_000)
 	var unfit *UnfitError
 	require.ErrorAs(t, err, &unfit)
 	require.True(t, unfit.Stopped)

@@ -14,28 +14,26 @@ import (
 	"memopt/recompute"
 )
 
-// TestData runs testdata/*.txt: a graph in ONNX's textual syntax goes in, the plan comes out:
+// TestData runs testdata/place.txt: a graph in ONNX's textual syntax goes in, the plan comes out:
 // placements, live bytes of every step before and after, clusters and warnings.
 //
 //	plan [level=L] [config=(entry,…)] [probe=L:B]
 func TestData(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			m, err := graph.Parse(d.Input, "test")
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			types, err := op.Infer(m)
-			if err != nil {
-				d.Fatalf(t, "%v", err)
-			}
-			p, err := planner.Make(m, types, options(t, d))
-			if err != nil {
-				return err.Error() + "\n"
-			}
-			checkPlan(t, p, 0)
-			return printPlan(p)
-		})
+	datadriven.RunTest(t, "testdata/place.txt", func(t *testing.T, d *datadriven.TestData) string {
+		m, err := graph.Parse(d.Input, "test")
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		types, err := op.Infer(m)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		p, err := planner.Make(m, types, options(t, d))
+		if err != nil {
+			return err.Error() + "\n"
+		}
+		checkPlan(t, p, 0)
+		return printPlan(p)
 	})
 }
 

@@ -18,6 +18,8 @@ var unfactored = map[string][]graph.Kind{
 	"where an element goes depends on data, or on its place in the whole": {CenterCropPad, Compress,
 		NonZero, ScatterND, TensorScatter, Unique, NonMaxSuppression, MaxUnpool, MaxPoolGrad, MaxRoiPool, RoiAlign,
 		FlattenAndUnpad, PadAndUnflatten, ShrunkenGather, DynamicSlice},
+	"weights are packed along the dims that would be cut, and no rule has the rows alone": {MatMulNBits,
+		GatherBlockQuantized},
 	"one number is made of all elements, and not by a sum": {DynamicQuantizeLinear, IsAllFinite, ReduceAllL2,
 		MixedPrecisionScale},
 	"its operands are no tensors, or are bodies": {ConcatFromSequence, If, Loop, Optional, OptionalGetElement,
