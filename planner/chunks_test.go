@@ -107,7 +107,7 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 	require.ErrorAs(t, err, &unfit)
 	require.Nil(t, unfit.Whole, "the bound rules it out before any search")
 	require.Greater(t, unfit.LowerBound, int64(1000))
-	o.Strategy = planner.Budget{Arena: unfit.LowerBound, Effort: 0.05}
+	o.Strategy = planner.Budget{Arena: as.Base.LowerBound * 3 / 10, Effort: 0.05}
 	_, err = planner.Make(m, types, o)
 	require.ErrorAs(t, err, &unfit)
 	require.Positive(t, unfit.LowestArena, "this budget is searched")

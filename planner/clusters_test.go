@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -261,7 +262,9 @@ func TestClustersStopped(t *testing.T) {
 	c, err := mk.fitClusters(ctx, &budget.Options{Bytes: fits}, 1_000_000)
 	require.NoError(t, err)
 	require.Empty(t, c.sel.chosen)
-	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: mk.base.LowerBound}, 1_000_000)
+	ctx, cancel = context.WithDeadline(context.Background(), time.Unix(0, 0)) // the limit is over
+	defer cancel()
+	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: mk.base.LowerBound, Effort: 1}, 1_000_000)
 	var unfit *UnfitError
 	require.ErrorAs(t, err, &unfit)
 	require.True(t, unfit.Stopped)

@@ -39,16 +39,20 @@ type Lowest struct {
 	Arena, Live, Bound int64
 }
 
-// InParts notes that plans with regions in parts came so low, too, and that no parts whatever come
-// below a bound.
+// InParts notes that plans with regions in parts came so low, too (0 where none was searched), and that
+// no parts whatever come below a bound.
 func (e *UnfitError) InParts(arena, live, bound int64) {
 	if e.Whole == nil {
 		e.Whole = &Lowest{e.LowestArena, e.LowestLive, e.LowerBound}
 	}
-	if !e.Searched() {
+	switch {
+	case arena == 0: // a bound of these parts has ruled the budget out before any search
+	case !e.Searched():
 		e.LowestArena, e.LowestLive = arena, live
+	default:
+		e.LowestArena, e.LowestLive = min(e.LowestArena, arena), min(e.LowestLive, live)
 	}
-	e.LowestArena, e.LowestLive, e.LowerBound = min(e.LowestArena, arena), min(e.LowestLive, live), bound
+	e.LowerBound = bound
 }
 
 // Error names the budget and the smallest arena that was reached.
