@@ -35,7 +35,7 @@ type Price struct {
 	Dims     symbolic.Env
 	Total    int64   // bytes of inputs, weights and arena
 	Overhead float64 // more time, as a share
-	Own      *OwnPrice
+	Own      *OwnPrice // nil: no plan for this size was found, or the time was up
 }
 
 // OwnPrice is that of a plan for one size.
@@ -77,7 +77,7 @@ type spanner struct {
 }
 
 // at plans at bindings.
-func (s *spanner) at(env symbolic.Env, strategy Strategy) (*Plan, error) {
+func (s *spanner) at(ctx context.Context, env symbolic.Env, strategy Strategy) (*Plan, error) {
 	o := s.opts
 	o.Strategy, o.Chunk = strategy, ""
 	o.Dims = symbolic.Env{}
@@ -87,7 +87,7 @@ func (s *spanner) at(env symbolic.Env, strategy Strategy) (*Plan, error) {
 	for name, n := range env {
 		o.Dims[name] = n
 	}
-	return MakeContext(s.ctx, s.model, s.types, o)
+	return MakeContext(ctx, s.model, s.types, o)
 }
 
 // find plans at the largest sizes, and as long as that does not fit somewhere, there, or within less.
@@ -95,7 +95,7 @@ func (s *spanner) find() (*Plan, error) {
 	env, budget := s.box.High(), s.budget
 	var span *Span
 	for repairs := range maxRepairs {
-		p, err := s.at(env, budget)
+		p, err := s.at(s.ctx, env, budget)
 		if err != nil {
 			return nil, fmt.Errorf("at %v: %w", bindingsText(s.box, env), err)
 		}
@@ -131,7 +131,7 @@ func (s *spanner) fits(bytes int64) bool { return bytes <= s.limit() }
 // adopt is the plan at the largest sizes with the placements of another one.
 func (s *spanner) adopt(p *Plan, span *Span) (*Plan, error) {
 	if !sameBindings(p.Options.Dims, s.box.High()) {
-		other, err := s.at(s.box.High(), p.Saved())
+		other, err := s.at(timelimit.Without(s.ctx), s.box.High(), p.Saved())
 		if err != nil {
 			return nil, err
 		}
@@ -211,26 +211,36 @@ func (span *Span) weigh(s *spanner, q *programs, box envelope.Box, persistent sy
 	return nil
 }
 
-// price compares the plan with plans for single sizes.
+// price compares the plan with plans for single sizes. These are searched for while there is time, or with a
+// first answer as the plan itself, so that the two compare.
 func (s *spanner) price(p *Plan) error {
 	for _, env := range s.box.Diagonal(3) {
-		if s.ctx.Err() != nil {
-			return nil
-		}
-		here, err := s.at(env, p.Saved())
+		here, err := s.at(timelimit.Without(s.ctx), env, p.Saved())
 		if err != nil {
 			return err
 		}
 		price := Price{Dims: env, Total: here.Persistent + here.Arena.Bytes, Overhead: here.Overhead}
-		own, err := s.at(env, s.budget)
-		if err == nil {
-			price.Own = &OwnPrice{own.Persistent + own.Arena.Bytes, own.Overhead}
-		} else if !errors.Is(err, ErrUnfit) {
+		if price.Own, err = s.own(env); err != nil {
 			return err
 		}
 		p.Span.Prices = append(p.Span.Prices, price)
 	}
 	return nil
+}
+
+// own is what a plan for one size costs; nil where none is found, or the time is up.
+func (s *spanner) own(env symbolic.Env) (*OwnPrice, error) {
+	if s.ctx.Err() != nil && !(s.budget.Effort <= 0 && timelimit.Ended(s.ctx)) {
+		return nil, nil
+	}
+	p, err := s.at(s.ctx, env, s.budget)
+	if errors.Is(err, ErrUnfit) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &OwnPrice{p.Persistent + p.Arena.Bytes, p.Overhead}, nil
 }
 
 // bindingsText prints the bindings of a box's symbols.

@@ -140,8 +140,8 @@ func (a *app) exitCodesTopic() *cobra.Command {
     2  usage: a wrong flag, an unbound symbol, a file that cannot be read or
        written
     3  does not fit: into a budget, in which case the lower bound that rules it
-       out is printed, at once, or else the lowest peak that a search reached; or
-       into memory, in which case the bytes and the limit are printed
+       out is printed, at once, or else the lowest peak that a search reached;
+       or into memory, in which case the bytes and the limit are printed
     4  numbers differ between the baseline and the planned graph; or the loss of
        a training job is not finite
     5  the measured peak is above the prediction or the budget

@@ -37,6 +37,8 @@ func TestORTFile(t *testing.T) {
 		sel.registerGraph(flags)
 		flags.StringArrayVar(&a.global.dims, "dim", nil, "")
 		require.NoError(t, flags.Parse(args[1:]))
+		a.limited(flags)
+		t.Cleanup(a.stopClock)
 		a.global.quiet = true
 		x, err := a.prepareExecution(args[0], &sel, &ex, stock)
 		require.NoError(t, err)
