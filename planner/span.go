@@ -33,8 +33,8 @@ type Span struct {
 // Price is what a plan for a span costs at one size, and what the plan for this size alone does.
 type Price struct {
 	Dims     symbolic.Env
-	Total    int64   // bytes of inputs, weights and arena
-	Overhead float64 // more time, as a share
+	Total    int64     // bytes of inputs, weights and arena
+	Overhead float64   // more time, as a share
 	Own      *OwnPrice // nil: no plan for this size was found, or the time was up
 }
 
