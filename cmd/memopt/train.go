@@ -141,9 +141,6 @@ func (t *training) check() (err error) {
 	if len(t.data.paths) == 0 {
 		return usage("train: --data is missing: name files of samples, or example:text")
 	}
-	if t.resume != "" && t.init != "" {
-		return usage("--init and --resume cannot be combined: a checkpoint has all weights")
-	}
 	if t.evalEvery > 0 && len(t.data.eval) == 0 {
 		return usage("--eval-every needs --eval-data, the samples for evaluation")
 	}

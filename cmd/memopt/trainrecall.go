@@ -31,6 +31,9 @@ func (t *trainFlags) recall(args []string) ([]string, error) {
 	if t.resume == "" {
 		return args, nil
 	}
+	if t.init != "" {
+		return args, usage("--init and --resume cannot be combined: a checkpoint has all weights")
+	}
 	path := t.resume
 	if path == newest {
 		path = t.out
