@@ -69,7 +69,7 @@ func TestStatusLine(t *testing.T) {
 		synctest.Wait()
 		s.clear()
 		require.Empty(t, b.take())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		first := b.take()
 		require.True(t, strings.HasPrefix(first, "\r1.0 s: reading a"), "%q", first)

@@ -224,7 +224,7 @@ type stftKernel[T convFloat] struct {
 	fourierLine
 	x, window, y          []T // no window: ones
 	parts, signal         int
-	frames, step, perLine int
+	frames, step int
 }
 
 func newSTFT(p *executor.Prep) (executor.Kernel, error) {
