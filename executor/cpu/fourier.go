@@ -222,9 +222,9 @@ func (k *dftKernel[T]) Range(lo, hi int) {
 // https://onnx.ai/onnx/operators/onnx__STFT.html
 type stftKernel[T convFloat] struct {
 	fourierLine
-	x, window, y          []T // no window: ones
-	parts, signal         int
-	frames, step int
+	x, window, y  []T // no window: ones
+	parts, signal int
+	frames, step  int
 }
 
 func newSTFT(p *executor.Prep) (executor.Kernel, error) {
