@@ -57,7 +57,7 @@ func (p *Plan) formulas(ctx context.Context) error {
 	case len(f.Assumed) == 0:
 		return fmt.Errorf("the peak over %v: %w", box, err)
 	default:
-		p.Warnings = append(p.Warnings, fmt.Sprintf("no formula of the peak: %v; give ranges with --dim, such as "+
+		p.Warnings = append(p.Warnings, fmt.Sprintf("no formula of the peak: %v; give ranges of sizes, such as "+
 			"%s=%d..%d", err, f.Assumed[0], AssumedRange.Lo, AssumedRange.Hi))
 	}
 	return nil

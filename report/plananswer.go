@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -13,8 +12,11 @@ import (
 // and the price. Where symbols are unbound it is one: what to bind.
 func answer(p *planner.Plan, view PlanView) []string {
 	if p.Base == nil {
-		return []string{fmt.Sprintf("Sizes are not known: bind %s with %s to see bytes, "+
-			"the peak and the price.", strings.Join(p.Unbound, ", "), cmp.Or(view.Bind, "--dim NAME=VALUE"))}
+		symbols := strings.Join(p.Unbound, ", ")
+		if view.Bind != "" {
+			symbols += " with " + view.Bind
+		}
+		return []string{fmt.Sprintf("Sizes are not known: bind %s to see bytes, the peak and the price.", symbols)}
 	}
 	return []string{fitsText(p, view), peakText(p), priceText(p)}
 }

@@ -89,7 +89,7 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 			rows, first = n, list[0].where
 		case n != rows:
 			return fmt.Errorf("%s: has %d rows, and %s has %d: wanted as many for each input; for one that is no "+
-				"row of a sample, but given whole, bind the symbol of its first dim (--dim)",
+				"row of a sample, but given whole, bind the symbol of its first dim",
 				list[0].where, n, first, rows)
 		}
 	}
