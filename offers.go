@@ -15,7 +15,7 @@ const usualShare = 75
 // Offers says what lower peaks than the baseline's would cost: that of a plan to a budget which a
 // name such as "--budget 50%" says, that of checkpointing every layer, and that of level 1. What
 // would not lower the peak is left out. The sizes of the model must be known. The plan to a budget is
-// the first that is found: the offer says what a budget costs, not what it costs at least. A context
+// the first that is found: the offer has the price of a plan for the budget, which need not be the least. A context
 // that is done cuts the list short.
 func (p *Plan) Offers(ctx context.Context) ([]planner.Alternative, error) {
 	if ctx.Err() != nil {

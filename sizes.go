@@ -16,7 +16,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Size is an example of what a symbol may be bound to.
+// Size is an example binding of a symbol.
 type Size struct {
 	Value int64
 	// From says where the file, or its folder, has the value: "test_data_set_0". It is empty where no

@@ -1,7 +1,7 @@
 package autograd
 
 // clipRule: the gradient goes to x where x is within the bounds or on one of them, that is, where
-// clipping changes nothing, else to the bound that is taken: to the lower one where x is below it, to
+// clipping leaves x as it is, else to the bound that is taken: to the lower one where x is below it, to
 // the upper one where x is above it, and everywhere where the bounds are in the wrong order. Stashes x
 // and the bounds.
 func clipRule(c *Ctx) {

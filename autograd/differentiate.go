@@ -94,7 +94,7 @@ type Joint struct {
 	// DataInputs lists those of Data that were left out for that where the parameters were not named,
 	// GuessedInputs the inputs that were taken although no shape tells data from parameters.
 	DataInputs, GuessedInputs []string
-	// Untrained lists what the loss depends on and was left out by its role where the parameters were
+	// Untrained lists the values that the loss depends on and that were left out by their roles where the parameters were
 	// not named, Absent the parameters of a PyTorch program that its file does not have
 	// (roles.Roles).
 	Untrained []Untrained
@@ -407,7 +407,7 @@ func (j *joint) data(wrt []Value) (names []string) {
 }
 
 // parameters lists, in the order of the file, every float initializer and every float input that a loss
-// depends on by differentiable inputs. What differentiation has added has no role, and is none of them.
+// depends on by differentiable inputs. Values that differentiation has added have no role and are left out.
 func (j *joint) parameters() []Value {
 	var out []Value
 	for i := range j.g.Values {

@@ -23,7 +23,7 @@ func (e *emitter) fourier(v Value, d dft) Value {
 	return e.Op("DFT", append(attrs, A("axis", d.axis)), v, d.length)
 }
 
-// dftRule: a transform back of the gradient. Stashes nothing but lengths.
+// dftRule: a transform back of the gradient. Stashes lengths alone.
 func dftRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	rank := c.Rank(x)

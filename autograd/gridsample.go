@@ -74,7 +74,7 @@ func (s *sampler) axis(a int64) sampledAxis {
 	if !s.align {
 		x = s.mathShift(x, -0.5)
 	}
-	near := s.mathBelow(s.mathOf("Abs", x), 1<<40) // false for what is no number
+	near := s.mathBelow(s.mathOf("Abs", x), 1<<40) // false for NaN
 	x = s.mathIf(near, x)
 	base := s.mathOf(map[bool]string{true: "Round", false: "Floor"}[s.mode == "nearest"], x)
 	offsets, weights, slopes := s.weigh(s.Unsqueeze(s.Sub(x, base), 2))

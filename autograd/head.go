@@ -23,16 +23,16 @@ const (
 	BCE HeadKind = "bce"
 )
 
-// IgnoredClass is the label that CrossEntropy leaves out where a Head says nothing else, as in PyTorch.
+// IgnoredClass is the label that CrossEntropy leaves out by default, as in PyTorch.
 const IgnoredClass = -100
 
 // Head is a loss that is added to a model whose file has none.
 type Head struct {
 	Kind HeadKind
-	// Scores names the float value of the model that is judged: logits, or what is to be near the
+	// Scores names the float value of the model that is judged: logits, or predictions that should be near the
 	// labels.
 	Scores string
-	// Labels names the input that holds what is right. It is added to the graph, of the shape that the
+	// Labels names the input that holds the targets. It is added to the graph, of the shape that the
 	// scores ask for; an input that the graph has must have that rank and be of integers for
 	// CrossEntropy, of floats for the others.
 	Labels string

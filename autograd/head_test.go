@@ -115,7 +115,7 @@ func runHead(t *testing.T, j *autograd.Joint, c *headCase) (out [2][]float32) {
 	return out
 }
 
-// TestHeadErrors: losses that cannot be added are refused with what is wanted.
+// TestHeadErrors: losses that cannot be added are refused, and the message names the wanted form.
 func TestHeadErrors(t *testing.T) {
 	parse := func() *graph.Model {
 		m, err := graph.Parse(`<ir_version: 10, opset_import: ["" : 20]>

@@ -5,7 +5,7 @@ import (
 )
 
 // matMulNBitsRule: Y = A Wᵀ + bias, so dA = dY W and dbias is the sum of dY. W is made from its bits in the
-// backward half, by operators of ONNX: what is stored is no parameter.
+// backward half, by operators of ONNX: stored weights are no parameters.
 func matMulNBitsRule(c *Ctx) {
 	g := c.Grad(0)
 	if c.Wants(5) {

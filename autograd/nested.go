@@ -8,14 +8,14 @@ import (
 
 // nestedJoint is a copy of a subgraph inside which gradients are made, under names of its own. Its
 // forward nodes run once more, those that the gradients need, except for those that draw random numbers:
-// what these have made comes from the forward half (record.go).
+// their outputs come from the forward half (record.go).
 type nestedJoint struct {
 	*joint
 	from     *graph.Graph // the subgraph
 	recorded []recorded
 	order    graph.Order
 	forward  int     // nodes from here on have been emitted
-	outputs  []Value // what the subgraph returned
+	outputs  []Value // results of the subgraph
 }
 
 // nested copies a subgraph of a node.

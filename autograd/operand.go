@@ -8,7 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-// Operand is what autograd knows of one input of an operator besides its rule. Inputs that cannot hold
+// Operand describes one input of an operator besides its rule. Inputs that cannot hold
 // floats by the operator's schema, indices or shapes, have no gradient and need no entry.
 type Operand struct {
 	Slot int

@@ -59,7 +59,7 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 }
 
 // trained lists the parameters by their roles, and data too if they are asked for, and notes what is
-// left out and what is guessed.
+// left out and guessed.
 func (j *joint) trained(data bool) (out []Value) {
 	for _, v := range j.parameters() {
 		switch r := j.roles.Of(v); r.Kind {

@@ -1,7 +1,7 @@
 package autograd
 
 // rangeRule: element i is start + i·delta, so that the start has the sum of the gradient, and delta that of
-// i times it. Stashes nothing.
+// i times it. Stashes no value.
 func rangeRule(c *Ctx) {
 	g := c.Grad(0)
 	if c.Wants(0) {

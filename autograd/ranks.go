@@ -156,10 +156,10 @@ func (u *updater) total() Value {
 	return u.ofCounted(u.Cast(u.j.g.Value(WeightOutput), graph.Float64))
 }
 
-// leastWeight is what weights are divided by where all are 0, and so all gradients: its inverse is a float.
+// leastWeight is the divisor of weights where all are 0, and so all gradients: its inverse is a float.
 const leastWeight = 1.0 / (1 << 60)
 
-// meanFactor is what sums of gradients are multiplied by: 1/total, how many there are or the sum of their weights,
+// meanFactor is the factor of sums of gradients: 1/total, how many there are or the sum of their weights,
 // unless the loss is a sum, and 1/scale where the losses are scaled. scale is its input, or "".
 func (u *updater) meanFactor(w Weighing, total Value, scale string) Value {
 	factor, least := u.double(1), 1.0

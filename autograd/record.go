@@ -94,15 +94,15 @@ func (b *branch) replay(c *Ctx) {
 		g, err := c.j.inside(rest, "record")
 		c.must(err)
 		e := &emitter{g}
-		e.output(c.placeholder(e, v, f))
+		e.output(c.zerosLike(e, v, f))
 		b.g.Values[rec.value].Outer = c.extend(b.g.ValueName(rec.value),
 			Attrs{A(b.name, b.from), A(other, rest)})
 	}
 }
 
-// placeholder is zeros of the type and shape of v, a value of another branch, which f works in. Dims that
+// zerosLike is zeros of the type and shape of v, a value of another branch, which f works in. Dims that
 // are no numbers are those of values that the If captures.
-func (c *Ctx) placeholder(e *emitter, v Value, f *joint) Value {
+func (c *Ctx) zerosLike(e *emitter, v Value, f *joint) Value {
 	t := f.g.Values[v].Type
 	parts := make([]Value, len(t.Shape.Dims))
 	for i, d := range t.Shape.Dims {

@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// TestRecordedDraws: what a subgraph has drawn is what its gradients read. Each element of y is a factor
+// TestRecordedDraws: the gradients of a subgraph read the draws of its forward run. Each element of y is a factor
 // that is drawn, times a power of an element of x, so that x·dx is that power times y·dy.
 func TestRecordedDraws(t *testing.T) {
 	const masked = `<double half = {0.5}, bool yes = {1}, double[2] w = {1, 1}> {`

@@ -58,7 +58,7 @@ func (c *Ctx) rotaryPairs(v Value) (first, second Value) {
 	return c.Squeeze(c.sliceAxis(v, 4, 0, 1), 4), c.Squeeze(c.sliceAxis(v, 4, 1, 2), 4)
 }
 
-// rotaryTable sums the gradient of what a table of cosines or sines gave.
+// rotaryTable sums the gradient of a table of cosines or sines over the positions that read it.
 func (c *Ctx) rotaryTable(g, table Value) Value {
 	g = c.ReduceSum(g, false, 1)
 	if !c.Has(3) {

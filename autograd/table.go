@@ -31,7 +31,7 @@ type Row struct {
 	// Sinks says that the operator takes slices of its input between bounds that are inputs, and so may
 	// do that before the node that makes the input.
 	Sinks bool
-	// Operands says what the rule does not about inputs that may hold floats.
+	// Operands has the inputs that may hold floats and have no gradient by the rule, with the reason.
 	Operands []Operand
 	// Quantizes says that outputs are quantized numbers of floats, whatever the inputs are.
 	Quantizes bool

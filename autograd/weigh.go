@@ -24,7 +24,7 @@ const (
 	Summed                   // a sum
 )
 
-// Names of what weighing adds to a graph.
+// Names of values that weighing adds to a graph.
 const (
 	// WeightOutput is how much a batch counts: a float scalar, the number that its loss divides by over
 	// UnitInput.
@@ -33,7 +33,7 @@ const (
 	// scalar, the same in all steps of a job. It keeps the gradients of a batch as large as they are without
 	// weights.
 	UnitInput = "loss_weight_unit"
-	// CountedOutput is the loss, or 0 where the batch has nothing that counts, and the loss is 0/0. A graph has it
+	// CountedOutput is the loss, or 0 where the batch has no element that counts, and the loss is 0/0. A graph has it
 	// where that can be, and where the gradients are zeros then.
 	CountedOutput = "loss_counted"
 )
@@ -121,7 +121,7 @@ type weigher struct {
 	data, params []bool // by value: it depends on data, on parameters
 }
 
-// mark finds out what depends on data, and what on parameters.
+// mark notes the values that depend on data, and those that depend on parameters.
 func (w *weigher) mark(order graph.Order, params []string) {
 	for _, d := range w.j.g.Inputs {
 		isParam := slices.Contains(params, w.j.g.ValueName(d.Value)) || w.j.g.Values[d.Value].Data != nil
@@ -149,20 +149,20 @@ func (w *weigher) mark(order graph.Order, params []string) {
 	}
 }
 
-// divisor is what a value divides by.
+// divisor is the divisor of a value.
 type divisor struct {
 	weighing Weighing
 	number   func(*weigher) Value // of Weighted: emits the number, a float32 scalar
-	of       Value                // what number is made of, None where it is a count of elements
+	of       Value                // operand of number, None where it is a count of elements
 	elements *symbolic.Expr       // how many there are where all count; nil: not known
 	empties  bool                 // the number can be 0, and the loss is 0/0 then
 	doubt    string
 }
 
-// maxDepth bounds the nodes between a loss and what it divides by.
+// maxDepth bounds the nodes between a loss and its divisor.
 const maxDepth = 64
 
-// divisor finds what a loss divides by; where that is not known, batches count by the samples that they have.
+// divisor finds the divisor of a loss; where it is unknown, batches count by the samples that they have.
 func (w *weigher) divisor(loss Value) divisor {
 	d, why := w.find(loss, maxDepth)
 	if why == "" {
@@ -173,10 +173,10 @@ func (w *weigher) divisor(loss Value) divisor {
 	return d
 }
 
-// constant is the divisor of what is the same for all batches.
+// constant is the divisor of a value that is equal for all batches.
 var constant = divisor{weighing: -1}
 
-// find looks from a value towards the data; why says what it does not know.
+// find looks from a value towards the data; why is the reason where it finds no divisor.
 func (w *weigher) find(v Value, depth int) (d divisor, why string) {
 	if !w.data[v] {
 		return constant, ""
@@ -192,13 +192,13 @@ func (w *weigher) find(v Value, depth int) (d divisor, why string) {
 	return w.unknown(n)
 }
 
-// unknown says that it is not known what a node does with losses.
+// unknown is the answer for a node whose effect on losses is unknown.
 func (w *weigher) unknown(n *graph.Node) (divisor, string) {
 	return divisor{}, fmt.Sprintf("what node %s (%s) makes of the losses is no mean and no sum",
 		w.j.g.NodeLabel(n.ID), n.Op)
 }
 
-// same is the divisor of a node that divides by nothing.
+// same is the divisor of a node that does not divide.
 func (w *weigher) same(n *graph.Node, depth int) (divisor, string) { return w.find(n.Input(0), depth) }
 
 // mean and sum are the divisors of reductions.
@@ -210,7 +210,7 @@ func (w *weigher) sum(n *graph.Node, depth int) (divisor, string) {
 	return w.reduced(n, depth, divisor{weighing: Summed})
 }
 
-// scaled is the divisor of a loss times what is the same for all batches.
+// scaled is the divisor of a loss times a factor that is equal for all batches.
 func (w *weigher) scaled(n *graph.Node, depth int) (divisor, string) {
 	for i := range 2 {
 		if !w.data[n.Input(1-i)] {
@@ -220,8 +220,8 @@ func (w *weigher) scaled(n *graph.Node, depth int) (divisor, string) {
 	return w.unknown(n)
 }
 
-// reduced is the divisor of a reduction: of itself, where it goes over what depends on the size of the batch, else
-// of what is reduced.
+// reduced is the divisor of a reduction: of itself, where it goes over dims that depend on the size of the batch, else
+// of its operand.
 func (w *weigher) reduced(n *graph.Node, depth int, own divisor) (divisor, string) {
 	dims, ok := w.Dims(n.Input(0))
 	if !ok {
@@ -320,7 +320,7 @@ func (w *weigher) terms(n *graph.Node, depth int) (divisor, string) {
 	return all, ""
 }
 
-// quotient is the divisor of a loss that is divided: of a sum, by what.
+// quotient is the divisor of a loss that is divided: a sum by its count, say.
 func (w *weigher) quotient(n *graph.Node, depth int) (divisor, string) {
 	by := n.Input(1)
 	d, why := w.find(n.Input(0), depth)
@@ -354,7 +354,7 @@ func (w *weigher) quotient(n *graph.Node, depth int) (divisor, string) {
 	return q, ""
 }
 
-// overall reports whether a sum is divided by the number of what it adds up, in a graph for one size of batches.
+// overall reports whether a sum is divided by the number of its terms, in a graph for one size of batches.
 func (w *weigher) overall(n *graph.Node, by Value) bool {
 	count, ok := pattern.Number(w.j.g, by)
 	if !ok {
@@ -378,7 +378,7 @@ func (w *weigher) overall(n *graph.Node, by Value) bool {
 	}
 }
 
-// through looks through what leaves numbers as they are.
+// through looks through operators that leave numbers as they are.
 func (w *weigher) through(v Value) Value {
 	for {
 		def := w.j.g.Values[v].Def
@@ -389,7 +389,7 @@ func (w *weigher) through(v Value) Value {
 	}
 }
 
-// bare looks through what keeps a divisor away from 0.
+// bare looks through operators that keep a divisor away from 0.
 func (w *weigher) bare(v Value) Value {
 	for {
 		v = w.through(v)

@@ -5,12 +5,12 @@ import (
 	"memopt/graph/op"
 )
 
-// divisorRow is what weighing knows about an operator.
+// divisorRow describes an operator for weighing.
 type divisorRow struct {
 	kind graph.Kind
 	// find is the divisor of the node's output; nil: it is not known.
 	find func(w *weigher, n *graph.Node, depth int) (divisor, string)
-	// passes says that the elements of input 0 stay what they are.
+	// passes says that the elements of input 0 keep their values.
 	passes bool
 	// bounds says that an output of one element is the one input that depends on data, but for a least value or a
 	// small term, which keep a divisor away from 0.

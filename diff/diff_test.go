@@ -572,7 +572,7 @@ func TestLayerOrder(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(r.Changes, func(x, y diff.Change) int { return cmp.Compare(x.What, y.What) }))
 }
 
-// TestUnlikeMeasures: what means something else on each side is refused, and named.
+// TestUnlikeMeasures: a measure with another meaning on each side is refused, and named.
 func TestUnlikeMeasures(t *testing.T) {
 	subject := func(name, text string) *diff.Subject { return parse(t, []byte(text), name) }
 	plan := subject("plan.json", `{"schema":"memopt.plan/v1","peak":{"planned_bytes":3},"recompute":{"overhead":0.1},`+

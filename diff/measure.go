@@ -84,7 +84,7 @@ var meanings = map[string]map[string]string{
 	"time":     {"": "an estimate", "memopt.run/v1": "what was measured", "memopt.verify/v1": "what was measured"},
 }
 
-// meaning says what a measure is in a schema; "" for one that means the same in all.
+// meaning is the meaning of a measure in a schema; "" for one that means the same in all.
 func meaning(measure, schema string) string {
 	by := meanings[measure]
 	return cmp.Or(by[schema], by[""])

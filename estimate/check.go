@@ -155,7 +155,7 @@ var phaseNames = [live.NumPhases]string{"forward", "backward", "update"}
 // phaseObserver notes the most that was live in each phase.
 type phaseObserver struct {
 	phase []live.Phase // by node of what executes
-	inner []int64      // by node of what executes: what is said to live inside its subgraphs; nil: nothing does
+	inner []int64      // by executed node: bytes that are planned inside its subgraphs; nil without any
 	peaks [live.NumPhases]int64
 }
 

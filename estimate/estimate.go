@@ -74,7 +74,7 @@ type Result struct {
 	// known. Where the step fits as it is, it is Plain.
 	Planned *Outcome
 	// Lowest is the least total that was reached where no plan fits; 0: it is not known. Least is a
-	// total that no plan is below, where that rules the memory out; 0: nothing rules it out.
+	// total that no plan is below, where that rules the memory out; 0 where no bound does.
 	Lowest, Least int64
 	// Stopped says that the time limit ended the search for a plan.
 	Stopped bool

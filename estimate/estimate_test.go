@@ -339,8 +339,8 @@ func TestParts(t *testing.T) {
 	})
 }
 
-// TestParametersOfGraphs: of a graph that has its gradients, what it has gradients of is trained, and in a step that
-// updates itself what it updates; frozen weights and integers are not.
+// TestParametersOfGraphs: a graph with gradients trains the tensors that it has gradients of, and a step that
+// updates its own states trains those; frozen weights and integers are not.
 func TestParametersOfGraphs(t *testing.T) {
 	const text = `<ir_version: 8, opset_import: ["" : 17]>
 net (float[8, 6] x, int64[8] y) => (float loss)

@@ -342,7 +342,7 @@ func TestWorkspaceIsLiveForItsStep(t *testing.T) {
 }
 
 // TestDeclaredSizeIsHeld: a kernel that asks for more or less than was planned for an output ends
-// the run, also where nothing was planned. Here the declared size alone can be planned with.
+// the run, with the memory pattern off, too. Here the declared size alone can be planned with.
 func TestDeclaredSizeIsHeld(t *testing.T) {
 	for _, declared := range []int{0, 1, 5000} {
 		for _, onDemand := range []bool{false, true} {

@@ -55,7 +55,7 @@ func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile
 			o.Progress(on.Profile.Name)
 		}
 		if d.Stopped = i > 0 && timelimit.Ended(ctx); d.Stopped {
-			// What the step takes does not depend on the device.
+			// The bytes of a step do not depend on the device.
 			bytes := d.List[0].By[Plain].Total
 			on.By[Plain] = Fitting{Fits: bytes <= on.Limit, Total: bytes}
 			on.By[Best] = on.By[Plain]

@@ -31,7 +31,7 @@ func (f *finder) largest(k Kind, s memopt.Strategy, guess int64) (*Size, error) 
 			if b.fits >= f.over.Lo || least {
 				break
 			}
-			guess, least = f.over.Lo, true // without which nothing would be known
+			guess, least = f.over.Lo, true // without it no size would be known
 		}
 		b.tried = true
 		o, err := f.judge(guess, s)

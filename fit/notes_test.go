@@ -12,7 +12,7 @@ func TestDoubts(t *testing.T) {
 	by := &r.Sizes.By
 	by[Plain] = Size{Value: 9, Least: 1, Proved: true}
 	by[Level1] = Size{Value: 9, Least: 1}
-	by[Best] = Size{Value: 1, Least: 1} // nothing is below it
+	by[Best] = Size{Value: 1, Least: 1} // it is the least size
 	require.Equal(t, []string{"It is not proved that every smaller N fits " + titles[Level1] + "."}, r.doubts())
 	by[Level1].Proved = true
 	require.Empty(t, r.doubts())

@@ -21,7 +21,7 @@ import (
 )
 
 // TestAnswers compares plans of small graphs with those in testdata/answers.txt, a line each. A search
-// that is changed shows there what it gains and loses: peaks, arenas and overheads of all kinds of
+// that is changed shows its gains and losses there: peaks, arenas and overheads of all kinds of
 // strategies. The sum at the end of a line covers the rest of a plan: placements, orders, offsets, live
 // bytes at each step, rows of clusters, bounds. UPDATE_ANSWERS=1 writes the file.
 func TestAnswers(t *testing.T) {

@@ -228,7 +228,7 @@ func TestNeverAboveTheBaseline(t *testing.T) {
 	}
 }
 
-// TestInnerCountsOnce: what lives inside subgraphs is in the peak of live bytes, and the arena has room
+// TestInnerCountsOnce: values inside subgraphs are in the peak of live bytes, and the arena has room
 // for it behind all values.
 func TestInnerCountsOnce(t *testing.T) {
 	inner := 0

@@ -20,7 +20,7 @@ func listOf(bound int64, overhead float64) *chunked {
 }
 
 // TestChunkChoice: lists of cuts that cannot fit are left out, unless none can; of the others the one with the
-// cheapest first plan is searched, if it is not far dearer than the plan without parts; where nothing fits yet,
+// cheapest first plan is searched, if it is not far dearer than the plan without parts; where no plan fits yet,
 // those that may come lowest are.
 func TestChunkChoice(t *testing.T) {
 	a, b, d := listOf(300, 0.2), listOf(100, 0.1), listOf(200, -1)

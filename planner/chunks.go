@@ -39,7 +39,7 @@ func (r *request) mayCut() bool {
 // wholeShare is the part of the time that the plan without parts has, where parts are looked for, too.
 const wholeShare = 0.6
 
-// quickTime is what a first plan may take at most where it has to be looked for in other ways than by a
+// quickTime is the most time that a first plan may take where it has to be looked for in other ways than by a
 // search of counted work: among clusters, in another runtime, or with parts where none fits without.
 const quickTime = time.Second
 

@@ -48,7 +48,7 @@ func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) 
 	return &choice{sel: sel, trial: t, layout: best.Layout, solver: "clusters", stopped: stopped}, nil
 }
 
-// clusterConfiguration is what is searched for with Budget.Clusters.
+// clusterConfiguration names the object of a search with Budget.Clusters.
 const clusterConfiguration = "configuration of clusters"
 
 func (m *maker) clusterSearch(work int64) *cluster.Search {

@@ -212,10 +212,10 @@ func requireBounded(t require.TestingT, f *planner.Formula, simulate func(symbol
 // formula where they matter at the peak, and a bound there.
 func TestFormulaBound(t *testing.T) {
 	for text, want := range map[string]bool{
-		// The two halves are the peak together with what they are joined to.
+		// The two halves are the peak together with the value that they are joined to.
 		`step (float[n, 12] x, float[8, 12] y) => (float loss, float[k, 12] g) {
 			a = Relu(x)  b = Exp(y)  c = Concat<axis = 0>(a, b)  loss = ReduceMean<keepdims = 0>(c)  g = Mul(c, c) }`: true,
-		// All that is joined is small beside what lives later.
+		// All that is joined is small beside later values.
 		`step (float[n, 12] x, float[8, 12] y, float[64, 64] w) => (float loss, float[64, 64] g) {
 			a = Relu(x)  b = Exp(y)  c = Concat<axis = 0>(a, b)  s = ReduceMean<keepdims = 0>(c)
 			u = Exp(w)  v = Mul(u, w)  q = Add(v, s)  z = MatMul(q, u)  loss = ReduceMean<keepdims = 0>(z)

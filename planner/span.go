@@ -228,7 +228,7 @@ func (s *spanner) price(p *Plan) error {
 	return nil
 }
 
-// own is what a plan for one size costs; nil where none is found, or the time is up.
+// own is the cost of a plan for one size; nil where none is found, or the time is up.
 func (s *spanner) own(env symbolic.Env) (*OwnPrice, error) {
 	if s.ctx.Err() != nil && !(s.budget.Effort <= 0 && timelimit.Ended(s.ctx)) {
 		return nil, nil

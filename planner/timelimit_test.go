@@ -151,7 +151,7 @@ func TestNoTime(t *testing.T) {
 	}
 }
 
-// TestRuledOut: what a lower bound rules out ends before anything is searched, with the bound, whatever is
+// TestRuledOut: a budget that a lower bound rules out ends before any search, with the bound, whatever is
 // chosen from; so does a budget that inputs and weights alone are above.
 func TestRuledOut(t *testing.T) {
 	m, err := examples.Transformer(examples.TransformerOptions{Layers: 2, Hidden: 32, Heads: 4, Vocab: 100,

@@ -30,7 +30,7 @@ const MinAnchorOpset = 7
 //
 // The two views stand where one would do because ONNX Runtime joins a Reshape with the Reshape,
 // Squeeze or Unsqueeze behind it wherever it knows that one's shape (FuseContiguousReshapes in
-// reshape_fusion.cc): it would drop what an anchor waits for, or refuse the file. Such a chain begins
+// reshape_fusion.cc): it would drop the dependence of an anchor, or refuse the file. Such a chain begins
 // with a Reshape, and ends before an Unsqueeze whose axis a node makes: its shape is unknown. So no
 // chain has the nodes of an anchor, whatever stands before or behind it, and the Squeeze can state
 // its shape. Before operator set 13, where axes are attributes, a Reshape by zeros and a one is the
@@ -40,7 +40,7 @@ type Anchor struct {
 	Sinks  []graph.ValueID // made before that place
 	Values []graph.ValueID // made before that place, tensors of known rank, no scalars
 	// Late values are made behind that place and before the next anchor. They are outputs of views
-	// that take no part in the anchor themselves: a view makes nothing of size, its reader does.
+	// that take no part in the anchor themselves: a view takes no memory, its reader does.
 	Late []graph.ValueID
 }
 
@@ -138,7 +138,7 @@ func (w *anchorWriter) Add(n AnchorNode) graph.ValueID {
 	return out
 }
 
-// declareView says in the file what type a view of a value has.
+// declareView notes the type of a value's view in the file.
 func (w *anchorWriter) declareView(view graph.ValueID, t graph.Type) {
 	dim := Loose(&t)
 	if w.opset < axesAsOperand && dim < 0 {

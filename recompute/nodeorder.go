@@ -17,7 +17,7 @@ type NodeOrder []int32
 // shortestRun is the number of indices from which on a run stands as a text.
 const shortestRun = 3
 
-// longestOrder bounds what runs of a file may stand for.
+// longestOrder bounds the number of nodes that the runs of a file may stand for.
 const longestOrder = 1 << 24
 
 // MarshalJSON writes runs.

@@ -116,7 +116,7 @@ type atPeakJSON struct {
 	State       *int64 `json:"state_bytes"`
 	Gradients   *int64 `json:"gradients_bytes"`
 	Activations *int64 `json:"activations_bytes"`
-	Temporaries *int64 `json:"temporaries_bytes"` // and what is inside subgraphs, and the gaps of the arena
+	Temporaries *int64 `json:"temporaries_bytes"` // and values inside subgraphs, and the gaps of the arena
 	Workspace   *int64 `json:"workspace_bytes"`
 }
 

@@ -76,7 +76,7 @@ func TrainForetold(w io.Writer, format Format, v *TrainView) error {
 	return TrainStart(w, v)
 }
 
-// TrainEvaluation writes what an evaluation alone has found.
+// TrainEvaluation writes the result of an evaluation alone.
 func TrainEvaluation(w io.Writer, format Format, v *TrainView) error {
 	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("evaluation", lossText(v.EvalLast), "loss of "+v.Data)

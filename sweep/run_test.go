@@ -112,7 +112,7 @@ func TestLocalEnds(t *testing.T) {
 }
 
 // TestHostileResults: a file that is no result of its point is named once, the point counts as not run, and the
-// next sweep runs it and nothing else.
+// next sweep runs it alone.
 func TestHostileResults(t *testing.T) {
 	r := runner(t, t.TempDir(), fake(t, "echo '{}'"))
 	require.NoError(t, r.Local(t.Context(), 2))
@@ -144,7 +144,7 @@ func TestHostileResults(t *testing.T) {
 	}
 }
 
-// TestFoldersAreNotLinks: a folder of a sweep that leads elsewhere is refused, and nothing is written there.
+// TestFoldersAreNotLinks: a folder of a sweep that leads elsewhere is refused, and no file is written there.
 func TestFoldersAreNotLinks(t *testing.T) {
 	for _, name := range []string{"points", "locks", "logs"} {
 		folder, elsewhere := t.TempDir(), t.TempDir()

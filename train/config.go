@@ -54,7 +54,7 @@ type Config struct {
 	// Keeps says, with several ranks, that rank 0 has a Folder.
 	Keeps     bool
 	SaveLimit int
-	// Manifest is what every checkpoint says besides the position, Command the command line that a job can go on by;
+	// Manifest is the record in a checkpoint besides the position, Command the command line that a job can go on by;
 	// nil: it has none.
 	Manifest checkpoint.Manifest
 	Command  *Command

@@ -21,8 +21,8 @@ type evaluation struct {
 // ErrStopped says that an evaluation was asked to end.
 var ErrStopped = errors.New("stopped by a signal: the evaluation is not complete")
 
-// Evaluate finds the loss of Config.Eval with the weights that a job would begin or go on with, and trains nothing.
-// Of Plans it needs Rows. The result has Updates, those of the checkpoint, EvalLast, and what evaluation takes.
+// Evaluate finds the loss of Config.Eval with the weights that a job would begin or go on with, and does not train.
+// It needs Rows of Plans. The result has Updates, those of the checkpoint, EvalLast, and the memory of evaluation.
 func Evaluate(ctx context.Context, c *Config) (*Result, error) {
 	j := newJob(c)
 	defer j.close()

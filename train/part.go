@@ -146,7 +146,7 @@ func checkLoss(name string, loss float64) error {
 }
 
 // loss is the loss of the batch that was run, of so many rows, and how much it counts. One that does not count is
-// 0: where it divides by nothing, it is no number.
+// 0: where it divides by 0, it is NaN.
 func (x *part) loss(name string, w autograd.Weighing, rows int) (loss, weight float64) {
 	loss, weight = x.float(name), x.float(autograd.WeightOutput)
 	switch {

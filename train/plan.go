@@ -171,7 +171,7 @@ func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	for _, v := range s.Inputs {
 		n, err := s.Step.Graph.Values[v].Type.Bytes().Eval(env)
 		if errors.Is(err, symbolic.ErrUnknown) {
-			continue // texts, and what has no shape: as in a plan, 0 bytes
+			continue // texts, and values without a shape: as in a plan, 0 bytes
 		}
 		if err != nil {
 			return 0, 0, fmt.Errorf("input %q: %w", s.Step.Graph.ValueName(v), err)

@@ -23,7 +23,7 @@ type ElsewhereError struct {
 func (e *ElsewhereError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e.Err) }
 func (e *ElsewhereError) Unwrap() error { return e.Err }
 
-// GroupError is an error of the group of ranks, after which nothing can be done together.
+// GroupError is an error of the group of ranks, after which the group cannot go on.
 type GroupError struct{ err error }
 
 func (e *GroupError) Error() string { return e.err.Error() }
@@ -71,7 +71,7 @@ func (j *job) parts() []*part { return []*part{j.step, j.rest, j.combine, j.upda
 // tally is what is known of an update under way.
 type tally struct {
 	start   int64     // the update's first batch in its epoch
-	mine    []float64 // by turn of this rank: what became of its batch, the loss, and its weight
+	mine    []float64 // by turn of this rank: the outcome of its batch, the loss, and its weight
 	stop    error     // of this rank, when all ranks know of it
 	losses  float64   // of all ranks, times their weights, added in the order of the batches
 	weights float64   // likewise

@@ -10,7 +10,7 @@ import (
 // findBatch finds the dim that counts the samples of a batch: the first dim of the first input for data
 // that has one. A symbol that is a later dim of one of these inputs counts something else, such as the
 // steps of a sequence, unless there is no other. Exporters give each input a symbol of its own; those
-// that count nothing else are twins of the batch's.
+// that count only samples are twins of the batch's.
 func (s *Steps) findBatch() {
 	s.Batch, s.twins = "", nil
 	var firsts []symbolic.Expr

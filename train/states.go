@@ -10,7 +10,7 @@ import (
 )
 
 // fillStates gives states, those that are wanted, their first values: those of the checkpoint, else those
-// that the caller has given, else the model's, zeros of the optimizer's, or what is made up.
+// that the caller has given, else the model's, zeros of the optimizer's, or drawn ones.
 func (j *job) fillStates(wanted func(*State) bool) error {
 	if err := memlimit.Check(j.Plans.Persistent, "the %d states of the job", len(j.Steps.States)); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (s *Steps) WeighEval() (err error) {
 	return err
 }
 
-// unit is what losses of so many rows divide by where everything in them counts.
+// unit is the divisor of losses of so many rows where every element counts.
 func (s *Steps) unit(rows int64) float32 {
 	if s.Weights.Unit != nil {
 		if n, err := s.Weights.Unit.Eval(s.dims(rows)); err == nil && n > 0 {
@@ -200,7 +200,7 @@ func HasBackward(m *memopt.Model) bool {
 	return !errors.Is(err, live.ErrNoBoundary)
 }
 
-// gradients says what of a forward model is differentiated.
+// gradients are the options of differentiation for a forward model.
 func (r *Recipe) gradients() autograd.Options {
 	o := r.Differentiate
 	o.LossScale = r.LossScale
@@ -253,7 +253,7 @@ func (s *Steps) forward(m *memopt.Model, r Recipe, o autograd.Options) (err erro
 	return s.joined(r)
 }
 
-// joined makes what the models of a step need besides, once there are the models.
+// joined makes the further parts of a step, once its models exist.
 func (s *Steps) joined(r Recipe) error {
 	s.Loss, s.LossGrad, s.Params = s.Joint.Loss, s.Joint.LossGrad, s.Joint.Wrt
 	return s.combine(r)
@@ -397,7 +397,7 @@ func (s *Steps) fed(name string) bool {
 		!s.Lossless && (name == s.LossGrad || slices.Contains(s.Joint.OtherGrads, name))
 }
 
-// findInputs lists what data have to give, and finds the dim of the batch.
+// findInputs lists the inputs that data must give, and finds the dim of the batch.
 func (s *Steps) findInputs() error {
 	g := s.Step.Graph
 	known := map[string]bool{}

@@ -43,7 +43,7 @@ func Unfit(err error) bool {
 
 // Ways looks for changes that make a job fit into a limit of bytes: fewer samples at a time with
 // accumulation, a plan that recomputes, an optimizer with less state. remake makes the steps anew by
-// another recipe. A context that is done ends the search with what was found.
+// another recipe. A context that is done ends the search with the changes found so far.
 func Ways(ctx context.Context, s *Steps, r Recipe, rows, limit int64, sel Selection,
 	remake func(Recipe) (*Steps, error)) []Way {
 	w := &ways{ctx: ctx, recipe: r, rows: rows, limit: limit, sel: sel, remake: remake}

@@ -136,7 +136,7 @@ func TestBatchesWeigh(t *testing.T) {
 	}
 }
 
-// TestDoubtfulLosses: where it is not known what a loss divides by, batches count by their samples, and that is
+// TestDoubtfulLosses: where the divisor of a loss is unknown, batches count by their samples, and that is
 // said.
 func TestDoubtfulLosses(t *testing.T) {
 	for want, loss := range map[string]string{

@@ -32,7 +32,7 @@ func (d *deviceFlags) register(f *pflag.FlagSet, times string) {
 // deviceMemory is the memory of a device.
 type deviceMemory struct {
 	bytes   int64            // that the device has; 0: neither --gpu nor the profile says
-	reserve int64            // of these, what no step can have
+	reserve int64            // of these, the bytes that no step can have
 	profile *planner.Profile // nil: no device is named
 	near    bool             // the profile is that of the nearest device
 }
@@ -72,7 +72,7 @@ func (d *deviceFlags) memory(a *app) (*deviceMemory, error) {
 	return m, nil
 }
 
-// reserved is what the memory of the flags' device holds beside a planned step.
+// reserved returns the bytes that the memory of the flags' device holds beside a planned step.
 func (d *deviceFlags) reserved(a *app, p *memopt.Plan) (int64, error) {
 	m, err := d.memory(a)
 	if err != nil {
@@ -81,8 +81,8 @@ func (d *deviceFlags) reserved(a *app, p *memopt.Plan) (int64, error) {
 	return m.reserved(p), nil
 }
 
-// reserved is what a device's memory holds beside a planned step: the reserve, and what its driver's allocator
-// rounds up.
+// reserved returns the bytes that a device's memory holds beside a planned step: the reserve, and those that its
+// driver's allocator rounds up.
 func (m *deviceMemory) reserved(p *memopt.Plan) int64 {
 	if m.reserve == 0 || p.Arena == nil {
 		return m.reserve

@@ -192,7 +192,7 @@ func (a *app) noteGrad(j *autograd.Joint) {
 	}
 }
 
-// noteRoles tells what is no parameter by its role, and what the exporter has left out.
+// noteRoles names tensors that are no parameters by their roles, and those that the exporter has left out.
 func (a *app) noteRoles(j *autograd.Joint) {
 	if text := untrained(j.Untrained); text != "" {
 		a.note("not trained: %s; --params names them", text)
@@ -209,7 +209,7 @@ func (a *app) noteRoles(j *autograd.Joint) {
 	}
 }
 
-// untrained counts by kinds, in their order, what is no parameter by its role; "": nothing.
+// untrained counts the tensors that are no parameters by their roles, by kind in order; "" where there are none.
 func untrained(list []autograd.Untrained) string {
 	count := map[roles.Kind]int{}
 	for _, u := range list {

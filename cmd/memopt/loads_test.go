@@ -19,7 +19,7 @@ import (
 	"memopt/planner"
 )
 
-// TestTryStock opens what apply writes in stock ONNX Runtime: a file that it refuses is warned about,
+// TestTryStock opens a file that apply writes in stock ONNX Runtime: a file that it refuses is warned about,
 // unless it refuses the graph as it was, too.
 func TestTryStock(t *testing.T) {
 	needORT(t)
@@ -63,7 +63,7 @@ func TestTryStock(t *testing.T) {
 	require.Empty(t, said.String(), "interrupted")
 }
 
-// TestRefusedBy tells what speaks against a file from what does not.
+// TestRefusedBy tells refusals of a file from failures of the runtime.
 func TestRefusedBy(t *testing.T) {
 	refusal := &ortengine.Error{Err: &ort.RuntimeError{Phase: ort.PhaseOpen, Message: "no such thing"}}
 	require.Equal(t, refusal, refusedBy(refusal))

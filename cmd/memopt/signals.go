@@ -58,7 +58,7 @@ type keeper struct {
 	cut   bool
 	told  bool
 	never chan struct{} // what waits after the cut waits for this; nil except in tests
-	shown *statusLine   // what the terminal shows; nil: nothing
+	shown *statusLine   // the terminal's status line; nil where there is no terminal
 }
 
 // line says which line of a terminal has to go when the program prints or ends.

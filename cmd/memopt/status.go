@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// statusAfter is how long a command works before a terminal says at what.
+	// statusAfter is how long a command works before a terminal shows its status line.
 	statusAfter = time.Second
 	// statusTick is how often the line is drawn anew.
 	statusTick = 200 * time.Millisecond
 )
 
-// statusLine is the last line of a terminal while a command works: what it does, for how long, and
+// statusLine is the last line of a terminal while a command works: its task, the time since it began, and
 // how far it has come. It appears after a second and is gone when the command prints or ends. A nil
-// one shows nothing.
+// one shows no line.
 type statusLine struct {
 	w       io.Writer
 	columns func() int
@@ -90,7 +90,7 @@ func cutTo(text string, columns int) string {
 	return string([]rune(text)[:max(columns-1, 0)]) + "…"
 }
 
-// say changes what the line says.
+// say changes the text of the line.
 func (s *statusLine) say(format string, args ...any) {
 	if s == nil {
 		return
@@ -100,7 +100,7 @@ func (s *statusLine) say(format string, args ...any) {
 	s.mu.Unlock()
 }
 
-// untimed says that what follows is no search, which the time limit bounds.
+// untimed says that the following work is no search, which the time limit bounds.
 func (s *statusLine) untimed() {
 	if s == nil {
 		return
@@ -137,7 +137,7 @@ func (s *statusLine) end() {
 	s.mu.Unlock()
 }
 
-// statusText says what a command does and for how long it has.
+// statusText is the text of a command's task and the time since it began.
 func statusText(text string, took, limit time.Duration) string {
 	if limit > 0 && took <= limit {
 		return fmt.Sprintf("%.1f s of %.0f s: %s", took.Seconds(), limit.Seconds(), text)
@@ -153,10 +153,10 @@ func (a *app) progress(what string) func(done, total int) {
 	return func(done, total int) { a.status.say("%s, %d of %d", what, done, total) }
 }
 
-// searched says what a search for a plan has found so far.
+// searched shows the best plan of a search so far.
 func (a *app) searched(p planner.SearchProgress) { a.status.say("%s", searchText(&p)) }
 
-// searchText says what a search has found.
+// searchText is the text of the best plan of a search.
 func searchText(p *planner.SearchProgress) string {
 	if p.Fits {
 		return "searching for a plan, best +" + report.Percent(p.Overhead) + " time"

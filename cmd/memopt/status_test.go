@@ -47,7 +47,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// take returns what was written since the last call.
+// take returns the text written since the last call.
 func (l *lockedBuffer) take() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

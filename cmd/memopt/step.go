@@ -20,7 +20,7 @@ import (
 // flags, with the same meaning (docs/step.md); verbs differ in the defaults of --outputs and
 // --optimizer alone.
 type stepFlags struct {
-	set *pflag.FlagSet // that the flags are registered in; nil: the flags say nothing
+	set *pflag.FlagSet // that the flags are registered in; nil where no flags are registered
 	// job says that the verb is about a training job, whose step keeps the loss alone and is updated by
 	// AdamW.
 	job        bool

@@ -25,7 +25,7 @@ func TestSuggestedFlags(t *testing.T) {
 	require.False(t, abbreviates("norm-max", "max-grad-norm"))
 }
 
-// TestSynonyms: a former spelling says what the present one says, on the command line and as a variable.
+// TestSynonyms: a former spelling means the same as the present one, on the command line and as a variable.
 func TestSynonyms(t *testing.T) {
 	exitFolder(t)
 	line := "plan forward.onnx --dim batch=4 --optimizer adamw -q -O json "

@@ -12,7 +12,7 @@ import (
 func (t *training) openFolder() (err error) {
 	c := &t.config
 	switch {
-	case t.dryRun, t.evalOnly: // which write nothing
+	case t.dryRun, t.evalOnly: // which write no file
 	case t.out != "" && t.rank() > 0: // rank 0 writes
 	case t.out != "":
 		if c.Folder, err = checkpoint.OpenJob(t.out); err != nil {

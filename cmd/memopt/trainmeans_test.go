@@ -25,7 +25,7 @@ func inCase(t *testing.T, name string) {
 	require.NoError(t, os.CopyFS(".", os.DirFS(from)))
 }
 
-// jobEnd is what the report of a job says.
+// jobEnd has the fields of a job's report.
 type jobEnd struct {
 	Steps, Skipped int64
 	Loss           any      `json:"loss_last"` // a number, or "NaN"
@@ -79,8 +79,8 @@ func TestSkippedMicroBatch(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(got.out), " "), "1 left out, or made without a")
 }
 
-// TestRecall: a job goes on with the model and flags of its checkpoint, from any folder; what is given instead
-// counts as it did, and what is missing is named.
+// TestRecall: a job goes on with the model and flags of its checkpoint, from any folder; a flag that is given instead
+// counts as it did, and a missing file is named.
 func TestRecall(t *testing.T) {
 	inCase(t, "token_means")
 	const flags = "--batch 3 --gradient-accumulation-steps 2 --optimizer sgd --momentum 0.5 --learning-rate 0.1 " +
@@ -131,7 +131,7 @@ func TestRecallNothing(t *testing.T) {
 	require.Zero(t, got.code, got.errors)
 }
 
-// TestEvalOnly: an evaluation is that of a job, writes nothing, and needs no data to train on.
+// TestEvalOnly: an evaluation is that of a job, writes no file, and needs no data to train on.
 func TestEvalOnly(t *testing.T) {
 	inCase(t, "token_means")
 	for _, batch := range []int{1, 3, 8} {

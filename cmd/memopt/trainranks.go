@@ -143,7 +143,7 @@ func (t *training) compareFlags() error {
 	return differing(all, len(mine), func(i int) string { return "--" + names[i] })
 }
 
-// differing names what of hashes of all ranks, so many bytes of each, is not that of rank 0.
+// differing names the hashes, so many bytes of each rank, that differ from rank 0's.
 func differing(all []byte, size int, name func(i int) string) error {
 	var differ []string
 	for rank := range len(all) / size {

@@ -14,7 +14,7 @@ import (
 	"memopt/train/checkpoint"
 )
 
-// forgottenFlags are no part of a job that goes on: its folder, what it begins with, and how it is reported.
+// forgottenFlags are no part of a job that goes on: its folder, its initial weights, and its report.
 var forgottenFlags = []string{"out", "resume", "init", "dry-run", "eval-only", "ranks", "output", "quiet", "verbose",
 	"wide", "color", "no-chart", "help"}
 
@@ -63,7 +63,7 @@ func (t *trainFlags) recall(args []string) ([]string, error) {
 	return args, t.takeFlags(c)
 }
 
-// takeFlags sets the flags that are not given to what a job's command line said.
+// takeFlags sets the flags that are not given to their values on a job's command line.
 func (t *trainFlags) takeFlags(c *train.Command) (err error) {
 	given := map[string]bool{}
 	t.set.Visit(func(f *pflag.Flag) { given[f.Name] = true })

@@ -43,7 +43,7 @@ func (w *trainWatcher) Ready(p train.Prediction) {
 	t.app.status.say("update %d of %d", t.view.Begun+1, t.view.Updates)
 }
 
-// Updated moves the line. The first update pays for what later ones do not, so speed counts from its
+// Updated moves the line. The first update has costs that later ones do not have, so speed counts from its
 // end.
 func (w *trainWatcher) Updated(done int64, m *train.Metrics) {
 	w.last, w.end = done, time.Now()

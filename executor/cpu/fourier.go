@@ -31,13 +31,13 @@ func (l *fourierLine) outs() int {
 	return l.n
 }
 
-// fourierWork is what a transform needs besides its data.
+// fourierWork is the scratch memory of a transform.
 type fourierWork struct {
 	fft  *fourier.CmplxFFT
 	line []complex128
 }
 
-// work returns what a goroutine transforms with, which it gives back by done.
+// work returns the scratch memory of one goroutine, which it gives back by done.
 func (l *fourierLine) work() *fourierWork {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *fourierLine) done(w *fourierWork) {
 	l.free = append(l.free, w)
 }
 
-// transform transforms what lies in the line. read numbers have been set.
+// transform transforms the elements of the line. read numbers have been set.
 func (l *fourierLine) transform(w *fourierWork, read int) {
 	clear(w.line[read:])
 	if !l.inverse {

@@ -33,7 +33,7 @@ func Attention(rng *rand.Rand) string {
 type attention struct {
 	rng              *rand.Rand
 	batch, length    int // of the queries
-	other            int // the length of what cross-attention reads
+	other            int // the length of the sequence that cross-attention reads
 	heads, groups    int // groups: heads of keys and values
 	head, width      int // of one head, of all of them
 	crosses          bool
@@ -46,7 +46,7 @@ func (a *attention) do(format string, args ...any) {
 	a.lines = append(a.lines, "  "+fmt.Sprintf(format, args...)+"\n")
 }
 
-// make writes a node and returns what it makes.
+// make writes a node and returns its output.
 func (a *attention) make(format string, args ...any) string {
 	a.values++
 	name := fmt.Sprintf("v%d", a.values)
@@ -109,7 +109,7 @@ func (a *attention) linear(x string, from, to int) string {
 	return a.make("Add(%s, %s)", y, a.weight(to))
 }
 
-// block is attention and what stands behind it, each beside a path that leads past it.
+// block is attention and the MLP behind it, each beside a path that leads past it.
 func (a *attention) block(x string) string {
 	y := a.attend(a.norm(x))
 	x = a.make("Add(%s, %s)", x, a.linear(y, a.width, a.width))
@@ -269,7 +269,7 @@ func (a *attention) softmax(s string, length int, before ...int) string {
 		s = a.make("Div(%s, %s)", s, a.number(1/scale))
 	}
 	switch a.rng.IntN(4) {
-	case 0: // what lies ahead is not seen
+	case 0: // later positions are masked
 		a.values++
 		mask := fmt.Sprintf("m%d", a.values)
 		var seen []string

@@ -142,7 +142,7 @@ func ofNames(names []string, root string) []level {
 	return out
 }
 
-// PythonList reads a list of strings as Python prints it. What is no such list gives what can be read.
+// PythonList reads a list of strings as Python prints it. Any other text gives the strings that can be read.
 func PythonList(text string) []string {
 	var out []string
 	for {

@@ -187,7 +187,7 @@ func PlacesOf(g *graph.Graph, n *graph.Node, env symbolic.Env) (p Places, ok boo
 	return placesOfRow(g, n, dims, parts, env)
 }
 
-// placesOfRow are those of parts along an axis: they are runs where nothing comes before it.
+// placesOfRow are those of parts along an axis: they are runs where all dims before it are 1.
 func placesOfRow(g *graph.Graph, n *graph.Node, dims []symbolic.Expr, parts []graph.ValueID,
 	env symbolic.Env) (p Places, ok bool) {
 	axis := n.Int("axis", 0)

@@ -33,7 +33,7 @@ func sameIn(n *graph.Node, from, to int64) bool {
 		case v > from && v <= to && (domain != "" || v < widening || redefined[n.Op] == v):
 			return false
 		case v > to && v <= from:
-			return false // it may use what came with the newer version
+			return false // it may use a feature of the newer version
 		}
 	}
 	return true

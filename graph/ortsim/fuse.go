@@ -34,7 +34,7 @@ func (o *optimizer) addRow(at int32) {
 
 // joinViews makes one Reshape of a Reshape and the views behind it: as long as one alone reads the
 // last, and its shape is known (FuseContiguousReshapes in reshape_fusion.cc). How the first learns
-// its shape does not count, so what a node computes for it is read no more.
+// its shape does not count, so a shape that a node computes for it is read no more.
 func (o *optimizer) joinViews(at int32) {
 	first := &o.out.Steps[at]
 	if !o.describe(at).chains {

@@ -1,4 +1,4 @@
-// Package roles says which tensors of a forward model are its parameters: what training changes. Files
+// Package roles says which tensors of a forward model are its parameters, which training changes. Files
 // store weights, constants, buffers and scales alike, as initializers; their roles tell them apart.
 //
 // A file may say it: the signature of torch.export that PyTorch's exporter leaves in the metadata of

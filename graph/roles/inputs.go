@@ -10,7 +10,7 @@ import (
 // inputs gives the float inputs that have no contents in the file their roles. One whose shape has a
 // symbol is data, and so is one with as many rows as certain data, which are of integers or have a
 // symbol. Where no data are certain, the weights of a file that has some are its initializers; a file
-// without has them among its inputs, and nothing tells which.
+// without has them among its inputs, and no mark tells which.
 func (r *Roles) inputs(g *graph.Graph, told *told, f *finder, data []string) {
 	c := findCertain(g, data)
 	weights := slices.ContainsFunc(g.Initializers, func(v graph.ValueID) bool { return r.of[v].Kind == Parameter })
@@ -41,7 +41,7 @@ func (r *Roles) inputs(g *graph.Graph, told *told, f *finder, data []string) {
 	}
 }
 
-// certain is what is known of the inputs that are certainly data.
+// certain describes the inputs that are certainly data.
 type certain struct {
 	rows    map[int64]bool // their first dims, where these are numbers
 	some    bool           // there are some

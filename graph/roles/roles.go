@@ -8,7 +8,7 @@ import (
 	"memopt/internal/mapfile"
 )
 
-// Kind is what a tensor is to a training job.
+// Kind is the role of a tensor in a training job.
 type Kind uint8
 
 const (
@@ -46,7 +46,7 @@ func (k Kind) Count(n int) string {
 // Role is a kind, and why.
 type Role struct {
 	Kind Kind
-	// Why says by what the kind was told, such as "the exponent of Pow"; "" of parameters.
+	// Why is the reason for the kind, such as "the exponent of Pow"; "" of parameters.
 	Why string
 }
 

@@ -127,7 +127,7 @@ const signature = "\\n# inputs\\np_a: PARAMETER target='a'\\np_b: PARAMETER targ
 	"b_mean: BUFFER target='mean' persistent=True\\nc_0: CONSTANT_TENSOR target='lifted'\\n" +
 	"x: USER_INPUT\\n\\n# outputs\\ny: USER_OUTPUT\\n"
 
-// TestSignature: in a file with the signature of a program, that counts and nothing else.
+// TestSignature: in a file with the signature of a program, that alone counts.
 func TestSignature(t *testing.T) {
 	m := model(t, `(float[N, 2] x) => (y) <float[2] a = {1, 2}, float[2] mean = {1, 2}, float[2] lifted = {3, 4},
 		float[2] val_1 = {5, 6}> { p = Mul(x, a)  q = Sub(p, mean)  r = Mul(q, lifted)  y = Mul(r, val_1) }`)

@@ -20,10 +20,10 @@ type place struct {
 	v graph.ValueID
 }
 
-// verdict is what all readers of a value say together.
+// verdict is the common answer of all readers of a value.
 type verdict struct {
 	weight  bool // one takes it for a weight
-	neutral bool // one says nothing
+	neutral bool // one reader has no answer
 	angle   bool // one takes its sine or cosine
 	fixed   Role // one takes it for this; None: none does
 }
@@ -66,7 +66,7 @@ func (f *finder) operand(v graph.ValueID) Role {
 	return all.fixed
 }
 
-// readers is what the nodes that read a value say of it. t has its contents; nil: they are not known.
+// readers asks the nodes that read a value for its role. t has its contents; nil where they are unknown.
 func (f *finder) readers(at place, t *graph.TensorData) (out verdict) {
 	if f.uses[at.g] == nil {
 		f.uses[at.g] = graph.NewUses(at.g)
@@ -77,7 +77,7 @@ func (f *finder) readers(at place, t *graph.TensorData) (out verdict) {
 	return out
 }
 
-// use is what one reader says.
+// use is the answer of one reader.
 func (f *finder) use(at place, use graph.Use, t *graph.TensorData) verdict {
 	n, slot := at.g.Nodes[use.Node], int(use.Slot)
 	if use.Slot == graph.Captured {
@@ -104,7 +104,7 @@ func (f *finder) use(at place, use graph.Use, t *graph.TensorData) verdict {
 	return verdict{neutral: true}
 }
 
-// made is what the readers of a node's outputs say.
+// made is the answer of the readers of a node's outputs.
 func (f *finder) made(g *graph.Graph, n *graph.Node, t *graph.TensorData) (out verdict) {
 	for _, v := range n.Outputs {
 		if v == graph.NoValue {
@@ -125,7 +125,7 @@ func (f *finder) made(g *graph.Graph, n *graph.Node, t *graph.TensorData) (out v
 	return out
 }
 
-// inside is what the nodes of a node's subgraphs say of a value that they take from outside.
+// inside is the answer of the nodes of a node's subgraphs for a value that they take from outside.
 func (f *finder) inside(at place, n *graph.Node, t *graph.TensorData) (out verdict) {
 	n.Subgraphs(func(_ string, sub *graph.Graph) {
 		for i := range sub.Values {

@@ -5,7 +5,7 @@ import (
 	"memopt/graph/op"
 )
 
-// row says what the operands of an operator are, by their slots.
+// row has the roles of an operator's operands, by their slots.
 type row struct {
 	// weights are operands that a network learns.
 	weights []int

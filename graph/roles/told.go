@@ -30,7 +30,7 @@ var specs = map[string]Role{
 	"USER_INPUT":      {Data, "an argument of the PyTorch program"},
 }
 
-// told is what a file says of roles by the names of values.
+// told has the roles that a file states, by the names of values.
 type told struct {
 	own    map[string]Role     // by memopt's record, and by the list of memopt_torch
 	specs  map[string]Role     // by the signature of torch.export
@@ -39,7 +39,7 @@ type told struct {
 	signed bool                // specs has parameters
 }
 
-// toldBy reads what a file says.
+// toldBy reads the roles that a file states.
 func toldBy(m *graph.Model) (*told, error) {
 	t := &told{own: map[string]Role{}, specs: map[string]Role{}, folded: map[string][]string{}}
 	listed, err := modules.Parameters(m)
@@ -116,7 +116,7 @@ func (t *told) value(g *graph.Graph, d *graph.Decl) error {
 	return nil
 }
 
-// role returns what the file says of an initializer; ok is false where it says nothing, and rules are
+// role returns the role that the file states for an initializer; ok is false where it states none, and rules are
 // to tell.
 func (t *told) role(name string) (role Role, ok bool) {
 	if role, ok = t.input(name); ok {
@@ -130,7 +130,7 @@ func (t *told) role(name string) (role Role, ok bool) {
 	return Role{Constant, "a constant of the PyTorch program"}, true
 }
 
-// input returns what the file says of an input without contents.
+// input returns the role that the file states for an input without contents.
 func (t *told) input(name string) (role Role, ok bool) {
 	if role, ok = t.own[name]; ok {
 		return role, true

@@ -195,7 +195,7 @@ func TestSkip(t *testing.T) {
 	require.ErrorContains(t, o.CheckSkip(), `"fold" is no pass; the passes are [constants targets`)
 }
 
-// TestRoles: what was a Constant stays no parameter in the optimized file, read again, and weights stay
+// TestRoles: a former Constant stays no parameter in the optimized file, read again, and weights stay
 // parameters; equal ones are merged with their like alone.
 func TestRoles(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 10, opset_import: ["" : 21]> g (float[N, 2] x) => (float loss) <

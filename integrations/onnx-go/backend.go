@@ -9,7 +9,7 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// Options gives back what onnx-go leaves out of a file.
+// Options has the parts of a file that onnx-go leaves out.
 type Options struct {
 	// Opset is the version of ONNX's operator set that the file imports. 0 means 13, the newest one
 	// whose operators onnx-go's own tests use.
@@ -68,7 +68,7 @@ func (n *Node) SetTensor(t tensor.Tensor) error {
 	return nil
 }
 
-// GetTensor returns the contents of the value: nil where nothing has computed them yet.
+// GetTensor returns the contents of the value: nil until they are computed.
 func (n *Node) GetTensor() tensor.Tensor { return n.value }
 
 // NewNode makes a node that is not part of the graph before AddNode.

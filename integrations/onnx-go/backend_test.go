@@ -79,7 +79,7 @@ func operators(g *graph.Graph) []string {
 	return list
 }
 
-// TestRun computes by memopt what onnx-go has decoded.
+// TestRun computes a model that onnx-go has decoded.
 func TestRun(t *testing.T) {
 	b, decoded := decode(t, mixed, onnxgo.Options{})
 	require.ErrorContains(t, b.Run(), "call Bind")
@@ -113,7 +113,7 @@ func TestSymbols(t *testing.T) {
 	require.ErrorContains(t, err, `the shape of input "x"`)
 }
 
-// TestRefused names what memopt does not take.
+// TestRefused: memopt refuses such models by name.
 func TestRefused(t *testing.T) {
 	b, decoded := decode(t, `<ir_version: 8, opset_import: ["" : 13]>
 g (float[2] x) => (float[2] y) { y = NoSuchThing(x) }`, onnxgo.Options{})

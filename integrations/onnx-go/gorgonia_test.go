@@ -39,7 +39,7 @@ var refused = map[string]string{
 	"resmlp_mse_tiny": "Pow not implemented",
 }
 
-// notDecoded and shapeMismatch are what onnx-go says of bools in a tensor's raw data: it takes eight
+// notDecoded and shapeMismatch are onnx-go's errors for bools in a tensor's raw data: it takes eight
 // bytes for each.
 const (
 	notDecoded    = "Unable to decode data"
@@ -49,7 +49,7 @@ const (
 // large samples are left out: they have the operators of smaller ones, and take seconds to fill.
 var large = []string{"gpt2_124m", "gpt2_124m_op17_logits", "gpt2_medium", "vgg11_bn"}
 
-// size is what symbols are bound to where no data beside a sample tell.
+// size is the binding of symbols that no data beside a sample tell.
 const size = 2
 
 // prepared is a model at fixed sizes, with its inputs by name.
@@ -71,7 +71,7 @@ func prepare(t testing.TB, file string) *prepared {
 		set, err = dataset.LoadDir(folder, m.Graph, nil)
 		require.NoError(t, err)
 	}
-	for _, n := range m.Graph.Nodes { // Gorgonia's losses are none of ONNX's: it computes what they read
+	for _, n := range m.Graph.Nodes { // Gorgonia's losses are none of ONNX's: it computes their operands
 		if n.Kind == op.SoftmaxCrossEntropyLoss {
 			m, err = m.Inference([]string{m.Graph.ValueName(n.Inputs[0])}, nil)
 			require.NoError(t, err)
@@ -95,7 +95,7 @@ func prepare(t testing.TB, file string) *prepared {
 	return &prepared{m, fixed(t, m), x.Inputs}
 }
 
-// fixed returns a model's file with numbers in place of symbols, and nothing said of inner values.
+// fixed returns a model's file with numbers in place of symbols, and without types of inner values.
 func fixed(t testing.TB, m *memopt.Model) []byte {
 	t.Helper()
 	c := m.Clone()
@@ -201,7 +201,7 @@ func sampleFiles(t testing.TB) []string {
 func sampleName(file string) string { return filepath.Base(filepath.Dir(file)) }
 
 // TestGorgonia runs the samples by Gorgonia, which shares no code with memopt, and holds memopt's
-// outputs to its. What it does not run, it says why.
+// outputs to its. It gives a reason for each that it does not run.
 func TestGorgonia(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		name := sampleName(file)

@@ -18,7 +18,7 @@ import (
 // usualOpset is the operator set of a model whose options name none.
 const usualOpset = 13
 
-// Model returns memopt's model of what onnx-go has decoded into the backend. Symbols that
+// Model returns memopt's model of the graph that onnx-go has decoded into the backend. Symbols that
 // Options.Shapes name are unbound; the caller binds them in Dims. The error names the value, the
 // attribute or the node that memopt cannot take.
 func (b *Backend) Model(decoded *onnx.Model) (*memopt.Model, error) {

@@ -22,5 +22,5 @@ func Panic(err *error) {
 	}
 }
 
-// Of makes the error of what recover returned, in the function that called it.
+// Of turns the value that recover returned into an error, in the function that called it.
 func Of(recovered any) *Error { return &Error{recovered, debug.Stack()} }

@@ -28,7 +28,7 @@ func MakeFolder(path string) error {
 }
 
 // OpenAppend opens a regular file for reading, and for writing at its end, or makes it. A symbolic link is
-// refused, and so is what is no regular file.
+// refused, and so is any file that is not regular.
 func OpenAppend(path string) (*os.File, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil, failed(path, errIsLink)

@@ -49,7 +49,7 @@ const (
 // Layout places every buffer of a timeline in an arena.
 type Layout struct {
 	Offsets []int64 // by value; -1 for values without bytes of their own
-	// Bytes is the size of the arena: the end of its highest buffer, and what is taken besides values;
+	// Bytes is the size of the arena: the end of its highest buffer, and memory besides values;
 	// behind these, room for the subgraphs of one node at a time (live.Timeline.Inside).
 	Bytes int64
 	// LowerBound is a number of bytes that no layout with these alignments is smaller than, but for

@@ -224,11 +224,11 @@ const (
 	lowestShare = 0.9
 )
 
-// graceTime is what the search for a first plan may take however short the limit is: a plan that
+// graceTime is the time that the search for a first plan may take, however short the limit is: a plan that
 // fits is worth the wait.
 const graceTime = 200 * time.Millisecond
 
-// within limits the following work to a part of the time. Without a deadline it does nothing.
+// within limits the following work to a part of the time. Without a deadline it has no effect.
 func (b *budgeter) within(share float64) (done func()) {
 	end, ok := b.ctx.Deadline()
 	if !ok {
@@ -328,7 +328,7 @@ func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 // work is the counted work of one question besides the search: a bound, or the lowest peak.
 func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
 
-// need is what the arena of no plan is below: the most that one node needs. What lives inside subgraphs
+// need is a lower bound on the arena of any plan: the most that one node needs. Values inside subgraphs
 // counts in the timeline's bound, and lies in no arena.
 func (b *budgeter) need() int64 {
 	least := max(0, b.tasks.loose.Need()-(arena.Alignment-1))
@@ -338,7 +338,7 @@ func (b *budgeter) need() int64 {
 	return least
 }
 
-// impossible is the error of a budget that a lower bound rules out: nothing is searched.
+// impossible is the error of a budget that a lower bound rules out before any search.
 func (b *budgeter) impossible() error {
 	return &UnfitError{Budget: b.budget, LowerBound: b.ruledOut, Persistent: b.opts.Persistent}
 }

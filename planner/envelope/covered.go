@@ -8,7 +8,7 @@ import (
 )
 
 // families are the values of a program that may have bytes in common at some size: parts and wholes,
-// and what they share memory with.
+// and the values that they share memory with.
 type families struct {
 	of        []graph.ValueID // by value: towards the one that stands for its family
 	outside   []bool          // by that one: one of them is in no arena

@@ -9,7 +9,7 @@
 // box is cut, at the integer at which the answer changes, and both parts are sampled anew; a single
 // binding has no open questions.
 //
-// Where that would take too many parts, what is left of the box gets an upper bound ([Bound]): a
+// Where that would take too many parts, the rest of the box gets an upper bound ([Bound]): a
 // simulation in which values share memory only where they do at all of its sizes. The work is counted
 // ([Work]), not timed.
 //
@@ -109,7 +109,7 @@ type Sampler func(symbolic.Env) (*Sample, error)
 // Bound finds loads of which the largest is at least the peak at every binding of a box.
 type Bound func(Box) ([]Load, error)
 
-// Build finds the envelope of what a sampler simulates over a box, with upper bounds where the work
+// Build finds the envelope of a sampler's simulation over a box, with upper bounds where the work
 // does not suffice. The error is the sampler's at a binding of the box, or the context's.
 func Build(ctx context.Context, box Box, sample Sampler, bound Bound, work *Work) (*Envelope, error) {
 	p := &partitioner{ctx: ctx, sample: sample, work: work, bounded: true}
@@ -125,7 +125,7 @@ func Build(ctx context.Context, box Box, sample Sampler, bound Bound, work *Work
 	return e, nil
 }
 
-// bound adds pieces for what is left of the box: the largest have bounds of their own, the others
+// bound adds pieces for the rest of the box: the largest have bounds of their own, the others
 // that of the whole box.
 func (e *Envelope) bound(left []task, bound Bound, work *Work) error {
 	var whole []Load
@@ -196,13 +196,13 @@ type task struct {
 	question question
 }
 
-// partitioner cuts the largest boxes first, so that what is left where the work ends is little.
+// partitioner cuts the largest boxes first, so that little is left where the work ends.
 type partitioner struct {
 	ctx    context.Context
 	sample Sampler
 	work   *Work
 	parts  []Part
-	left   []task // boxes of which nothing is known, the largest first
+	left   []task // boxes that have not been looked at, the largest first
 	// bounded says that there are bounds for boxes: stuck are those that are left because each value of a
 	// symbol would need a part of its own.
 	bounded bool

@@ -7,14 +7,14 @@ import (
 	"memopt/symbolic"
 )
 
-// parting is on what it depends which operands of a node are parts of another one (live.Slices).
+// parting has the conditions under which operands of a node are parts of another one (live.Slices).
 type parting struct {
 	apart  bool    // no operand is one, for the same answers to the doubts
 	doubts []doubt // that settle which are
 	places []doubt // that, besides, settle at which byte each begins
 }
 
-// partings finds out for every node with Cuts or Joins on what its parts depend at bindings; others,
+// partings finds out for every node with Cuts or Joins the conditions of its parts at bindings; others,
 // and those without sizes, have nil.
 func (s *Sizes) partings(sizes *live.Sizes, env symbolic.Env) []*parting {
 	list := make([]*parting, len(s.graph.Nodes))

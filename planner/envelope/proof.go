@@ -45,7 +45,7 @@ func (r *region) notNegative(e symbolic.Expr) bool {
 	return false
 }
 
-// Holds returns what is proved of x ≤ y at all bindings of the box, where other symbols are bound.
+// Holds returns the proved truth of x ≤ y at all bindings of the box, where other symbols are bound.
 func (b Box) Holds(others symbolic.Env) func(x, y symbolic.Expr) bool {
 	r := newRegion(b, NewWork(0))
 	return func(x, y symbolic.Expr) bool { return r.notNegative(y.Sub(x).Bind(others).Bind(r.fixed)) }

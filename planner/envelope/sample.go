@@ -93,10 +93,10 @@ func (s *Sizes) Simulate(p *live.Program, sizes *live.Sizes, env symbolic.Env) (
 	return out, b.settle(out, log, partings, sizes, env)
 }
 
-// settle finds the loads of a sample and on what they depend, besides what is noted already.
+// settle finds the loads of a sample and their conditions, besides those that are noted already.
 //
 // Parts of values may share memory in one way at nearly every size. The execution in which all parts
-// are copied never peaks lower, and where nothing that could share is live at its peak, no other
+// are copied never peaks lower, and where no value that could share is live at its peak, no other
 // execution does: then its peak is the peak, whatever the parts do.
 func (b *builder) settle(out *Sample, log *live.Decisions, partings []*parting, sizes *live.Sizes,
 	env symbolic.Env) (err error) {
@@ -264,8 +264,8 @@ func (b *builder) sizeDoubts(same []live.Pair, positive []graph.ValueID) (list [
 // Which steps loads are wanted of.
 const (
 	everyStep = false
-	// highSteps are those next to which none is higher at any size: if nothing dies between two steps,
-	// the first is no higher, and if nothing is made, the second.
+	// highSteps are those next to which none is higher at any size: if no value dies between two steps,
+	// the first is no higher, and if no value is made, the second.
 	highSteps = true
 )
 
@@ -281,7 +281,7 @@ func lives(p *live.Program, t *live.Timeline) (begin, end [][]graph.ValueID) {
 	return begin, end
 }
 
-// loads sums what lives at steps.
+// loads sums the live bytes of steps.
 func (b *builder) loads(t *live.Timeline, high bool) ([]Load, error) {
 	begin, end := lives(b.program, t)
 	now := symbolic.Const(b.program.Hidden)

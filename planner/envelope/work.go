@@ -3,7 +3,7 @@ package envelope
 import "memopt/symbolic"
 
 // Work is how much may still be done to find formulas. It is counted, so that the same input gives the
-// same answer on every machine: a unit is about what it takes to look at one term of an expression.
+// same answer on every machine: a unit is about the work of looking at one term of an expression.
 type Work struct{ left int64 }
 
 // NewWork allows so many units.
@@ -16,7 +16,7 @@ func (w *Work) spend(units int) { w.left -= int64(units) }
 
 func (w *Work) done() bool { return w.left <= 0 }
 
-// region is a box with what proofs in it need.
+// region is a box with the ranges that proofs in it need.
 type region struct {
 	Box
 	bounds symbolic.Bounds

@@ -21,7 +21,7 @@ type Table struct {
 	Offsets []int64 // nil if the file has no column of that name
 
 	columns map[string]int // by the first of a column's names
-	past    int64          // what is added to the end of a time: 1 if the file names the last step
+	past    int64          // added to the end of a time: 1 if the file names the last step
 }
 
 // column names of google/minimalloc's files.

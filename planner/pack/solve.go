@@ -69,7 +69,7 @@ func newSolver(ctx context.Context, buffers []Buffer, opts Options) *solver {
 	}
 	goal, halt := max(s.lower(), opts.Capacity), s.ended
 	if opts.Capacity > 0 && s.lower() > opts.Capacity {
-		halt = func() bool { return true } // nothing fits: the first packing will do
+		halt = func() bool { return true } // no packing fits: the first will do
 	}
 	for _, g := range s.groups {
 		enough := g.enough(goal / g.unit)

@@ -12,7 +12,7 @@ type window struct {
 // windowKept is how many bytes of the past are kept at most before they are forgotten at once.
 const windowKept = 1 << 16
 
-// Write takes what has been read.
+// Write takes an instance that Read has returned.
 func (w *window) Write(p []byte) (int, error) {
 	w.text = append(w.text, p...)
 	return len(p), nil

@@ -69,7 +69,7 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 			opts.Solver)
 	}
 	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
-	if s.need > s.budget { // nothing needs to be searched
+	if s.need > s.budget { // no search is needed
 		return nil, &InfeasibleError{Budget: s.budget, PeakLowerBound: s.need}
 	}
 	s.run()

@@ -73,7 +73,7 @@ func (c *campaign) overlay(s site) (string, error) {
 	return overlay, os.WriteFile(overlay, data, 0o666)
 }
 
-// fate says what becomes of a mutant, and by which test.
+// fate runs the tests of a mutant and returns its fate and the test that killed it.
 func (c *campaign) fate(ctx context.Context, s site, overlay string) (fate, by string, err error) {
 	reach := c.tests(s)
 	if len(reach) == 0 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A pkg is what go list says of a package.
+// A pkg has the fields of go list for a package.
 type pkg struct {
 	ImportPath, Dir                    string
 	GoFiles, TestGoFiles, XTestGoFiles []string

@@ -40,7 +40,7 @@ func Load(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// ReadManifest reads what the checkpoint that Load takes says of itself, and not its tensors.
+// ReadManifest reads the manifest of the checkpoint that Load takes, and not its tensors.
 func ReadManifest(path string) (*Manifest, error) {
 	path, err := Find(path)
 	if err != nil {

@@ -83,7 +83,7 @@ func take(t require.TestingT, l *Loader) seen {
 	return s
 }
 
-// TestLoaderPanics: a panic of what fills batches is an error of Next, with its place.
+// TestLoaderPanics: a panic of the code that fills batches is an error of Next, with its place.
 func TestLoaderPanics(t *testing.T) {
 	s := newNumbers(5)
 	s.panics = true

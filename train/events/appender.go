@@ -29,7 +29,7 @@ type appender struct {
 }
 
 // openAppender opens a file for appending at its end, or makes it. A symbolic link is not followed.
-// The reader has what the file held.
+// The reader has the former contents of the file.
 func openAppender(path string) (*appender, io.Reader, error) {
 	f, err := fileio.OpenAppend(path)
 	if err != nil {

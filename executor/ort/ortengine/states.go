@@ -210,7 +210,7 @@ type waits struct {
 	g       *graph.Graph
 	names   *graph.Names
 	writer  graph.NodeID
-	before  [][]*graph.Node // by node of the graph: what stands before it
+	before  [][]*graph.Node // by node of the graph: nodes that stand before it
 	consts  []*graph.Node
 	numbers map[string]graph.ValueID // constants by name
 	view    graph.ValueID            // the operand as the writer reads it
