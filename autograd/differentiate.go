@@ -94,7 +94,7 @@ type Joint struct {
 	// DataInputs lists those of Data that were left out for that where the parameters were not named,
 	// GuessedInputs the inputs that were taken although no shape tells data from parameters.
 	DataInputs, GuessedInputs []string
-	// Untrained lists the values that the loss depends on and that were left out by their roles where the parameters were
+	// Untrained lists values that the loss depends on, left out by their roles where the parameters were
 	// not named, Absent the parameters of a PyTorch program that its file does not have
 	// (roles.Roles).
 	Untrained []Untrained

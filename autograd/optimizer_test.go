@@ -299,7 +299,7 @@ net (float[B, 6] x, float[6, 4] w1, float[4] w2) => (float loss) <int64[2] row =
 	require.NoError(t, err)
 	g := j.Model.Graph
 	w, view := g.Value("w2"), g.Value("v")
-	// Readers of the view, and the nodes they lead to, come behind the gradient of the parameter, as in graphs of others.
+	// Readers of the view, and the nodes behind them, follow the gradient of the parameter, as in graphs of others.
 	late := map[graph.ValueID]bool{}
 	var nodes, behind []*graph.Node
 	for i, n := range g.Nodes {
