@@ -32,8 +32,8 @@ const (
 
 // ExampleSizes returns a size for each symbol: of those that a recorded plan is for, of a
 // built-in model's own, of the inputs with which memopt_torch has exported the model, of ONNX's test
-// data beside the file, of shapes that the file states in numbers, and else a small one, within what
-// torch.export says of the symbol.
+// data beside the file, of shapes that the file states in numbers, and else a small one, within the
+// range that torch.export states for the symbol.
 func (m *Model) ExampleSizes(symbols []string) map[string]Size {
 	known := map[string]Size{}
 	add := func(env map[string]int64, from string) {

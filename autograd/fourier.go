@@ -3,8 +3,8 @@ package autograd
 import "memopt/graph"
 
 // With the transform y = F·x of complex numbers, and the gradients of real and imaginary parts as one complex
-// number, dx = Fᴴ·dy: n times the inverse transform of dy. What is real takes the real part, and what the
-// transform lacks, or has left out, is zeros or cut off.
+// number, dx = Fᴴ·dy: n times the inverse transform of dy. A real operand takes the real part.
+// Frequencies that the transform leaves out have a gradient of zero, and padding has none.
 
 // dft is a transform along an axis.
 type dft struct {

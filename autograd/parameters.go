@@ -58,8 +58,8 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 	return out, nil
 }
 
-// trained lists the parameters by their roles, and data too if they are asked for, and notes what is
-// left out and guessed.
+// trained lists the parameters by their roles, and data too if they are asked for, and notes the
+// tensors that are left out and those that are guessed.
 func (j *joint) trained(data bool) (out []Value) {
 	for _, v := range j.parameters() {
 		switch r := j.roles.Of(v); r.Kind {

@@ -99,7 +99,7 @@ func TestStraightThroughBlocks(t *testing.T) {
 	require.InDeltaSlice(t, ds, out[2], 1e-3)
 }
 
-// TestNoSilentZero: a loss that depends on a wanted value through what no rule covers is an error that
+// TestNoSilentZero: a loss that depends on a wanted value through an operand without a rule is an error that
 // names the operator and the input, and never a gradient without that term.
 func TestNoSilentZero(t *testing.T) {
 	for _, c := range []struct{ name, text, fails string }{

@@ -256,7 +256,7 @@ func (j *joint) sweep(order graph.Order) error {
 }
 
 // refuseUnknown returns a *NoRule for the first node of an unknown operator through which a wanted gradient
-// flows: rules of nodes that read its outputs would end with what is not known of these.
+// flows. Without it the rule of a reader would be blamed for the unknown type of its operand.
 func (j *joint) refuseUnknown(order graph.Order) error {
 	for _, id := range order {
 		n := j.g.Nodes[id]

@@ -10,9 +10,9 @@ import (
 	"memopt/symbolic"
 )
 
-// A loss that is a mean says of a batch what it says of all batches together only where all count as much as
-// they divide by: labels that are not ignored, the weights of their classes, elements of a mask. A loss that
-// is a sum counts as it is.
+// The mean loss over several batches is the mean of theirs only if each is weighted by its divisor: the
+// number of labels that are not ignored, the sum of the weights of their classes, or the elements of a mask.
+// For example, batches of 3 and 1 labels weigh 3/4 and 1/4. Losses that are sums are added up.
 
 // Weighing is how the losses of batches, and the gradients of them, make up those of all batches together.
 type Weighing int

@@ -76,7 +76,7 @@ var sources = map[string][]source{
 		{"total", "peak.total_bytes", false}, {"measured", "peak.measured_arena_bytes", false}},
 }
 
-// meanings say by measure and schema what a measure is there that is not the same everywhere; "" stands
+// meanings has, by measure and schema, the meanings of measures that differ between schemas; "" stands
 // for all other schemas.
 var meanings = map[string]map[string]string{
 	"peak":     {"": "of live bytes without inputs and weights", "memopt.estimate/v1": "the total of a step"},

@@ -137,7 +137,7 @@ func (l *Ledger) run(ctx context.Context, s *step, p *memopt.Plan, x *memopt.Exe
 			add("live, "+phase, parts.Sum()-p.Persistent, phases.peaks[ph], false)
 		}
 	}
-	inside := p.Planned.Inside // of it the executor takes what it needs when it needs it
+	inside := p.Planned.Inside // the executor takes as much of it as it needs, when it does
 	add("arena", p.Arena.Bytes, r.Measured.Arena+inside, false)
 	add("total", p.Persistent+p.Arena.Bytes, heldBytes(p, x)+r.Measured.Arena+inside, false)
 	if inside > 0 || r.Measured.Dynamic > 0 {

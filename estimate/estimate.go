@@ -102,8 +102,8 @@ func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory,
 // planShare is the part of the time for the search for a plan; the rest is for advice.
 const planShare = 0.7
 
-// Make estimates the step of a model. A context that is done ends the searches with what was
-// found. The errors are those of train.Make and memopt.Model.Plan, a
+// Make estimates the step of a model. A context that is done ends the searches with the best
+// plan so far. The errors are those of train.Make and memopt.Model.Plan, a
 // *symbolic.UnboundError where symbols are unbound, and a *memopt.Error.
 func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	s, err := newStep(m, o)

@@ -169,7 +169,7 @@ func (s *step) persistent() (p parts.Parts) {
 
 // rounding is by how many bytes the driver's allocator rounds up the blocks of a step: the tensors that stay,
 // which lie next to each other as arenas align, and the arena. It is a share of the reserve: without one there is
-// no driver, and a step takes what a plan says.
+// no driver, and a step takes the bytes of its plan.
 func (s *step) rounding(arenaBytes int64) int64 {
 	if s.reserve == 0 {
 		return 0

@@ -10,7 +10,7 @@ import (
 
 // BindDims binds the symbols in the declared shapes of inputs to what the data have, on top of the
 // given bindings. inputs is by ValueID, nil where there are no data. A dim such as 2n+1 binds n, if the
-// other symbols in it are bound; one in which a symbol is not linear, such as n//2, binds nothing. The
+// other symbols in it are bound; one in which a symbol is not linear, such as n//2, binds no symbol. The
 // error names the input whose type or shape contradicts its declaration, the bindings, or another
 // input.
 func BindDims(g *graph.Graph, inputs []*Tensor, given symbolic.Env) (symbolic.Env, error) {

@@ -18,7 +18,7 @@ import (
 
 // Recipe says which steps a job is made of.
 type Recipe struct {
-	// Differentiate says what of a forward model is differentiated. Outputs without any globs stands for
+	// Differentiate has the options of the differentiation of a forward model. Outputs without any globs stands for
 	// the losses alone, unless Bare; LossOutput, Statistics, LossScale and Accumulate follow from the
 	// other fields.
 	Differentiate autograd.Options

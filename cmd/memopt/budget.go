@@ -117,7 +117,7 @@ func (b *budgetFlags) resolve(a *app) (*planner.Budget, error) {
 	return out, nil
 }
 
-// ofDevice has a plan fit what the memory of --gpu leaves for a step.
+// ofDevice sets the budget of a plan to the memory of --gpu less the reserve.
 func (b *budgetFlags) ofDevice(a *app, out *planner.Budget) error {
 	if b.gpu == "" {
 		return nil

@@ -24,8 +24,8 @@ func (a *app) hinted(err error) error {
 }
 
 // bindFlag is a whole --dim flag that binds symbols of the model that was read last, with the places
-// that its sizes are from: "--dim batch=2,seq=16 (of test_data_set_0)". What the flags of this run bind
-// is part of it.
+// that its sizes are from: "--dim batch=2,seq=16 (of test_data_set_0)". Bindings by the flags of
+// this run are part of it.
 func (a *app) bindFlag(symbols []string) string {
 	if a.model == nil {
 		return "--dim NAME=VALUE"

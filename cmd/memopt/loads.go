@@ -60,8 +60,8 @@ func (a *app) tryStock(file string, r *memopt.Rewritten) {
 	}
 }
 
-// refusedBy returns what the runtime says against a file, or nil: what is missing, or took too long, is
-// nothing against it.
+// refusedBy returns the runtime's refusal of a file. It is nil where a library is missing or the time ran
+// out, for then the file may be right.
 func refusedBy(err error) error {
 	var missing *ort.MissingError
 	var e *ortengine.Error

@@ -106,7 +106,7 @@ func (t *training) openRanks() (err error) {
 }
 
 // ownFlagsOfRanks are the flags that ranks may have each of their own: files, whose contents are compared, and
-// what makes no other job.
+// flags that do not change the job.
 var ownFlagsOfRanks = []string{"data", "eval-data", "init", "resume", "out", "config", "cost", "device", "aliases",
 	"plan", "mpi-library", "timeout", "threads", "mem-limit", "blocking", "profile", "logging-steps",
 	"save-total-limit", "output", "quiet", "verbose", "wide", "color", "no-chart"}

@@ -8,7 +8,7 @@ import (
 	"memopt/report"
 )
 
-// reportUnfit prints, where an error says that nothing fits a budget, the bound that rules it out, or
+// reportUnfit prints, where no plan fits a budget, the bound that rules it out, or
 // how low the search came and the largest batch that fits.
 func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	format, e := report.ParseFormat(a.global.output)

@@ -13,8 +13,9 @@ import (
 const infoMetadata protowire.Number = 4
 
 // Properties returns the metadata that a file has of one of its values, where an entry's key begins
-// with prefix; nil: there is none, or the declaration was made here. Exporters note there what a value
-// was in their program. The error is one of the wire format.
+// with prefix; nil where it has none, or where the declaration was made here. Exporters note a value's
+// role in their program there: PyTorch's writes, for example, PARAMETER under the key
+// "pkg.torch.export.graph_signature.InputSpec.kind". The error is one of the wire format.
 func Properties(d *graph.Decl, prefix string) (list []graph.Property, err error) {
 	if d.Wire == nil || !bytes.Contains(d.Wire, []byte(prefix)) {
 		return nil, nil

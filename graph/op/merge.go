@@ -56,10 +56,10 @@ func (inf *inference) mergeShape(declared, inferred graph.Shape) (graph.Shape, b
 	return out, ok
 }
 
-// mergeDim prefers what the file says, with two exceptions: a declared symbol that no graph input
-// has is only a label (labels.go), and what is inferred says more. And what the operators make of
-// numbers and of the inputs' symbols is right where the file contradicts it: its dims are left from
-// another form of the model. Careful inference does not believe that a dim is as long as one of the
+// mergeDim prefers the declared dim, with two exceptions. A declared symbol that no graph input has is
+// only a label (labels.go), and gives way to the inferred dim. And a dim that is inferred from numbers
+// and the inputs' symbols is right where the file contradicts it: the file's dim is left from another
+// form of the model. Careful inference does not believe that a dim is as long as one of the
 // operands where it found that the other one may be longer.
 func (inf *inference) mergeDim(declared, inferred symbolic.Expr) (symbolic.Expr, bool) {
 	switch {

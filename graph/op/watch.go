@@ -86,7 +86,7 @@ func FailuresOf(m *graph.Model, r *Result, order graph.Order, env symbolic.Env) 
 }
 
 // FailuresAsking is FailuresOf that asks for every comparison x ≤ y of expressions. ask is told
-// whether it holds at the bindings, and returns what is taken for it: with the same answers the same
+// whether it holds at the bindings, and returns the answer to go on with: with the same answers the same
 // nodes may fail. An ask that answers yes only where x ≤ y at all of some bindings finds every node
 // that may fail at one of them.
 func FailuresAsking(m *graph.Model, r *Result, order graph.Order, env symbolic.Env, ask Asked) ([]Failure, error) {

@@ -48,7 +48,7 @@ func isZero(t *graph.TensorData) bool {
 	return floats(t, func(_ int, x float64) bool { return x == 0 })
 }
 
-// penalty is the least by which masks lower the scores that they rule out: 1e4 is what fits into
+// penalty is the least by which masks lower the scores that they rule out: 1e4 fits into
 // float16.
 const penalty = 1e4
 

@@ -53,7 +53,7 @@ type Role struct {
 // Roles are the roles of a model's values.
 type Roles struct {
 	of []Role
-	// Guessed lists inputs that are taken for parameters although nothing in the file tells them from
+	// Guessed lists inputs that are taken for parameters although the file does not tell them from
 	// data.
 	Guessed []graph.ValueID
 	// Absent lists the names of parameters of the PyTorch program that the file does not have: others
@@ -61,7 +61,7 @@ type Roles struct {
 	Absent []string
 }
 
-// Of returns the role of a value; one that was added after Find has none.
+// Of returns the role of a value. A value that was added after Find has the kind None.
 func (r *Roles) Of(v graph.ValueID) Role {
 	if int(v) >= len(r.of) {
 		return Role{}

@@ -143,7 +143,7 @@ func TestSignature(t *testing.T) {
 	require.Equal(t, []string{"b"}, r.Absent)
 }
 
-// TestRecord: Carry notes what a new file would be misunderstood in, and Find obeys it.
+// TestRecord: Carry records the roles that Find would misjudge in a new file, and Find obeys the record.
 func TestRecord(t *testing.T) {
 	from := model(t, `(float[N, 2] x) => (y) <float[2] w = {1, 2}> {
 		k = Constant<value = float[2] {3, 4}>()  t = Mul(w, k)  p = Mul(x, t)  y = Mul(p, k) }`)

@@ -15,8 +15,8 @@ type row struct {
 	through []int
 	// addend says that a number added to a product is its bias, where it is as wide as the product.
 	addend bool
-	// product says that the operator multiplies: what it multiplies positions by, to take sines and
-	// cosines of them, are frequencies.
+	// product says that the operator multiplies: factors of positions whose sines and cosines are
+	// taken are frequencies.
 	product bool
 	// angle says that the operator takes a sine or a cosine.
 	angle bool

@@ -21,7 +21,7 @@ type Options struct {
 }
 
 // Backend receives a model from onnx-go. It is a directed graph of gonum's in which an edge leads from
-// what a node makes to an operand, weighted by the operand's place; where a node reads one value twice,
+// the output of a node to each of its operands, weighted by the operand's place; where a node reads one value twice,
 // the graph has the edge of the last place, and the backend knows both.
 type Backend struct {
 	*simple.WeightedDirectedGraph

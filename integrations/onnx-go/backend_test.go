@@ -50,7 +50,7 @@ mixed (float[2, 3] x) => (float[2, 3] y, float[2, 1] z, int64[2, 1] at)
   z, at = TopK<axis = -1, largest = 0>(y, one)
 }`
 
-// TestModel holds what memopt gets from onnx-go to the file: operands read twice, left out, or of
+// TestModel holds the model that comes through onnx-go to the file: operands read twice, left out, or of
 // operators without any; constants of all forms; attributes; outputs in order.
 func TestModel(t *testing.T) {
 	b, decoded := decode(t, mixed, onnxgo.Options{Opset: 13})

@@ -226,8 +226,7 @@ func TestGorgonia(t *testing.T) {
 	}
 }
 
-// TestThrough holds what memopt computes of a sample that it gets from onnx-go to what it computes of
-// the file, bit for bit.
+// TestThrough: memopt computes the same bits of a sample from onnx-go as of the file.
 func TestThrough(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		name := sampleName(file)

@@ -274,8 +274,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestRuledOut: where the need of one node rules a budget out, the error has that bound, and nothing is
-// searched: here 26, as the second node and the third take together.
+// TestRuledOut: where the need of one node rules a budget out, the error has that bound, before any
+// search: here 26, as the second node and the third take together.
 func TestRuledOut(t *testing.T) {
 	in := &Instance{Budget: 25, Nodes: []Node{
 		{Cost: 1, Size: 20, Alias: -1},

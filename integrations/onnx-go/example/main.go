@@ -1,4 +1,4 @@
-// Command example loads a forward model by onnx-go and prints what a training step of it takes, as it
+// Command example loads a forward model by onnx-go and prints the bytes of a training step, as it
 // is and by memopt's plan for a share of the memory.
 //
 //	go run ./example -shape x=batch,16 -shape target=batch,4 -dim batch=512 testdata/mlp.onnx
