@@ -81,8 +81,9 @@ var failingNode = regexp.MustCompile(`node "([a-z0-9]+)"`)
 // TestFailures: a node of which the table says that data cannot make it fail does not fail, whatever
 // the data are.
 func TestFailures(t *testing.T) {
-	failed, safe := 0, 0
+	drawn, failed, safe := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
+		drawn++
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[5, 6] x, float[4, 7] s, float[4, 1] c,
 			float[4, 6] rows, int64[4] i, int64[4] j, int64[4] l, int64[4, 1] u) => (float[5, 6] y)
 			< int64 zero = {0}, int64 minus2 = {-2}, int64 minus3 = {-3}, int64[1] one = {1}, int64[1] four = {4} > {
@@ -132,6 +133,6 @@ func TestFailures(t *testing.T) {
 		}
 		require.Fail(t, "no such node", err)
 	})
-	require.Greater(t, failed, 20)
-	require.Greater(t, safe, 100)
+	require.Greater(t, 2*failed, drawn, "half of the graphs fail")
+	require.Greater(t, safe, 3*drawn, "and have nodes that never do")
 }
