@@ -40,10 +40,11 @@ func Evaluate(ctx context.Context, c *Config) (*Result, error) {
 	if j.Resume != nil {
 		j.done = j.Resume.Step
 	}
-	if err := j.evaluate(ctx); err != nil {
+	done, err := j.evaluate(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if math.IsNaN(j.result.EvalLast) && ctx.Err() != nil {
+	if !done {
 		return nil, ErrStopped
 	}
 	j.result.Updates = j.done
@@ -111,17 +112,18 @@ func (e *evaluation) arena() int64 {
 	return n
 }
 
-// evaluate finds the loss of all samples: their mean, by the weights of the batches, or their sum.
-func (j *job) evaluate(ctx context.Context) error {
+// evaluate finds the loss of all samples: their mean, by the weights of the batches, or their sum. done is
+// false where a rank is asked to end meanwhile.
+func (j *job) evaluate(ctx context.Context) (done bool, err error) {
 	if j.lastEval == j.done && !math.IsNaN(j.result.EvalLast) {
-		return nil
+		return true, nil
 	}
 	if err := j.shareStatistics(); err != nil {
-		return err
+		return false, err
 	}
 	all, done, err := j.evalLosses(ctx)
 	if err != nil || !done {
-		return err
+		return false, err
 	}
 	loss := all.loss(j.Steps.Weights.Weighing)
 	j.result.EvalLast, j.lastEval = loss, j.done
@@ -129,18 +131,22 @@ func (j *job) evaluate(ctx context.Context) error {
 	evalLoss := events.Number(loss)
 	j.write(&events.Metrics{Step: j.done, Epoch: j.metrics.Epoch, EvalLoss: &evalLoss})
 	j.scalar(j.done, "eval/loss", loss)
-	return nil
+	return true, nil
 }
 
-// evalLosses adds up the losses of all batches of an evaluation, each of which one rank finds. done is false
-// where the job is asked to end meanwhile.
+// evalLosses adds up the losses of all batches of an evaluation, each of which one rank finds; done is that of
+// evaluate.
 func (j *job) evalLosses(ctx context.Context) (sum tally, done bool, err error) {
 	o := j.eval.order
 	loader := data.NewLoader(j.Eval, j.Inputs, o, j.share, 0, 0, ahead)
 	defer loader.Close()
 	turns := (o.Batches() + j.ranks() - 1) / j.ranks()
-	mine := make([]float64, 2*turns)
+	mine := make([]float64, 2*turns+1) // the last one: batches that were not tried
 	for t := range turns {
+		if ctx.Err() != nil {
+			mine[2*turns]++
+			continue
+		}
 		b, err := loader.Next(context.WithoutCancel(ctx))
 		if err != nil {
 			return sum, false, err
@@ -156,16 +162,18 @@ func (j *job) evalLosses(ctx context.Context) (sum tally, done bool, err error) 
 			mine[2*t], mine[2*t+1] = x.loss(j.Steps.Loss, j.Steps.Weights.Weighing, b.Rows)
 		}
 		loader.Done(b)
-		if ctx.Err() != nil && j.Ranks == nil {
-			return sum, false, nil
-		}
 	}
 	all, err := j.exchange(mine)
 	if err != nil {
 		return sum, false, err
 	}
+	for r := range j.ranks() {
+		if all[r*int64(len(mine))+2*turns] > 0 {
+			return sum, false, nil
+		}
+	}
 	for b := range o.Batches() { // rank b mod ranks found it in turn b/ranks
-		at := all[2*(b%j.ranks()*turns+b/j.ranks()):]
+		at := all[b%j.ranks()*int64(len(mine))+2*(b/j.ranks()):]
 		sum.losses, sum.weights, sum.counted = sum.losses+at[0]*at[1], sum.weights+at[1], sum.counted+1
 	}
 	return sum, true, nil

@@ -28,6 +28,8 @@ type job struct {
 	share   data.Share // of the batches: this rank's
 	tally   tally      // of the update under way
 
+	before outset // of that update
+
 	done    int64 // updates
 	epoch   int64 // of the next micro-batch
 	index   int64 // of the next micro-batch in its epoch
@@ -43,8 +45,9 @@ type job struct {
 	result              Result
 }
 
-// Run executes a job. A context that is done ends it after the update that is under way, with a
-// checkpoint. The error is a *NotFiniteError if a loss is not finite and the job is to stop then.
+// Run executes a job. A context that is done ends it after the micro-batch that is under way, with a
+// checkpoint: that of the last whole update, unless the micro-batch completes one. The error is
+// a *NotFiniteError if a loss is not finite and the job is to stop then.
 func Run(ctx context.Context, c *Config) (*Result, error) {
 	j := newJob(c)
 	defer j.close()
@@ -86,6 +89,9 @@ func (j *job) start(ctx context.Context) (err error) {
 		return err
 	}
 	if j.update, err = j.open(ctx, j.Plans.Update); err != nil {
+		return err
+	}
+	if err := j.findCarried(); err != nil {
 		return err
 	}
 	if j.Eval != nil {
@@ -140,10 +146,13 @@ func (j *job) loop(ctx context.Context) error {
 			j.result.Stopped = true
 			return nil
 		}
-		// An update that has begun is completed.
-		m, err := j.advance(context.WithoutCancel(ctx))
+		m, err := j.advance(ctx)
 		if err != nil {
 			return err
+		}
+		if m == nil {
+			j.result.Stopped = true
+			return nil
 		}
 		j.Observer.Updated(j.done, m)
 		if err := j.after(ctx, m); err != nil {
@@ -153,8 +162,10 @@ func (j *job) loop(ctx context.Context) error {
 	return nil
 }
 
-// advance makes one update.
+// advance makes one update. A context that is done ends it between micro-batches; the metrics are nil
+// then, and the job is where it was before the update.
 func (j *job) advance(ctx context.Context) (*Metrics, error) {
+	whole := context.WithoutCancel(ctx) // for steps, which are never left half done
 	rate := j.Schedule.At(j.done)
 	executor.Of[float32](j.rate)[0] = float32(rate)
 	if j.Scale != nil {
@@ -162,16 +173,26 @@ func (j *job) advance(ctx context.Context) (*Metrics, error) {
 	}
 	u := &j.tally
 	u.begin(j.index)
+	if err := j.setOut(); err != nil {
+		return nil, err
+	}
 	for k := range j.turnsLeft() {
-		if err := j.micro(ctx, k); err != nil {
+		if j.update != nil && ctx.Err() != nil {
+			u.add(untried, 0, 0)
+			continue
+		}
+		if err := j.micro(whole, k); err != nil {
 			return nil, err
 		}
 	}
 	if err := j.addUp(); err != nil {
 		return nil, err
 	}
+	if u.cut {
+		return nil, j.goBack()
+	}
 	if j.update != nil {
-		if err := j.apply(ctx, u.counted, &u.norm, &u.finite); err != nil {
+		if err := j.apply(whole, u.counted, &u.norm, &u.finite); err != nil {
 			return nil, err
 		}
 	}

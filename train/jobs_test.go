@@ -129,11 +129,12 @@ type task struct {
 	source *samples
 	batch  int64
 	watch  *watcher
+	ctx    context.Context // of a rank
 }
 
 // newTask is a job of 3 epochs of 22 samples in batches of 4, so that the last one has 2.
 func newTask(t testing.TB, text string) *task {
-	k := &task{batch: 4, watch: &watcher{}, source: &samples{n: 22, poison: -1},
+	k := &task{batch: 4, ctx: context.Background(), watch: &watcher{}, source: &samples{n: 22, poison: -1},
 		recipe: train.Recipe{Optimizer: autograd.Optimizer{Kind: "adamw", WeightDecay: 0.01, MaxNorm: 1}, Seed: 5}}
 	k.model, k.config.Begin = model(t, text)
 	k.recipe.Optimizer.NoDecay = autograd.NoDecayOfVectors(k.model.Model)
@@ -244,6 +245,59 @@ func TestResume(t *testing.T) {
 			require.Equal(t, want, got, "stopped after %d updates", stop)
 			require.Equal(t, whole.watch.losses, append(k.watch.losses, next.watch.losses...))
 		}
+	}
+}
+
+// stopDuring ends a job while the run of a step is under way, counted from 1.
+func (k *task) stopDuring(run int) context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := k.spied()
+	s.during = func() {
+		if len(s.runs) == run {
+			cancel()
+		}
+	}
+	return ctx
+}
+
+// TestResumeInterrupted: a job that is asked to end runs no micro-batch after that under way. An update
+// that is not complete then leaves no trace, not even in the running statistics: whoever goes on ends with
+// the bits of a job that was left alone.
+func TestResumeInterrupted(t *testing.T) {
+	make := func() *task {
+		k := newTask(t, netText)
+		k.config.Updates = 5
+		k.recipe.Micros, k.config.Micros = 4, 4 // of 6 batches in an epoch: updates of 4 and of 2
+		return k
+	}
+	whole := make()
+	_, want := whole.run(t, context.Background(), t.TempDir())
+	for _, run := range []int{1, 3, 4, 5, 6, 7, 11, 15, 17} {
+		dir := t.TempDir()
+		k := make()
+		r, _ := k.run(t, k.stopDuring(run), dir)
+		require.True(t, r.Stopped)
+		runs, updates := run, int64(0)
+		for _, end := range []int{5, 8, 13, 16, 21} { // the runs that apply sums
+			if run == end-1 {
+				runs = end // the update has all of its micro-batches
+			}
+			if runs >= end {
+				updates++
+			}
+		}
+		require.Len(t, k.config.Engine.(*spy).runs, runs)
+		require.Equal(t, updates, r.Updates, "run %d", run)
+		c, err := checkpoint.Load(dir)
+		require.NoError(t, err)
+		next := make()
+		next.config.Resume = c
+		require.Equal(t, updates, c.Step)
+		require.Equal(t, 22*c.Epoch+4*c.Batch, c.Samples)
+		_, got := next.run(t, context.Background(), dir)
+		require.NoError(t, c.Close())
+		require.Equal(t, want, got, "run %d", run)
+		require.Equal(t, whole.watch.losses, append(k.watch.losses, next.watch.losses...))
 	}
 }
 

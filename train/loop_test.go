@@ -30,6 +30,7 @@ type spy struct {
 	resident.Engine
 	runs    []run
 	watches [][]string // of the steps that were opened
+	during  func()     // called while a run is under way; nil: nothing is
 }
 
 // run is a run of a step.
@@ -66,6 +67,9 @@ func (s *spyStep) Run(ctx context.Context, number uint64, inputs []*executor.Ten
 		r.rate = float64(executor.Of[float32](inputs[i])[0])
 	}
 	s.spy.runs = append(s.spy.runs, r)
+	if s.spy.during != nil {
+		s.spy.during()
+	}
 	return s.Step.Run(ctx, number, inputs)
 }
 

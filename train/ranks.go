@@ -79,6 +79,7 @@ type tally struct {
 	norm    float64
 	finite  bool
 	short   bool // a batch of it was left out
+	cut     bool // a rank that was asked to end has not tried a batch of it
 }
 
 // What becomes of a batch.
@@ -86,6 +87,7 @@ const (
 	idle    = 0 // there was none
 	counted = 1
 	left    = 2 // its loss is not finite
+	untried = 3 // the rank was asked to end before it
 )
 
 // perTurn is how many numbers of a turn mine has.
@@ -194,6 +196,8 @@ func (j *job) addUp() error {
 			case left:
 				u.finite, u.short = false, true
 				bad = append(bad, int64(t*n+r))
+			case untried:
+				u.cut = true
 			}
 		}
 	}
@@ -308,9 +312,7 @@ func (j *job) shareStatistics() error {
 		if !s.Model || !s.Next || j.Steps.trains(s.Name) {
 			continue
 		}
-		shape := executor.EvalShape(s.Type, env)
-		n, _ := executor.Bytes(s.Type.DType, shape)
-		t := &executor.Tensor{DType: s.Type.DType, Shape: shape, Data: make([]byte, (n+7)&^7)[:n]}
+		t := room(s, env)
 		if err := j.machine.Read(s.Name, t.Data); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func onRanksOf(t testing.TB, text string, n int, dir string, change func(k *task
 	var all sync.WaitGroup
 	for r, k := range g.tasks {
 		all.Go(func() {
-			if g.results[r], g.errs[r] = train.Run(context.Background(), &k.config); g.errs[r] != nil {
+			if g.results[r], g.errs[r] = train.Run(k.ctx, &k.config); g.errs[r] != nil {
 				groups[r].Abort(1)
 			}
 		})
@@ -319,35 +319,51 @@ func TestRanksEvaluateAlike(t *testing.T) {
 }
 
 // TestRanksStop: a rank that is asked to stop ends the job on all after the same update, with a
-// checkpoint.
+// checkpoint, be it between updates, in the middle of one that accumulates, or in an evaluation; whoever goes on
+// ends with the bits of a job that was left alone.
 func TestRanksStop(t *testing.T) {
-	dir := t.TempDir()
-	groups := collective.Local(2)
-	folder, err := checkpoint.OpenJob(dir)
-	require.NoError(t, err)
-	defer folder.Close()
-	results, errs := make([]*train.Result, 2), make([]error, 2)
-	var all sync.WaitGroup
-	for r := range 2 {
-		k := newTask(t, sharedText)
-		k.recipe.Optimizer.Ranks.Count, k.recipe.Optimizer.Ranks.Zero = 2, 1
-		k.prepare(t)
-		if k.config.Ranks, k.config.Keeps = groups[r], true; r == 0 {
-			k.config.Folder = folder
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		if r == 1 {
-			k.watch.after, k.watch.end = 3, cancel
-		}
-		all.Go(func() { results[r], errs[r] = train.Run(ctx, &k.config) })
+	type stop struct {
+		micros, zero int
+		run          int // of rank 1, during which it is asked
+		updates      int64
 	}
-	all.Wait()
-	for r := range 2 {
-		require.NoError(t, errs[r])
-		require.True(t, results[r].Stopped)
-		require.Equal(t, int64(3), results[r].Updates)
-		require.Equal(t, folder.Path(3), results[r].Saved)
+	job := func(s stop) func(k *task, _ int) {
+		return func(k *task, _ int) {
+			k.recipe.Optimizer.Ranks.Zero, k.config.Updates = s.zero, 6
+			k.recipe.Micros, k.config.Micros = s.micros, int64(s.micros)
+			k.prepare(t)
+			k.config.Eval, k.config.EvalEvery = &samples{n: 22, inputs: k.source.inputs, poison: -1}, 2
+		}
+	}
+	for _, s := range []stop{
+		{1, 1, 1, 1},
+		{1, 1, 3, 2}, // of an evaluation
+		{2, 0, 1, 0}, // the first of two micro-batches; then the step that combines sums, and the update
+		{2, 0, 2, 1},
+		{2, 1, 4, 1},
+		{2, 0, 8, 2}, // behind updates of two micro-batches and of one; the evaluation
+	} {
+		whole := onRanks(t, 2, t.TempDir(), job(s)).noErrors(t)
+		dir := t.TempDir()
+		g := onRanks(t, 2, dir, func(k *task, r int) {
+			if job(s)(k, r); r == 1 {
+				k.ctx = k.stopDuring(s.run)
+			}
+		})
+		for r := range 2 {
+			require.NoError(t, g.errs[r])
+			require.True(t, g.results[r].Stopped)
+			require.Equal(t, s.updates, g.results[r].Updates, "%+v", s)
+			require.Equal(t, g.results[0].Saved, g.results[r].Saved)
+		}
+		c, err := checkpoint.Load(dir)
+		require.NoError(t, err)
+		next := onRanks(t, 2, t.TempDir(), func(k *task, r int) {
+			job(s)(k, r)
+			k.config.Resume = c
+		}).noErrors(t)
+		require.Equal(t, contents(t, whole.results[0].Saved), contents(t, next.results[0].Saved), "%+v", s)
+		require.NoError(t, c.Close())
 	}
 }
 

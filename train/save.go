@@ -14,8 +14,8 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 	if due(j.Logging) || j.done == j.Updates || j.done == 1 {
 		j.log(m)
 	}
-	if j.eval != nil && due(j.EvalEvery) && ctx.Err() == nil {
-		if err := j.evaluate(ctx); err != nil {
+	if j.eval != nil && due(j.EvalEvery) {
+		if _, err := j.evaluate(ctx); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 // and a checkpoint.
 func (j *job) finish(ctx context.Context) error {
 	if j.eval != nil && !j.result.Stopped {
-		if err := j.evaluate(ctx); err != nil {
+		if _, err := j.evaluate(ctx); err != nil {
 			return err
 		}
 	}

@@ -33,9 +33,10 @@ Names and defaults of flags are those of Hugging Face's TrainingArguments, where
 these have them. Biases and norms have no weight decay.
 
 With -o, the job keeps checkpoints, metrics.jsonl and TensorBoard's events in a
-folder. Ctrl-C, SIGTERM and SIGUSR1 end it after the update that is under way,
-with a checkpoint and exit code 9; a second signal ends it at once. --resume goes
-on bit for bit, with the model and the flags of the job where none are given.
+folder. Ctrl-C, SIGTERM and SIGUSR1 end it after the micro-batch that is under
+way, with a checkpoint of the last whole update and exit code 9; a second signal
+ends it at once. --resume goes on bit for bit, with the model and the flags of the
+job where none are given.
 
 --eval-only evaluates the model, or with --resume a checkpoint, and trains nothing.
 
