@@ -25,7 +25,7 @@ func TestLeap(t *testing.T) {
 			levels[i] = rapid.Int64Range(0, 6).Draw(t, "level")
 			stuck[i] = rapid.IntRange(0, 3).Draw(t, "stuck") > 0
 		}
-		capacity := p.bound + rapid.Int64Range(0, 20).Draw(t, "room")
+		capacity := p.bound + rapid.Int64Range(0, 40).Draw(t, "room")
 		settled := func(rounds int) (*exact, bool) {
 			x := newExact(p)
 			x.halt, x.rounds, x.capacity = func() bool { return false }, rounds, capacity
@@ -48,8 +48,8 @@ func TestLeap(t *testing.T) {
 		}
 		outcomes[ok]++
 	})
-	assert.Greater(t, outcomes[true], 10)
-	assert.Greater(t, outcomes[false], 10)
+	assert.NotZero(t, outcomes[true])
+	assert.NotZero(t, outcomes[false])
 }
 
 // climbing are buffers of a training step at a large batch, reduced from 348, in which two of 256
