@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
+	"sync"
 	"time"
 )
 
@@ -17,6 +19,7 @@ import (
 type campaign struct {
 	options
 	reach []test
+	mu    sync.Mutex // for the fields below
 	died  int
 	lived []string // a line each
 }
@@ -30,16 +33,41 @@ const (
 	broken     = "does not compile"
 )
 
+// run tries sites until the wanted number of mutants is reached. Each worker has its own sites and its
+// share of the number, so that the mutants of a seed do not depend on how fast the workers are.
+func (c *campaign) run(ctx context.Context, sites []site) error {
+	workers := max(1, c.parallel)
+	return each(workers, workers, func(w int) error {
+		dir := filepath.Join(c.dir, strconv.Itoa(w))
+		if err := os.Mkdir(dir, 0o777); err != nil {
+			return err
+		}
+		left := (c.number + workers - 1 - w) / workers
+		for i := w; i < len(sites) && left > 0; i += workers {
+			counts, err := c.try(ctx, sites[i], dir)
+			if err != nil || ctx.Err() != nil {
+				return err
+			}
+			if counts {
+				left--
+			}
+		}
+		return nil
+	})
+}
+
 // try runs the tests that reach a mutant, and prints its fate. A mutant that does not compile does not count.
-func (c *campaign) try(ctx context.Context, s site) error {
-	overlay, err := c.overlay(s)
+func (c *campaign) try(ctx context.Context, s site, dir string) (counts bool, err error) {
+	overlay, err := writeOverlay(s, dir)
 	if err != nil {
-		return err
+		return false, err
 	}
-	fate, by, err := c.fate(ctx, s, overlay)
+	fate, by, err := c.fate(ctx, s, overlay, dir)
 	if err != nil || ctx.Err() != nil || fate == broken {
-		return err
+		return false, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	line := fmt.Sprintf("%s:%d: %s: %s", relative(s.file), s.line, s.what, fate)
 	if by != "" {
 		line += " by " + by
@@ -51,17 +79,17 @@ func (c *campaign) try(ctx context.Context, s site) error {
 		c.lived = append(c.lived, line)
 	}
 	fmt.Printf("%d/%d %s\n", c.died, c.died+len(c.lived), line)
-	return nil
+	return true, nil
 }
 
-// overlay writes the changed file, and the file that tells the compiler of it.
-func (c *campaign) overlay(s site) (string, error) {
+// writeOverlay writes the changed file, and the file that tells the compiler of it.
+func writeOverlay(s site, dir string) (string, error) {
 	text, err := os.ReadFile(s.file)
 	if err != nil {
 		return "", err
 	}
 	changed := slices.Concat(text[:s.from], []byte(s.replacement), text[s.to:])
-	source := filepath.Join(c.dir, "mutant.go")
+	source := filepath.Join(dir, "mutant.go")
 	if err := os.WriteFile(source, changed, 0o666); err != nil {
 		return "", err
 	}
@@ -69,23 +97,24 @@ func (c *campaign) overlay(s site) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	overlay := filepath.Join(c.dir, "overlay.json")
+	overlay := filepath.Join(dir, "overlay.json")
 	return overlay, os.WriteFile(overlay, data, 0o666)
 }
 
 // fate runs the tests of a mutant and returns its fate and the test that killed it.
-func (c *campaign) fate(ctx context.Context, s site, overlay string) (fate, by string, err error) {
+func (c *campaign) fate(ctx context.Context, s site, overlay, dir string) (fate, by string, err error) {
 	reach := c.tests(s)
 	if len(reach) == 0 {
 		return c.build(ctx, overlay, s)
 	}
 	left := c.limit.Seconds()
 	built := ""
-	bin := filepath.Join(c.dir, "mutant.test")
+	bin := filepath.Join(dir, "mutant.test")
 	for _, t := range reach {
-		if left -= t.Seconds; left < 0 {
-			continue
+		if t.Seconds > left {
+			continue // a quicker one of another package may come
 		}
+		left -= t.Seconds
 		if built != t.Package {
 			cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", bin, t.Package)
 			if cmd.Run() != nil {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,49 +59,62 @@ func (t test) reaches(file string, line int) bool {
 	return false
 }
 
-// coverageOf runs the tests of the packages one at a time and returns the code that each reaches. Where
-// the options name a file that exists, it is read from there.
+// coverageOf returns the tests of the packages, and the code that each reaches.
 func coverageOf(ctx context.Context, o options, targets, testers []pkg) ([]test, error) {
-	if o.coverage != "" {
-		data, err := os.ReadFile(o.coverage)
-		if err == nil {
-			var tests []test
-			return tests, json.Unmarshal(data, &tests)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-	}
 	var covered []string
 	for _, p := range targets {
 		covered = append(covered, p.ImportPath)
 	}
-	var tests []test
-	seen := map[string]bool{}
+	var packages []pkg
 	for _, p := range append(targets, testers...) {
-		if seen[p.ImportPath] || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
-			continue
+		known := slices.ContainsFunc(packages, func(q pkg) bool { return q.ImportPath == p.ImportPath })
+		if !known && len(p.TestGoFiles)+len(p.XTestGoFiles) > 0 {
+			packages = append(packages, p)
 		}
-		seen[p.ImportPath] = true
-		found, err := coverageBy(ctx, o, p, strings.Join(covered, ","))
-		if err != nil {
-			return nil, err
-		}
-		tests = append(tests, found...)
 	}
+	found := make([][]test, len(packages))
+	err := each(len(packages), max(1, o.parallel), func(i int) (err error) {
+		found[i], err = keptCoverage(ctx, o, packages[i], strings.Join(covered, ","))
+		return err
+	})
+	return slices.Concat(found...), err
+}
+
+// keptCoverage reads the coverage of a package's tests from the folder that the options name. Where
+// there is none, the tests run, and their coverage is written there.
+func keptCoverage(ctx context.Context, o options, p pkg, covered string) ([]test, error) {
 	if o.coverage == "" {
-		return tests, nil
+		return coverageBy(ctx, o, p, covered)
 	}
-	data, err := json.Marshal(tests)
+	path := filepath.Join(o.coverage, strings.ReplaceAll(p.ImportPath, "/", "-")+".json")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		var tests []test
+		return tests, json.Unmarshal(data, &tests)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	tests, err := coverageBy(ctx, o, p, covered)
 	if err != nil {
 		return nil, err
 	}
-	return tests, os.WriteFile(o.coverage, data, 0o666)
+	if data, err = json.Marshal(tests); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.coverage, 0o777); err != nil {
+		return nil, err
+	}
+	return tests, os.WriteFile(path, data, 0o666)
 }
 
 // coverageBy runs each test of a package.
 func coverageBy(ctx context.Context, o options, p pkg, covered string) ([]test, error) {
-	bin := filepath.Join(o.dir, "covering.test")
+	dir, err := os.MkdirTemp(o.dir, "covering-")
+	if err != nil {
+		return nil, err
+	}
+	bin := filepath.Join(dir, "covering.test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-cover", "-coverpkg="+covered,
 		"-o", bin, p.ImportPath)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -114,7 +128,7 @@ func coverageBy(ctx context.Context, o options, p pkg, covered string) ([]test, 
 	}
 	var tests []test
 	for _, name := range strings.Fields(string(out)) {
-		profile := filepath.Join(o.dir, "profile")
+		profile := filepath.Join(dir, "profile")
 		cmd := exec.CommandContext(ctx, bin, "-test.run", "^"+regexp.QuoteMeta(name)+"$", "-test.coverprofile", profile)
 		cmd.Dir = p.Dir
 		began := time.Now()

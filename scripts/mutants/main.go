@@ -6,12 +6,14 @@
 //
 // Lines are drawn evenly over all lines of the packages that can be changed, from the seed, so a
 // run can be repeated. The tests of a line are found by coverage: each test runs once by itself. The
-// tests of a mutant's own package run first, then those of the packages that -with names. Sources
-// stay as they are: the compiler reads changed files by -overlay.
+// tests of a mutant's own package run first, then those of the packages that -with names, the
+// quickest first, and no further ones after the first that fails. Sources stay as they are: the
+// compiler reads changed files by -overlay.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +21,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -29,7 +32,8 @@ type options struct {
 	with     string        // further packages whose tests run, separated by commas
 	limit    time.Duration // time that the tests of one mutant may take together
 	dir      string        // work folder
-	coverage string        // file of the coverage by test; it is read if it exists
+	coverage string        // folder of the coverage by test, a file a package; files there are read
+	parallel int           // mutants, or packages whose coverage is measured, at a time
 }
 
 func main() {
@@ -38,7 +42,8 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the draw of lines")
 	flag.StringVar(&o.with, "with", "", "further packages whose tests run: ./planner,./cmd/memopt")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "time for the tests of one mutant; slower ones are left out")
-	flag.StringVar(&o.coverage, "coverage", "", "file that keeps the coverage by test; an existing one is read")
+	flag.StringVar(&o.coverage, "coverage", "", "folder that keeps the coverage by test; its files are read")
+	flag.IntVar(&o.parallel, "p", 1, "mutants at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -79,16 +84,9 @@ func run(ctx context.Context, o options, patterns []string) error {
 		return err
 	}
 	c := campaign{options: o, reach: reach}
-	for _, s := range draw(sites, rand.New(rand.NewPCG(o.seed, 0))) {
-		if c.died+len(c.lived) == o.number || ctx.Err() != nil {
-			break
-		}
-		if err := c.try(ctx, s); err != nil {
-			return err
-		}
-	}
+	err = c.run(ctx, draw(sites, rand.New(rand.NewPCG(o.seed, 0))))
 	c.report()
-	return nil
+	return err
 }
 
 // draw returns one site of every line that has any, in random order.
@@ -118,4 +116,20 @@ func relative(path string) string {
 		}
 	}
 	return path
+}
+
+// each calls f with 0 to n-1, up to the given number of calls at a time, and joins their errors.
+func each(n, atATime int, f func(i int) error) error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	slots := make(chan struct{}, atATime)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
