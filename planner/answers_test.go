@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/answers"
 	"memopt/planner"
 	"memopt/symbolic"
 )
@@ -38,13 +38,7 @@ func TestAnswers(t *testing.T) {
 			fmt.Fprintf(&have, "%s, %s: %s\n", g.name, q.name, answer(t, p, err))
 		}
 	}
-	if os.Getenv("UPDATE_ANSWERS") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(have.String()), 0o644))
-		return
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), have.String(), "plans have changed; UPDATE_ANSWERS=1 writes the new ones")
+	answers.Hold(t, path, have.String())
 }
 
 // An answerGraph is a graph with the plans that are wanted of it.
