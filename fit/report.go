@@ -218,7 +218,10 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target) error {
 			notes = append([]string{stoppedNote}, notes...)
 		}
 	default:
-		tables = append(tables, r.table(), r.formulas())
+		tables = append(tables, r.table())
+		if t := r.formulas(); len(t.Rows) > 0 {
+			tables = append(tables, t)
+		}
 		notes = append(r.doubts(), notes...)
 	}
 	return write(w, f, r.Answer(t), tables, notes)

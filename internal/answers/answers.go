@@ -1,6 +1,6 @@
-// Package answers holds tests to answers that are kept in a file, a line each. They are for searches:
+// Package answers holds tests to answers that are kept in a file. They are for searches and reports:
 // whether an answer is right has tests of its own; a change that makes a search find other answers, or
-// do other work for them, shows in the difference of the file.
+// do other work for them, and one of a report's text, shows in the difference of the file.
 package answers
 
 import (

@@ -1,0 +1,64 @@
+package estimate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/configs"
+	"memopt/estimate"
+	"memopt/estimate/parts"
+	"memopt/internal/answers"
+	"memopt/report"
+)
+
+// TestReports holds reports in all formats to testdata/reports.txt: without a limit, with one that the
+// step fits, one that it fits with a plan and one that it does not fit, on a device and in another
+// precision.
+func TestReports(t *testing.T) {
+	m, err := memopt.Example("transformer-small", memopt.Options{})
+	require.NoError(t, err)
+	a10, err := configs.LoadDevice("a10")
+	require.NoError(t, err)
+	none := int64(0)
+	var have strings.Builder
+	for _, c := range []struct {
+		name    string
+		options estimate.Options
+	}{
+		{"no limit", estimate.Options{}},
+		{"a device", estimate.Options{Device: a10}},
+		{"a plan", estimate.Options{Memory: 80 << 20, Reserve: &none, Effort: 0.001}},
+		{"too small", estimate.Options{Memory: 8 << 20, Reserve: &none, Effort: 0.001, Advise: true}},
+		{"bfloat16", estimate.Options{Precision: parts.BF16, Memory: 1 << 30}},
+	} {
+		r, err := estimate.Make(t.Context(), m, c.options)
+		require.NoError(t, err, c.name)
+		fmt.Fprintf(&have, "--- %s: %s\n", c.name, r.Answer())
+		for _, f := range []report.Format{report.TableFormat, report.MarkdownFormat, report.CSVFormat, report.JSONFormat} {
+			require.NoError(t, estimate.Report(&have, f, r, c.name == "a plan"))
+		}
+	}
+	answers.Hold(t, "testdata/reports.txt", have.String())
+}
+
+// TestLedgerVerdicts: figures shown for information have no say in whether a prediction was exact, or
+// too low.
+func TestLedgerVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		lines        []estimate.Line
+		above, exact bool
+	}{
+		{nil, false, true},
+		{[]estimate.Line{{Predicted: 5, Measured: 5}, {Predicted: 5, Measured: 9, Info: true}}, false, true},
+		{[]estimate.Line{{Predicted: 5, Measured: 5}, {Predicted: 5, Measured: 4}}, false, false},
+		{[]estimate.Line{{Predicted: 5, Measured: 5}, {Predicted: 5, Measured: 6}}, true, false},
+	} {
+		l := &estimate.Ledger{Lines: c.lines}
+		require.Equal(t, c.above, l.Above(), c.lines)
+		require.Equal(t, c.exact, l.Exact(), c.lines)
+	}
+}
