@@ -13,9 +13,10 @@ import (
 // lines above its own and nothing else of this module; memopt is the module's root. Test files are free, but
 // only external test packages look downwards.
 const order = `
-	internal/answers internal/caught internal/cgroup internal/cleanup internal/rapidflags internal/schematest internal/timelimit
+	internal/caught internal/cgroup internal/cleanup internal/rapidflags internal/schematest internal/timelimit
 	internal/memlimit
 	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate internal/nearmiss
+	internal/answers
 	symbolic
 	graph
 	graph/op estimate/parts

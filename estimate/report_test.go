@@ -24,6 +24,7 @@ func TestReports(t *testing.T) {
 	a10, err := configs.LoadDevice("a10")
 	require.NoError(t, err)
 	none := int64(0)
+	formats := []report.Format{report.TableFormat, report.MarkdownFormat, report.CSVFormat, report.JSONFormat}
 	var have strings.Builder
 	for _, c := range []struct {
 		name    string
@@ -38,7 +39,7 @@ func TestReports(t *testing.T) {
 		r, err := estimate.Make(t.Context(), m, c.options)
 		require.NoError(t, err, c.name)
 		fmt.Fprintf(&have, "--- %s: %s\n", c.name, r.Answer())
-		for _, f := range []report.Format{report.TableFormat, report.MarkdownFormat, report.CSVFormat, report.JSONFormat} {
+		for _, f := range formats {
 			require.NoError(t, estimate.Report(&have, f, r, c.name == "a plan"))
 		}
 	}

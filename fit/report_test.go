@@ -34,14 +34,16 @@ func TestReports(t *testing.T) {
 	}{
 		{"one symbol", []string{"batch"}, one, 300 << 20, 0.2,
 			fit.Target{Memory: 400 << 20, Reserve: 100 << 20, Source: ", as on a card"}},
-		{"no overhead is allowed", []string{"batch"}, one, 300 << 20, 0, fit.Target{Device: "a card", Memory: 300 << 20}},
+		{"no overhead is allowed", []string{"batch"}, one, 300 << 20, 0,
+			fit.Target{Device: "a card", Memory: 300 << 20}},
 		{"two symbols", []string{"batch", "seq"},
-			map[string]symbolic.Range{"batch": {Lo: 1, Hi: 8}, "seq": {Lo: 64, Hi: 512}}, 200 << 20, 0.2, fit.Target{Memory: 200 << 20}},
+			map[string]symbolic.Range{"batch": {Lo: 1, Hi: 8}, "seq": {Lo: 64, Hi: 512}}, 200 << 20, 0.2,
+			fit.Target{Memory: 200 << 20}},
 		{"nothing fits", []string{"batch"}, one, 1 << 20, 0.2, fit.Target{Memory: 1 << 20}},
 		{"all fits", []string{"batch"}, one, 1 << 40, 0.2, fit.Target{Memory: 1 << 40}},
 	} {
-		r, err := fit.Largest(t.Context(), m, fit.Options{Vary: c.vary, Ranges: c.ranges, Limit: c.limit, MaxOverhead: c.over,
-			Effort: 0.001})
+		r, err := fit.Largest(t.Context(), m, fit.Options{Vary: c.vary, Ranges: c.ranges, Limit: c.limit,
+			MaxOverhead: c.over, Effort: 0.001})
 		require.NoError(t, err, c.name)
 		fmt.Fprintf(&have, "--- %s: %s\n", c.name, r.Answer(&c.target))
 		for _, f := range formats {

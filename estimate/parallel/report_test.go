@@ -20,6 +20,7 @@ func TestReports(t *testing.T) {
 	facts := &parallel.Facts{Path: "model.onnx", Dims: m.Dims, Optimizer: "adamw", Parameters: 12345,
 		Device: "a card", Sources: []string{"its data sheet"},
 		PerParameter: &parts.PerParameter{Weight: 2, Gradient: 4, Master: 4, Moments: 8}}
+	formats := []report.Format{report.TableFormat, report.MarkdownFormat, report.CSVFormat, report.JSONFormat}
 	var have strings.Builder
 	for _, c := range []struct {
 		layout  parallel.Layout
@@ -33,7 +34,7 @@ func TestReports(t *testing.T) {
 	} {
 		r := split(t, m, c.layout, c.options)
 		fmt.Fprintf(&have, "--- %+v, %d bytes: %s\n", c.layout, c.options.Memory, r.Answer())
-		for _, f := range []report.Format{report.TableFormat, report.MarkdownFormat, report.CSVFormat, report.JSONFormat} {
+		for _, f := range formats {
 			require.NoError(t, r.Report(&have, f, facts, c.layout.Zero > 0))
 		}
 	}

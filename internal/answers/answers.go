@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/internal/fileio"
 )
 
 // Hold compares lines with those of a file. With UPDATE_ANSWERS in the environment it writes the file.
 func Hold(t *testing.T, path, lines string) {
 	t.Helper()
 	if os.Getenv("UPDATE_ANSWERS") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(lines), 0o644))
+		require.NoError(t, fileio.WriteFile(path, []byte(lines)))
 		return
 	}
 	want, err := os.ReadFile(path)

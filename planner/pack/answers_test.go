@@ -38,8 +38,8 @@ func drawn(n int, gaps bool, seed uint64) []Buffer {
 func TestAnswers(t *testing.T) {
 	var have strings.Builder
 	line := func(name string, r *Result, err error) {
-		fmt.Fprintf(&have, "%s: height %d, at least %d, optimal %t, work %d by %s, %s, %v\n", name, r.Height, r.LowerBound,
-			r.Optimal, r.Nodes, r.Method, answers.Sum(r.Offsets), err)
+		fmt.Fprintf(&have, "%s: height %d, at least %d, optimal %t, work %d by %s, %s, %v\n", name, r.Height,
+			r.LowerBound, r.Optimal, r.Nodes, r.Method, answers.Sum(r.Offsets), err)
 	}
 	for seed, n := range []int{12, 13, 16, 17, 24, 22, 28, 30, 32, 60, 36, 150, 40, 200, 100} {
 		for _, gaps := range []bool{false, true} {

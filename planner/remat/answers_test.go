@@ -25,8 +25,8 @@ func TestAnswers(t *testing.T) {
 					fmt.Fprintln(&have, err)
 					continue
 				}
-				fmt.Fprintf(&have, "cost %d, at least %d, peak at least %d, optimal %t, by %s, in order %t, %s\n", r.Cost,
-					r.CostLowerBound, r.PeakLowerBound, r.Optimal, r.Solver, r.InOrder, answers.Sum(r.Schedule))
+				fmt.Fprintf(&have, "cost %d, at least %d, peak at least %d, optimal %t, by %s, in order %t, %s\n",
+					r.Cost, r.CostLowerBound, r.PeakLowerBound, r.Optimal, r.Solver, r.InOrder, answers.Sum(r.Schedule))
 			}
 		}
 	}
