@@ -27,7 +27,7 @@ const order = `
 	planner/place
 	planner/anchor planner/cluster planner/envelope
 	planner/budget
-	executor/half executor/einsum executor/cpu/simd executor/cpu/native
+	executor/half executor/small executor/einsum executor/cpu/simd executor/cpu/native
 	collective
 	collective/mpi graph/pattern
 	graph/torchsim graph/roles

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -12,6 +13,9 @@ import (
 
 // newControl makes the kernel of a node that runs subgraphs, the same on every device.
 func newControl(f *frame, st *step) (Kernel, error) {
+	if err := wholeRows(st); err != nil {
+		return nil, err
+	}
 	switch c := st.prep.Info.Control; c {
 	case op.Branches:
 		return newIf(f, st)
@@ -22,6 +26,32 @@ func newControl(f *frame, st *step) (Kernel, error) {
 	default:
 		return nil, st.prep.Unsupported("control flow of kind %d has no kernel", c)
 	}
+}
+
+// wholeRows refuses scan inputs and outputs of elements of less than a byte: their rows need not begin with
+// a byte.
+func wholeRows(st *step) error {
+	p := st.prep
+	carried := 0 // inputs and outputs that are not of scans
+	switch p.Info.Control {
+	case op.Loops:
+		carried = len(p.In) - 2
+	case op.Scans:
+		carried = 0
+	default:
+		return nil
+	}
+	for slot, d := range p.Out {
+		if slot >= carried && small.IsPacked(d) {
+			return p.Unsupported("scan output %d has elements of type %v, of which a byte holds several", slot, d)
+		}
+	}
+	for slot, d := range p.In {
+		if p.Info.Control == op.Scans && small.IsPacked(d) {
+			return p.Unsupported("input %d has elements of type %v, of which a byte holds several", slot, d)
+		}
+	}
+	return nil
 }
 
 // RunsItself reports whether sessions run an operator themselves, on every device: control flow,

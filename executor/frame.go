@@ -205,9 +205,6 @@ func (f *frame) checkTypes(st *step) error {
 				return st.prep.Unsupported("the element type of value %q is unknown", val.Name)
 			case t.DType == graph.String:
 				return st.prep.Unsupported("value %q has strings; the executor has numbers and bools only", val.Name)
-			case t.DType.Bits()%8 != 0:
-				return st.prep.Unsupported("value %q has elements of %d bits; the executor has whole bytes only",
-					val.Name, t.DType.Bits())
 			}
 		}
 	}

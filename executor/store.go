@@ -78,7 +78,7 @@ func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) 
 		return &have.tensor, nil
 	}
 	n, ok := Bytes(d, shape)
-	if !ok || d == graph.Undefined || d == graph.String || d.Bits()%8 != 0 {
+	if !ok || d == graph.Undefined || d == graph.String {
 		return nil, fmt.Errorf("state %q: there are no tensors like %v", name,
 			&Tensor{DType: d, Shape: shape})
 	}

@@ -12,8 +12,10 @@ import (
 // Tensor is a dense array in row-major order. It does not own its memory.
 type Tensor struct {
 	DType graph.DType
-	Shape []int  // none is negative; empty for a scalar
-	Data  []byte // Len elements; little-endian; starts at a multiple of 8 bytes
+	Shape []int // none is negative; empty for a scalar
+	// Data are Len elements, little-endian, from a multiple of 8 bytes on. Elements of less than a byte
+	// are packed ([memopt/executor/small]).
+	Data []byte
 }
 
 // Len returns the number of elements.
@@ -74,10 +76,15 @@ func NewTensor[T Elem](d graph.DType, shape []int, elems ...T) *Tensor {
 	return &Tensor{DType: d, Shape: shape, Data: Memory(elems)}
 }
 
-// Bytes returns the memory that n elements in the given shape need. ok is false if a dim is
-// negative or the product overflows int.
+// Bytes returns the memory that the elements of a tensor of a shape need; those of less than a byte are
+// packed, so that three of 4 bits need 2 bytes. ok is false if a dim is negative or the product overflows int.
 func Bytes(d graph.DType, shape []int) (n int, ok bool) {
-	p := uint64(d.Bits() / 8)
+	width := uint64(d.Bits())
+	packed := width%8 != 0
+	p := width
+	if !packed {
+		p /= 8
+	}
 	for _, dim := range shape {
 		if dim < 0 {
 			return 0, false
@@ -88,6 +95,9 @@ func Bytes(d graph.DType, shape []int) (n int, ok bool) {
 			return 0, false
 		}
 		p = lo
+	}
+	if packed {
+		p = (p + 7) / 8
 	}
 	return int(p), true
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/graph/op"
 )
@@ -39,6 +40,14 @@ func NotFinite(t *Tensor) (int, float64) {
 		return firstBad(Of[uint16](t), 0x7c00, func(x uint16) float64 { return special(x, 0x7c00) })
 	case graph.BFloat16:
 		return firstBad(Of[uint16](t), 0x7f80, func(x uint16) float64 { return special(x, 0x7f80) })
+	}
+	if t.DType.Bits() == 8 && t.DType.IsFloat() {
+		values := small.Values(t.DType)
+		for i, code := range t.Data {
+			if x := float64(values[code]); math.IsNaN(x) || math.IsInf(x, 0) {
+				return i, x
+			}
+		}
 	}
 	return -1, 0
 }

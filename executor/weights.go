@@ -57,7 +57,7 @@ func (f *frame) loadWeight(id graph.ValueID, data *graph.TensorData) error {
 		t.Shape = append(t.Shape, int(d))
 	}
 	want, ok := Bytes(t.DType, t.Shape)
-	if !ok || data.DType.Bits()%8 != 0 {
+	if !ok || data.DType.Bits() == 0 {
 		return &Unsupported{fmt.Errorf("initializer %q: the executor has no tensors like %v", data.Name, t)}
 	}
 	if n == 0 {

@@ -112,7 +112,7 @@ func optionLines(p *planner.Plan, row []*planner.ClusterRow, number, candidate i
 	for _, v := range c.Stashed {
 		val := &a.Graph.Values[v]
 		lines = append(lines, field(fmt.Sprintf("   - Output %d", val.DefSlot),
-			fmt.Sprintf("[%s], byte/elem: %d, %d%% saved", countText(val.Type.Shape), val.Type.DType.Bits()/8,
+			fmt.Sprintf("[%s], byte/elem: %v, %d%% saved", countText(val.Type.Shape), float64(val.Type.DType.Bits())/8,
 				int(c.Ratio.Float()*100))))
 	}
 	return lines

@@ -25,9 +25,12 @@ func newCast(p *executor.Prep) (executor.Kernel, error) {
 		}
 	}
 	for _, d := range []graph.DType{from, to} {
-		if !elemCastable(d) {
+		if !elemCastable(d) && !isSmall(d) {
 			return nil, p.Unsupported("no conversion from %v to %v: %v is not supported", from, to, d)
 		}
+	}
+	if isSmall(from) || isSmall(to) {
+		return newSmallCast(p, from, to)
 	}
 	loop := copyLoop
 	if convert := elemConversion(from, to); convert != nil {

@@ -8,6 +8,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/half"
 	"memopt/executor/operand"
+	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/internal/memlimit"
 )
@@ -59,10 +60,10 @@ func newConstant(p *executor.Prep) (executor.Kernel, error) {
 		if p.Wants(0) && p.Out[0] != d {
 			return nil, p.Errorf("output 0 has type %v, wanted %v", p.Out[0], d)
 		}
-		if _, err := moveBytes(p, d); err != nil {
-			return nil, err
+		if !small.IsPacked(d) {
+			_, err = moveBytes(p, d)
 		}
-		return k, nil
+		return k, err
 	}
 	return nil, p.Errorf("has no value")
 }
@@ -139,6 +140,10 @@ func sparseConstant(s *graph.Sparse) (*constantKernel, graph.DType, error) {
 		return nil, 0, err
 	}
 	size := s.Values.DType.Bits() / 8
+	if small.IsPacked(s.Values.DType) {
+		return nil, 0, fmt.Errorf("sparse values of type %v, of which a byte holds several, are not supported",
+			s.Values.DType)
+	}
 	if size == 0 || len(values) == 0 {
 		k.data = make([]byte, total)
 		return k, s.Values.DType, nil
@@ -214,20 +219,33 @@ func newConstantOfShape(p *executor.Prep) (executor.Kernel, error) {
 			return nil, p.Errorf("attribute value has dims %v, wanted one element", t.Dims)
 		}
 		d = t.DType
-		var err error
-		if k.bytes, err = moveBytes(p, d); err != nil {
-			return nil, err
-		}
 		data, err := moveTensorBytes(t)
 		if err != nil {
 			return nil, p.Errorf("attribute value: %w", err)
 		}
-		k.elem = moveElement(data, 0, k.bytes)
+		if err := k.set(p, d, data); err != nil {
+			return nil, err
+		}
 	}
 	if p.Wants(0) && p.Out[0] != d {
 		return nil, p.Errorf("output 0 has type %v, wanted %v", p.Out[0], d)
 	}
 	return k, nil
+}
+
+// set reads the element from memory.
+func (k *constantOfShape) set(p *executor.Prep, d graph.DType, data []byte) (err error) {
+	if !small.IsPacked(d) {
+		if k.bytes, err = moveBytes(p, d); err == nil {
+			k.elem = moveElement(data, 0, k.bytes)
+		}
+		return err
+	}
+	k.bytes = 1
+	for i := range 8 / d.Bits() {
+		small.SetCode(d, k.elem[:1], i, small.Code(d, data, 0))
+	}
+	return nil
 }
 
 // Run fills the output.
@@ -238,6 +256,9 @@ func (k *constantOfShape) Run(c *executor.Ctx) error {
 		return err
 	}
 	k.run(c, y.Data, k.bytes, k.elem)
+	if n := y.Len(); n > 0 && small.IsPacked(y.DType) { // bits behind the last element are 0
+		small.SetCode(y.DType, y.Data, n-1, small.Code(y.DType, k.elem[:], 0))
+	}
 	return nil
 }
 

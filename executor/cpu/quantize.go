@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -40,7 +41,7 @@ func newQuantScales(p *executor.Prep) (q quantScales, err error) {
 	if q.block < 0 {
 		return q, p.Errorf("attribute block_size is %d, wanted no negative number", q.block)
 	}
-	if !isReal(p.DType(1)) || p.DType(1) == graph.Float64 {
+	if d := p.DType(1); d != graph.Float32 && !isHalf(d) && d != graph.Float8E8M0 {
 		return q, p.Unsupported("no kernel for scales of type %v", p.DType(1))
 	}
 	return q, nil
@@ -53,7 +54,15 @@ func (q *quantScales) set(c *executor.Ctx, x []int, version int) error {
 		return c.Errorf("the zero point is %v, the scale %v", z, s)
 	}
 	q.scales, q.zeros = quantFloats(q.scales, s), q.zeros[:0]
-	if z != nil {
+	switch {
+	case z == nil:
+	case small.IsFloat(z.DType):
+		for i := range z.Len() {
+			if v := small.Values(z.DType)[small.Code(z.DType, z.Data, i)]; v != 0 {
+				return c.Errorf("zero point %d is %v: those of type %v are 0", i, v, z.DType)
+			}
+		}
+	default:
 		q.zeros = appendInts(q.zeros, z)
 	}
 	q.n = product(x)
@@ -149,6 +158,10 @@ func quantFloats(dst []float32, t *executor.Tensor) []float32 {
 		dst = make([]float32, n)
 	}
 	dst = dst[:n]
+	if small.IsFloat(t.DType) {
+		loadSmall(dst, t.DType, t.Data, 0)
+		return dst
+	}
 	for i := 0; i < n; i += chunkLen {
 		j := min(i+chunkLen, n)
 		copy(dst[i:j], chunkIn(t.DType, t.Data, i, j, dst[i:j]))
@@ -179,6 +192,21 @@ func loadInts(dst []int32, d graph.DType, data []byte, first int) {
 		widenInts(dst, executor.Cast[uint16](data)[first:])
 	case graph.Int32:
 		copy(dst, executor.Cast[int32](data)[first:])
+	case graph.Int4, graph.Uint4, graph.Int2, graph.Uint2:
+		_, most := small.Limits(d)
+		for i := range dst {
+			if dst[i] = int32(small.Code(d, data, first+i)); dst[i] > most {
+				dst[i] -= 1 << d.Bits()
+			}
+		}
+	}
+}
+
+// loadSmall sets dst to the elements first, first+1, ... of floating-point numbers of 8 bits or less.
+func loadSmall(dst []float32, d graph.DType, data []byte, first int) {
+	values := small.Values(d)
+	for i := range dst {
+		dst[i] = values[small.Code(d, data, first+i)]
 	}
 }
 
@@ -201,6 +229,11 @@ func storeSaturated(d graph.DType, data []byte, first int, from []int32) {
 		saturate(executor.Cast[int16](data)[first:], from, math.MinInt16, math.MaxInt16)
 	case graph.Uint16:
 		saturate(executor.Cast[uint16](data)[first:], from, 0, math.MaxUint16)
+	case graph.Int4, graph.Uint4, graph.Int2, graph.Uint2:
+		least, most := small.Limits(d)
+		for i, v := range from {
+			small.SetCode(d, data, first+i, byte(min(max(v, least), most)))
+		}
 	}
 }
 
@@ -213,7 +246,7 @@ func saturate[D int8 | uint8 | int16 | uint16](dst []D, from []int32, low, high 
 
 // isQuantized reports whether quantized elements of a type have a kernel.
 func isQuantized(d graph.DType) bool {
-	return d == graph.Int8 || d == graph.Uint8 || d == graph.Int16 || d == graph.Uint16
+	return d.IsInteger() && d.Bits() <= 16 || small.IsFloat(d) && d != graph.Float8E8M0
 }
 
 // roundEven rounds to an integer, halves to even. What no type of 16 bits can hold may give any
@@ -249,6 +282,12 @@ func quantizeRow(d graph.DType, data []byte, first int, x []float32, scale float
 		quantizeInto(executor.Cast[int16](data)[first:], x, scale, zero, math.MinInt16, math.MaxInt16)
 	case graph.Uint16:
 		quantizeInto(executor.Cast[uint16](data)[first:], x, scale, zero, 0, math.MaxUint16)
+	case graph.Int4, graph.Uint4, graph.Int2, graph.Uint2:
+		least, most := small.Limits(d)
+		for i, v := range x {
+			n := roundWithin(v/scale, float32(least-zero), float32(most-zero)) + zero
+			small.SetCode(d, data, first+i, byte(n))
+		}
 	}
 }
 

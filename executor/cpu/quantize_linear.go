@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -10,11 +11,16 @@ type quantizeKernel struct {
 	version int
 
 	from, to graph.DType
+	floats   *small.Encoder // to floating-point numbers of 8 bits or less; nil: to integers
 	x, y     []byte
 }
 
 func newQuantizeLinear(p *executor.Prep) (executor.Kernel, error) {
 	k := &quantizeKernel{version: p.Version, from: p.DType(0), to: p.Out[0]}
+	if small.IsFloat(k.to) {
+		e := small.NewEncoder(k.to, p.Node.Int("saturate", 1) != 0, small.Up)
+		k.floats = &e
+	}
 	if !isQuantized(k.to) {
 		return nil, p.Unsupported("no kernel for output type %v", k.to)
 	}
@@ -36,18 +42,23 @@ func (k *quantizeKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	k.x, k.y = x.Data, c.Out(0, x.Shape...).Data
-	c.Parallel(k.n, 1<<14, k)
+	c.Parallel((k.n+wholeBytes-1)/wholeBytes, 1<<14/wholeBytes, k)
 	return nil
 }
 
-// Range quantizes elements.
+// Range quantizes elements, wholeBytes at a time.
 func (k *quantizeKernel) Range(lo, hi int) {
+	lo, hi = lo*wholeBytes, min(hi*wholeBytes, k.n)
 	var xb [chunkLen]float32
 	var q [chunkLen]int32
 	for at := lo; at < hi; {
 		p := k.part(at, hi)
 		at = p.hi
-		x, r := k.floats(xb[:], q[:], p), q[:p.hi-p.lo]
+		x, r := k.load(xb[:], q[:], p), q[:p.hi-p.lo]
+		if k.floats != nil {
+			k.store(x, p)
+			continue
+		}
 		if p.one {
 			var zero int32
 			if p.zeros != nil {
@@ -64,8 +75,19 @@ func (k *quantizeKernel) Range(lo, hi int) {
 	}
 }
 
-// floats returns the elements of a part.
-func (k *quantizeKernel) floats(buf []float32, ints []int32, p quantPart) []float32 {
+// store rounds the elements of a part to a floating-point type of 8 bits or less.
+func (k *quantizeKernel) store(x []float32, p quantPart) {
+	for i, v := range x {
+		s := p.scales[0]
+		if !p.one {
+			s = p.scales[i]
+		}
+		small.SetCode(k.to, k.y, p.lo+i, k.floats.Code(float64(v/s)))
+	}
+}
+
+// load returns the elements of a part.
+func (k *quantizeKernel) load(buf []float32, ints []int32, p quantPart) []float32 {
 	if k.from != graph.Int32 {
 		return chunkIn(k.from, k.x, p.lo, p.hi, buf)
 	}
@@ -124,31 +146,44 @@ func (k *dequantizeKernel) Run(c *executor.Ctx) error {
 		return err
 	}
 	k.x, k.y = x.Data, c.Out(0, x.Shape...).Data
-	c.Parallel(k.n, 1<<14, k)
+	c.Parallel((k.n+wholeBytes-1)/wholeBytes, 1<<14/wholeBytes, k)
 	return nil
 }
 
-// Range dequantizes elements.
+// Range dequantizes elements, wholeBytes at a time.
 func (k *dequantizeKernel) Range(lo, hi int) {
-	var yb [chunkLen]float32
+	lo, hi = lo*wholeBytes, min(hi*wholeBytes, k.n)
+	var yb, xb [chunkLen]float32
 	var q [chunkLen]int32
 	for at := lo; at < hi; {
 		p := k.part(at, hi)
 		at = p.hi
-		r := q[:p.hi-p.lo]
-		loadInts(r, k.from, k.x, p.lo)
-		addZeros(r, p, -1)
+		x := k.load(xb[:p.hi-p.lo], q[:p.hi-p.lo], p)
 		y := chunkOut(k.to, k.y, p.lo, p.hi, yb[:])
 		if p.one {
 			s := p.scales[0]
-			for i, v := range r {
-				y[i] = float32(v) * s
+			for i, v := range x {
+				y[i] = v * s
 			}
 		} else {
 			for i, s := range p.scales {
-				y[i] = float32(r[i]) * s
+				y[i] = x[i] * s
 			}
 		}
 		chunkStore(k.to, k.y, p.lo, y)
 	}
+}
+
+// load returns the elements of a part less their zero points.
+func (k *dequantizeKernel) load(x []float32, q []int32, p quantPart) []float32 {
+	if small.IsFloat(k.from) {
+		loadSmall(x, k.from, k.x, p.lo)
+		return x
+	}
+	loadInts(q, k.from, k.x, p.lo)
+	addZeros(q, p, -1)
+	for i, v := range q {
+		x[i] = float32(v)
+	}
+	return x
 }

@@ -8,11 +8,11 @@ import (
 
 // viewRows are the operators whose output is a view of their input.
 var viewRows = []Row{
-	{Kind: op.Identity, New: newView((*viewKernel).same)},
-	{Kind: op.Flatten, New: newView((*viewKernel).flatten)},
-	{Kind: op.Reshape, New: newView((*viewKernel).reshape)},
-	{Kind: op.Squeeze, New: newView((*viewKernel).squeeze)},
-	{Kind: op.Unsqueeze, New: newView((*viewKernel).unsqueeze)},
+	{Kind: op.Identity, New: newView((*viewKernel).same), Packed: inBits},
+	{Kind: op.Flatten, New: newView((*viewKernel).flatten), Packed: inBits},
+	{Kind: op.Reshape, New: newView((*viewKernel).reshape), Packed: inBits},
+	{Kind: op.Squeeze, New: newView((*viewKernel).squeeze), Packed: inBits},
+	{Kind: op.Unsqueeze, New: newView((*viewKernel).unsqueeze), Packed: inBits},
 }
 
 // viewKernel computes the shape of a view.

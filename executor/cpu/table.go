@@ -15,6 +15,8 @@ type Row struct {
 	New func(p *executor.Prep) (executor.Kernel, error)
 	// Why says why there is no kernel, if New is nil.
 	Why string
+	// Packed says how the kernels take elements of less than a byte.
+	Packed packing
 }
 
 var table = buildTable(viewRows, elementwiseRows, reduceRows, normRows, moveRows, productRows, convRows, sequenceRows,
@@ -49,7 +51,7 @@ func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	row := Of(p.Node.Kind)
 	switch {
 	case row.New != nil:
-		return row.New(p)
+		return newPacked(p, row)
 	case row.Why != "":
 		return nil, p.Unsupported("the CPU executor has no kernel: %s", row.Why)
 	}

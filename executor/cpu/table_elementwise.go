@@ -18,8 +18,8 @@ var elementwiseRows = []Row{
 	{Kind: op.BitwiseNot, New: newBitwiseNot},
 	{Kind: op.BitwiseOr, New: newBitwise},
 	{Kind: op.BitwiseXor, New: newBitwise},
-	{Kind: op.Cast, New: newCast},
-	{Kind: op.CastLike, New: newCast},
+	{Kind: op.Cast, New: newCast, Packed: inBits},
+	{Kind: op.CastLike, New: newCast, Packed: inBits},
 	{Kind: op.Ceil, New: newFloatUnary},
 	{Kind: op.Celu, New: newCelu},
 	{Kind: op.Clip, New: newClip},
@@ -71,7 +71,7 @@ var elementwiseRows = []Row{
 	{Kind: op.Tan, New: newFloatUnary},
 	{Kind: op.Tanh, New: newFloatUnary},
 	{Kind: op.ThresholdedRelu, New: newFloatUnary},
-	{Kind: op.Where, New: newWhere},
+	{Kind: op.Where, New: newWhere, Packed: oneAByte},
 	{Kind: op.Xor, New: newBitwise},
 
 	// ONNX Runtime's.

@@ -8,13 +8,13 @@ const onlyTensors = "the executor has no values besides tensors"
 // quantRows: quantization, sequences and what has no kernel.
 var quantRows = []Row{
 	{Kind: op.ConcatFromSequence, Why: onlyTensors},
-	{Kind: op.DequantizeLinear, New: newDequantizeLinear},
+	{Kind: op.DequantizeLinear, New: newDequantizeLinear, Packed: inBits},
 	{Kind: op.DynamicQuantizeLinear, New: newDynamicQuantize},
 	{Kind: op.Optional, Why: onlyTensors},
 	{Kind: op.OptionalGetElement, Why: onlyTensors},
 	{Kind: op.OptionalHasElement, Why: onlyTensors},
 	{Kind: op.QLinearConv, New: newQLinearConv},
-	{Kind: op.QuantizeLinear, New: newQuantizeLinear},
+	{Kind: op.QuantizeLinear, New: newQuantizeLinear, Packed: inBits},
 	{Kind: op.SequenceAt, Why: onlyTensors},
 	{Kind: op.SequenceConstruct, Why: onlyTensors},
 	{Kind: op.SequenceEmpty, Why: onlyTensors},

@@ -1,8 +1,11 @@
 package cpu
 
 import (
+	"slices"
+
 	"memopt/executor"
 	"memopt/executor/cpu/simd"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -29,43 +32,69 @@ func narrow(d graph.DType, dst []byte, src []float32) {
 	}
 }
 
+// conversion is how operands are converted for a kernel that does not take their types.
+type conversion struct {
+	// of returns the kernel's type for an operand's; one that is its own is not converted.
+	of func(graph.DType) graph.DType
+	// in and out convert elements lo..hi-1 of an operand of type d into the kernel's, and back.
+	in, out func(d graph.DType, inner, data []byte, lo, hi int)
+}
+
+// widening computes with 16-bit types in float32.
+var widening = conversion{
+	of: func(d graph.DType) graph.DType {
+		if isHalf(d) {
+			return graph.Float32
+		}
+		return d
+	},
+	in: func(d graph.DType, inner, data []byte, lo, hi int) {
+		widen(executor.Cast[float32](inner)[lo:hi], d, data[2*lo:2*hi])
+	},
+	out: func(d graph.DType, inner, data []byte, lo, hi int) {
+		narrow(d, data[2*lo:2*hi], executor.Cast[float32](inner)[lo:hi])
+	},
+}
+
+// unpacking moves elements of which a byte holds several, one a byte.
+var unpacking = conversion{
+	of:  small.Unpacked,
+	in:  func(d graph.DType, inner, data []byte, lo, hi int) { small.Unpack(d, inner[lo:hi], data, lo) },
+	out: func(d graph.DType, inner, data []byte, lo, hi int) { small.Pack(d, data, lo, inner[lo:hi]) },
+}
+
 // widened lets a maker of float32 kernels serve 16-bit types too: their operands are
 // converted in workspace, at 4 bytes per element, and outputs rounded once at the end.
 // Kernels that can convert as they go should do so and need no such copies.
 func widened(make func(*executor.Prep) (executor.Kernel, error)) func(*executor.Prep) (executor.Kernel, error) {
-	return func(p *executor.Prep) (executor.Kernel, error) {
-		inner := *p
-		inner.In, inner.Out = wideTypes(p.In), wideTypes(p.Out)
-		k, err := make(&inner)
-		if err != nil || !hasHalf(p.In) && !hasHalf(p.Out) {
-			return k, err
-		}
-		w := &widenKernel{p: p, inner: k, innerPrep: &inner, in: wideTensors(inner.In), out: wideTensors(inner.Out)}
-		w.args = append(w.args, w.in...)
-		return w, nil
-	}
+	return func(p *executor.Prep) (executor.Kernel, error) { return widening.kernel(p, make) }
 }
 
-func hasHalf(ds []graph.DType) bool {
-	for _, d := range ds {
-		if isHalf(d) {
-			return true
-		}
+// kernel makes a kernel for converted operands.
+func (v *conversion) kernel(p *executor.Prep,
+	make func(*executor.Prep) (executor.Kernel, error),
+) (executor.Kernel, error) {
+	inner := *p
+	inner.In, inner.Out = v.types(p.In), v.types(p.Out)
+	k, err := make(&inner)
+	if err != nil || slices.Equal(inner.In, p.In) && slices.Equal(inner.Out, p.Out) {
+		return k, err
 	}
-	return false
+	w := &convertedKernel{conversion: v, p: p, inner: k, innerPrep: &inner, in: innerTensors(inner.In),
+		out: innerTensors(inner.Out)}
+	w.args = append(w.args, w.in...)
+	return w, nil
 }
 
-func wideTypes(ds []graph.DType) []graph.DType {
+func (v *conversion) types(ds []graph.DType) []graph.DType {
 	out := append([]graph.DType(nil), ds...)
 	for i, d := range out {
-		if isHalf(d) {
-			out[i] = graph.Float32
-		}
+		out[i] = v.of(d)
 	}
 	return out
 }
 
-func wideTensors(ds []graph.DType) []*executor.Tensor {
+func innerTensors(ds []graph.DType) []*executor.Tensor {
 	ts := make([]*executor.Tensor, len(ds))
 	for i, d := range ds {
 		if d != graph.Undefined {
@@ -75,8 +104,9 @@ func wideTensors(ds []graph.DType) []*executor.Tensor {
 	return ts
 }
 
-// widenKernel runs a float32 kernel on converted copies.
-type widenKernel struct {
+// convertedKernel runs a kernel on converted copies.
+type convertedKernel struct {
+	*conversion
 	p, innerPrep *executor.Prep
 	inner        executor.Kernel
 	in, out      []*executor.Tensor // of the inner kernel, where a conversion is needed
@@ -84,22 +114,29 @@ type widenKernel struct {
 	c            *executor.Ctx      // of the current run
 	ctx          *executor.Ctx      // of the inner kernel
 
-	half graph.DType // current conversion
-	wide []float32
-	data []byte
+	dtype      graph.DType // of the operand in the current conversion
+	n          int         // elements
+	wide, data []byte
+	toward     func(d graph.DType, inner, data []byte, lo, hi int)
 }
 
+// converts reports whether operands of a type are converted.
+func (k *convertedKernel) converts(d graph.DType) bool { return k.of(d) != d }
+
+// bytes is the size of the converted copy of n elements.
+func (k *convertedKernel) bytes(d graph.DType, n int) int { return n * k.of(d).Bits() / 8 }
+
 // Workspace counts the copies and what the inner kernel takes.
-func (k *widenKernel) Workspace(in, out [][]int) int {
+func (k *convertedKernel) Workspace(in, out [][]int) int {
 	n := 0
 	for i, s := range in {
-		if s != nil && isHalf(k.p.DType(i)) {
-			n += executor.RoundUp(4 * product(s))
+		if s != nil && k.converts(k.p.DType(i)) {
+			n += executor.RoundUp(k.bytes(k.p.DType(i), product(s)))
 		}
 	}
 	for i, s := range out {
-		if s != nil && isHalf(k.p.Out[i]) {
-			n += executor.RoundUp(4 * product(s))
+		if s != nil && k.converts(k.p.Out[i]) {
+			n += executor.RoundUp(k.bytes(k.p.Out[i], product(s)))
 		}
 	}
 	if w, ok := k.inner.(executor.Workspacer); ok {
@@ -108,63 +145,62 @@ func (k *widenKernel) Workspace(in, out [][]int) int {
 	return n
 }
 
-// Run converts the inputs, runs the inner kernel and rounds its outputs.
-func (k *widenKernel) Run(c *executor.Ctx) error {
+// Run converts the inputs, runs the inner kernel and converts its outputs back.
+func (k *convertedKernel) Run(c *executor.Ctx) error {
 	k.c = c
 	for i := range k.args {
 		x := c.In(i)
-		if k.args[i] = x; x == nil || !isHalf(x.DType) {
+		if k.args[i] = x; x == nil || !k.converts(x.DType) {
 			continue
 		}
 		t := k.in[i]
 		t.Shape = append(t.Shape[:0], x.Shape...)
-		t.Data = c.Scratch(4 * x.Len())
-		k.convert(x.DType, executor.Of[float32](t), x.Data, (*widenInput)(k))
+		t.Data = c.Scratch(k.bytes(x.DType, x.Len()))
+		k.convert(x, t, k.conversion.in)
 		k.args[i] = t
 	}
 	if k.ctx == nil {
-		k.ctx = executor.Nested(c, k.innerPrep, (*widenMemory)(k), k.args, k.out)
+		k.ctx = executor.Nested(c, k.innerPrep, (*convertedMemory)(k), k.args, k.out)
 	}
 	k.ctx.Step = c.Step
 	if err := k.inner.Run(k.ctx); err != nil {
 		return err
 	}
 	for i, t := range k.out {
-		if t == nil || !isHalf(k.p.Out[i]) {
-			continue
+		if t != nil && k.converts(k.p.Out[i]) {
+			k.convert(c.Out(i, t.Shape...), t, k.conversion.out)
 		}
-		y := c.Out(i, t.Shape...)
-		k.convert(y.DType, executor.Of[float32](t), y.Data, (*widenOutput)(k))
 	}
 	return nil
 }
 
-func (k *widenKernel) convert(d graph.DType, wide []float32, data []byte, t executor.Task) {
-	k.half, k.wide, k.data = d, wide, data
-	k.c.Parallel(len(wide), 1<<13, t)
+func (k *convertedKernel) convert(operand, inner *executor.Tensor,
+	toward func(d graph.DType, inner, data []byte, lo, hi int),
+) {
+	k.dtype, k.n, k.wide, k.data, k.toward = operand.DType, operand.Len(), inner.Data, operand.Data, toward
+	k.c.Parallel((k.n+wholeBytes-1)/wholeBytes, 1<<13/wholeBytes, k)
 }
 
-type widenInput widenKernel
+// wholeBytes is a number of elements of any type that fill whole bytes, so that two threads do not
+// write to one.
+const wholeBytes = 8
 
-// Range converts elements to float32.
-func (k *widenInput) Range(lo, hi int) { widen(k.wide[lo:hi], k.half, k.data[2*lo:2*hi]) }
+// Range converts elements, wholeBytes at a time.
+func (k *convertedKernel) Range(lo, hi int) {
+	k.toward(k.dtype, k.wide, k.data, lo*wholeBytes, min(hi*wholeBytes, k.n))
+}
 
-type widenOutput widenKernel
-
-// Range rounds elements to 16 bits.
-func (k *widenOutput) Range(lo, hi int) { narrow(k.half, k.data[2*lo:2*hi], k.wide[lo:hi]) }
-
-// widenMemory gives the inner kernel workspace for outputs that will be rounded, and its
+// convertedMemory gives the inner kernel workspace for outputs that will be converted, and its
 // true memory for the others.
-type widenMemory widenKernel
+type convertedMemory convertedKernel
 
 // Output returns memory for an output of the inner kernel.
-func (m *widenMemory) Output(slot, n int) ([]byte, error) {
-	if isHalf(m.p.Out[slot]) {
+func (m *convertedMemory) Output(slot, n int) ([]byte, error) {
+	if (*convertedKernel)(m).converts(m.p.Out[slot]) {
 		return m.c.Scratch(n), nil
 	}
 	return m.c.Out(slot, m.out[slot].Shape...).Data, nil
 }
 
 // Scratch returns workspace.
-func (m *widenMemory) Scratch(n int) ([]byte, error) { return m.c.Scratch(n), nil }
+func (m *convertedMemory) Scratch(n int) ([]byte, error) { return m.c.Scratch(n), nil }

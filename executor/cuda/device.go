@@ -11,6 +11,8 @@ import (
 	"memopt/executor/cpu"
 	"memopt/executor/cuda/driver"
 	"memopt/executor/cuda/kernels"
+	"memopt/executor/small"
+	"memopt/graph"
 )
 
 // Options of Open and New.
@@ -99,6 +101,18 @@ func (d *Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	if row.New == nil {
 		return nil, p.Unsupported("there is no CUDA kernel: %s", row.Why)
 	}
+	return d.newKernel(row, p)
+}
+
+// newKernel makes a kernel of a row that has one.
+func (d *Device) newKernel(row *Row, p *executor.Prep) (executor.Kernel, error) {
+	for _, list := range [][]graph.DType{p.In, p.Out} {
+		for _, t := range list {
+			if !p.Info.View && (small.IsPacked(t) || small.IsFloat(t)) {
+				return nil, p.Unsupported("%s (%v)", ofBits, t)
+			}
+		}
+	}
 	return row.New(d, p)
 }
 
@@ -111,7 +125,7 @@ func (d *Device) Assign(p *executor.Prep) (executor.Assigned, error) {
 		return executor.Assigned{}, err
 	}
 	if row.New != nil {
-		k, err := row.New(d, p)
+		k, err := d.newKernel(row, p)
 		if err == nil {
 			return executor.Assigned{Kernel: k, HostInputs: row.HostInputs}, nil
 		}

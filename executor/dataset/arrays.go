@@ -67,7 +67,11 @@ func loadArrays(dir string, g *graph.Graph) (*Set, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s: array %q: the model has no output of that name", arraysOut, a.Name)
 		}
-		s.Outputs[i] = Named{Name: names[i], Tensor: a.Tensor}
+		t, err := fromArray(a.Tensor, g.Values[g.Outputs[i].Value].Type.DType)
+		if err != nil {
+			return nil, fmt.Errorf("%s: array %q: %w", arraysOut, a.Name, err)
+		}
+		s.Outputs[i] = Named{Name: names[i], Tensor: t}
 	}
 	return s, nil
 }
@@ -136,18 +140,22 @@ func enter(s *Set, g *graph.Graph, a npz.Array) error {
 	if !ok {
 		return fmt.Errorf("array %q: the model has no value of that name", name)
 	}
+	t, err := fromArray(a.Tensor, g.Values[id].Type.DType)
+	if err != nil {
+		return fmt.Errorf("array %q: %w", name, err)
+	}
 	out := slices.IndexFunc(g.Outputs, func(d graph.Decl) bool { return d.Value == id })
 	if out >= 0 && !g.Values[id].Input {
 		if _, twice := s.Outputs[out]; twice {
 			return fmt.Errorf("two arrays are the output %q", name)
 		}
-		s.Outputs[out] = Named{Name: name, Tensor: a.Tensor}
+		s.Outputs[out] = Named{Name: name, Tensor: t}
 		return nil
 	}
 	if s.Inputs[name] != nil {
 		return fmt.Errorf("two arrays are the input %q", name)
 	}
-	s.Inputs[name] = a.Tensor
+	s.Inputs[name] = t
 	return nil
 }
 
@@ -158,7 +166,7 @@ func writeNPZ(path string, tensors []Named) (err error) {
 		return err
 	}
 	for _, o := range tensors {
-		if err = w.Add(o.Name, o.Tensor); err != nil {
+		if err = w.Add(o.Name, toArray(o.Tensor)); err != nil {
 			break
 		}
 	}

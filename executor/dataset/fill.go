@@ -7,6 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/internal/memlimit"
@@ -94,7 +95,7 @@ func (f *Filler) plan(v graph.ValueID) (*executor.Tensor, int, error) {
 	}
 	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}
 	n, ok := executor.Bytes(t.DType, shape)
-	if !ok || t.DType.Bits()%8 != 0 || t.DType.Bits() == 0 {
+	if !ok || t.DType.Bits() == 0 {
 		return nil, 0, fmt.Errorf("input %q: cannot make up data of type %v", val.Name, val.Type)
 	}
 	return t, n, nil
@@ -229,6 +230,16 @@ func setFloats(t *executor.Tensor, draw func() float64) error {
 		for i, s := 0, executor.Of[half.BFloat16](t); i < len(s); i++ {
 			s[i] = half.BFloat16From(float32(draw()))
 		}
+	case graph.Float8E4M3FN, graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ, graph.Float4E2M1,
+		graph.Float8E8M0:
+		e := small.NewEncoder(t.DType, true, small.Nearest)
+		for i := range t.Len() {
+			x := draw()
+			if t.DType == graph.Float8E8M0 {
+				x = math.Abs(x) // it has no others
+			}
+			small.SetCode(t.DType, t.Data, i, e.Code(x))
+		}
 	default:
 		return fmt.Errorf("cannot make up elements of type %v", t.DType)
 	}
@@ -248,6 +259,13 @@ func (f *Filler) integers(t *executor.Tensor, val *graph.Value, role use, rng *r
 	width := t.DType.Bits() / 8
 	for i := range t.Len() {
 		n := draw()
+		if small.IsPacked(t.DType) {
+			if _, most := small.Limits(t.DType); n > int64(most) {
+				return fmt.Errorf("input %q: indices up to %d do not fit into %v", val.Name, role.limit-1, t.DType)
+			}
+			small.SetCode(t.DType, t.Data, i, byte(n))
+			continue
+		}
 		if width < 8 && n > math.MaxInt64>>(64-8*width) {
 			return fmt.Errorf("input %q: indices up to %d do not fit into %v", val.Name, role.limit-1, t.DType)
 		}

@@ -156,8 +156,8 @@ func ReadTensor(file string) (Named, error) {
 // FromData returns a tensor with a copy of the contents that a file holds.
 func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	t := &executor.Tensor{DType: td.DType}
-	if td.DType == graph.String || td.DType.Bits()%8 != 0 {
-		return nil, fmt.Errorf("tensor %q: has elements of type %v; the executor has numbers and bools of whole bytes",
+	if td.DType.Bits() == 0 {
+		return nil, fmt.Errorf("tensor %q: has elements of type %v; the executor has numbers and bools",
 			td.Name, td.DType)
 	}
 	for _, d := range td.Dims {

@@ -11,6 +11,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -216,8 +217,14 @@ func Compare(got, want *executor.Tensor, tol float64) error {
 	if got.DType == graph.String {
 		return nil
 	}
-	size := got.DType.Bits() / 8
-	for i := range want.Len() {
+	if len(got.Data) != len(want.Data) {
+		return fmt.Errorf("has %d bytes, wanted %d", len(got.Data), len(want.Data))
+	}
+	if small.IsPacked(want.DType) && !bytes.Equal(got.Data, want.Data) {
+		return fmt.Errorf("%v is %x, wanted %x", got, got.Data, want.Data)
+	}
+	size := max(got.DType.Bits()/8, 1)
+	for i := range len(want.Data) / size {
 		g, w := got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size]
 		if bytes.Equal(g, w) {
 			continue
@@ -248,6 +255,9 @@ func Float(t *executor.Tensor, i int) (v float64, ok bool) {
 		return float64(executor.Of[half.Float16](t)[i].Float32()), true
 	case graph.BFloat16:
 		return float64(executor.Of[half.BFloat16](t)[i].Float32()), true
+	}
+	if small.IsFloat(t.DType) {
+		return float64(small.Values(t.DType)[small.Code(t.DType, t.Data, i)]), true
 	}
 	return 0, false
 }

@@ -3,6 +3,7 @@ package kerneltest
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -14,11 +15,17 @@ func init() { register(quantizeCases); register(dynamicQuantizeCases) }
 // quantRange returns the least and the largest number of an integer type.
 func quantRange(d graph.DType) (low, high float64) {
 	bits := float64(d.Bits())
-	if d == graph.Uint8 || d == graph.Uint16 {
+	switch d {
+	case graph.Float8E4M3FN, graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ, graph.Float4E2M1:
+		return math.Inf(-1), math.Inf(1) // smallTensor saturates
+	}
+	if unsigned(d) {
 		return 0, math.Exp2(bits) - 1
 	}
 	return -math.Exp2(bits - 1), math.Exp2(bits-1) - 1
 }
+
+func unsigned(d graph.DType) bool { return strings.HasPrefix(d.String(), "u") }
 
 // quantSetting is a case of QuantizeLinear and DequantizeLinear in short. Element i of x has scale
 // number at(i).
@@ -63,10 +70,11 @@ func (s *quantSetting) make(f, q graph.DType) []Case {
 	low, high := quantRange(q)
 	for i := range scale {
 		scale[i] = (math.Abs(scale[i]) + 1) / 64
-		if zero[i] = math.Trunc(zero[i] * 5); q == graph.Uint8 || q == graph.Uint16 {
+		if zero[i] = math.Trunc(zero[i] * 5); unsigned(q) {
 			zero[i] = math.Abs(zero[i])
 		}
-		if q == graph.Int32 || !s.zero {
+		zero[i] = min(max(zero[i], low), high)
+		if q == graph.Int32 || !s.zero || q.IsFloat() {
 			zero[i] = 0
 		}
 	}
@@ -77,11 +85,21 @@ func (s *quantSetting) make(f, q graph.DType) []Case {
 		k := s.at(i)
 		sc, _ := Float(rounded, k)
 		x[i] *= 4
-		y[i] = min(max(math.RoundToEven(float64(float32(x[i])/float32(sc)))+zero[k], low), high)
-		back[i] = (y[i] - zero[k]) * sc
+		y[i] = float64(float32(x[i]) / float32(sc))
+		if !q.IsFloat() {
+			y[i] = min(max(math.RoundToEven(y[i])+zero[k], low), high)
+		}
 	}
 	attrs := []graph.Attr{Attr("axis", s.axis), Attr("block_size", s.block)}
 	data := seqTensor(q, s.x, y)
+	for i := range back {
+		k := s.at(i)
+		sc, _ := Float(rounded, k)
+		if v, ok := Float(data, i); ok {
+			y[i] = v
+		}
+		back[i] = (y[i] - zero[k]) * sc
+	}
 	name := fmt.Sprintf("%s %v %v", s.name, f, q)
 	quant := Case{Name: name, Kind: op.QuantizeLinear, Opset: s.opset,
 		Attrs: append(attrs, Attr("output_dtype", int64(q))),
@@ -112,7 +130,9 @@ func quantizeCases() []Case {
 		{name: "blocks, last axis", x: []int{3, 10}, scale: []int{3, 3}, axis: -1, block: 4, zero: true},
 	}
 	for _, s := range settings {
-		for _, q := range []graph.DType{graph.Uint8, graph.Int8, graph.Uint16, graph.Int16, graph.Int32} {
+		for _, q := range []graph.DType{graph.Uint8, graph.Int8, graph.Uint16, graph.Int16, graph.Int32,
+			graph.Uint4, graph.Int4, graph.Uint2, graph.Int2, graph.Float4E2M1, graph.Float8E4M3FN,
+			graph.Float8E4M3FNUZ, graph.Float8E5M2, graph.Float8E5M2FNUZ} {
 			cs = append(cs, s.make(graph.Float32, q)...)
 		}
 		for _, f := range []graph.DType{graph.Float16, graph.BFloat16} {
@@ -131,6 +151,9 @@ func quantizeCases() []Case {
 		{name: "large, blocks", x: []int{2, 33, 601}, scale: []int{2, 5, 601}, axis: 1, block: 7, zero: true},
 	} {
 		cs = append(cs, s.make(graph.Float32, graph.Uint8)...)
+		if s.opset == 0 {
+			cs = append(cs, s.make(graph.Float32, graph.Int4)...)
+		}
 	}
 	return append(cs, quantizeSpecials()...)
 }
@@ -167,7 +190,9 @@ func quantizeSpecials() []Case {
 			0, x, one, seqTensor(graph.Int8, []int{1}, []float64{1}), graph.Uint8),
 		bad("blocks", "block_size 2", 0, x, f(1, 2, 3), nil, graph.Uint8, Attr("block_size", int64(2))),
 		bad("block size", "attribute block_size is -1", 0, x, one, nil, graph.Uint8, Attr("block_size", int64(-1))),
-		bad("float8", "no kernel for output type float8e4m3fn", 0, x, one, nil, graph.Float8E4M3FN),
+		bad("zero point of float8", "zero point 0 is 1: those of type float8e4m3fn are 0", 0, x, one,
+			seqTensor(graph.Float8E4M3FN, []int{1}, []float64{1}), graph.Float8E4M3FN),
+		bad("scales as elements", "no kernel for output type float8e8m0", 0, x, one, nil, graph.Float8E8M0),
 	}
 }
 

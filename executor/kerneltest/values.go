@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -55,7 +56,25 @@ func seqTensor(d graph.DType, shape []int, v []float64) *executor.Tensor {
 	case graph.Uint32:
 		return executor.NewTensor(d, shape, seqAs[uint32](v)...)
 	}
+	if small.IsFloat(d) || small.IsPacked(d) {
+		return smallTensor(d, shape, v)
+	}
 	panic(fmt.Sprintf("kerneltest: no tensors of %v", d))
+}
+
+// smallTensor packs elements of 8 bits or less.
+func smallTensor(d graph.DType, shape []int, v []float64) *executor.Tensor {
+	n, _ := executor.Bytes(d, shape)
+	t := &executor.Tensor{DType: d, Shape: shape, Data: make([]byte, (n+7)&^7)[:n]}
+	e := small.NewEncoder(d, true, small.Up)
+	for i, x := range v {
+		if small.IsFloat(d) {
+			small.SetCode(d, t.Data, i, e.Code(x))
+		} else {
+			small.SetCode(d, t.Data, i, byte(int(x)))
+		}
+	}
+	return t
 }
 
 func seqAs[T float32 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32](v []float64) []T {

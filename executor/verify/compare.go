@@ -8,6 +8,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/half"
+	"memopt/executor/small"
 	"memopt/graph"
 )
 
@@ -46,9 +47,8 @@ func Compare(name string, got, want *executor.Tensor, tol Tolerance) (*Differenc
 		return nil, 0
 	}
 	d := &Difference{Value: name}
-	size := got.DType.Bits() / 8
 	for i := range want.Len() {
-		g, w := got.Data[i*size:(i+1)*size], want.Data[i*size:(i+1)*size]
+		g, w := element(got, i), element(want, i)
 		if bytes.Equal(g, w) {
 			continue
 		}
@@ -82,11 +82,25 @@ func closeTo(d graph.DType, g, w []byte, tol Tolerance) (gf, wf float64, equal b
 	return gf, wf, math.Abs(gf-wf) <= tol.Abs+tol.Rel*math.Abs(wf)
 }
 
+// element returns the memory of element i, of a packed one a byte that holds it as the type small.Unpacked.
+func element(t *executor.Tensor, i int) []byte {
+	if small.IsPacked(t.DType) {
+		var b [1]byte
+		small.Unpack(t.DType, b[:], t.Data, i)
+		return b[:]
+	}
+	size := t.DType.Bits() / 8
+	return t.Data[i*size : (i+1)*size]
+}
+
 // number returns an element as a float64.
 func number(d graph.DType, b []byte) float64 {
+	if small.IsFloat(d) {
+		return float64(small.Values(d)[b[0]])
+	}
 	var word [8]byte
 	copy(word[:], b)
-	switch d {
+	switch small.Unpacked(d) {
 	case graph.Float32:
 		return float64(executor.Cast[float32](word[:])[0])
 	case graph.Float64:

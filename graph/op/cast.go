@@ -46,6 +46,7 @@ func castLikeRule(c *Ctx) {
 // 0.
 func (c *Ctx) foldCast(to graph.DType) {
 	switch {
+	case to.IsFloat() && to.Bits() <= 8: // which rounds the numbers of shapes
 	case to.IsFloat():
 		c.passContents()
 	case to == graph.Bool:

@@ -150,7 +150,7 @@ func (k *kernels) elementBytes(v graph.ValueID) int64 {
 	if v == graph.NoValue {
 		return 0
 	}
-	return int64(k.g.Values[v].Type.DType.Bits()) / 8
+	return int64(k.g.Values[v].Type.DType.Bits()+7) / 8
 }
 
 func elements(dims []int64) int64 {

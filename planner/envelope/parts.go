@@ -62,7 +62,11 @@ func (s *Sizes) partingOf(n *graph.Node, whole graph.ValueID, parts []graph.Valu
 		}
 		p.doubts = append(p.doubts, question{of: e})
 	}
-	width := symbolic.Const(int64(s.graph.Values[whole].Type.DType.Bits()) / 8)
+	bits := s.graph.Values[whole].Type.DType.Bits()
+	if bits%8 != 0 { // parts need not begin with a byte
+		return &parting{apart: true}
+	}
+	width := symbolic.Const(int64(bits) / 8)
 	for i, e := range at.At {
 		if v := parts[i]; v != graph.NoValue && s.class[v] != none {
 			p.doubts = append(p.doubts, s.beginsAligned(v, e.Mul(width))...)
