@@ -23,15 +23,18 @@ func TestValues(t *testing.T) {
 		{graph.Float8E4M3FN, 0x7e, 448}, {graph.Float8E4M3FN, 0x7f, nan}, {graph.Float8E4M3FN, 0xff, nan},
 		{graph.Float8E4M3FN, 0x08, 0x1p-6}, {graph.Float8E4M3FN, 0x01, 0x1p-9}, {graph.Float8E4M3FN, 0xb8, -1},
 		{graph.Float8E4M3FNUZ, 0x7f, 240}, {graph.Float8E4M3FNUZ, 0x80, nan}, {graph.Float8E4M3FNUZ, 0x01, 0x1p-10},
-		{graph.Float8E5M2, 0x7b, 57344}, {graph.Float8E5M2, 0x7c, math.Inf(1)}, {graph.Float8E5M2, 0xfc, math.Inf(-1)},
+		{graph.Float8E5M2, 0x7b, 57344}, {graph.Float8E5M2, 0x7c, math.Inf(1)},
+		{graph.Float8E5M2, 0xfc, math.Inf(-1)},
 		{graph.Float8E5M2, 0x7d, nan}, {graph.Float8E5M2, 0x01, 0x1p-16},
-		{graph.Float8E5M2FNUZ, 0x7f, 57344}, {graph.Float8E5M2FNUZ, 0x80, nan}, {graph.Float8E5M2FNUZ, 0x01, 0x1p-17},
+		{graph.Float8E5M2FNUZ, 0x7f, 57344}, {graph.Float8E5M2FNUZ, 0x80, nan},
+		{graph.Float8E5M2FNUZ, 0x01, 0x1p-17},
 		{graph.Float4E2M1, 1, 0.5}, {graph.Float4E2M1, 7, 6}, {graph.Float4E2M1, 13, -3},
 		{graph.Float8E8M0, 0, 0x1p-127}, {graph.Float8E8M0, 127, 1}, {graph.Float8E8M0, 254, 0x1p127},
 		{graph.Float8E8M0, 255, nan},
 	} {
 		got := float64(Values(c.d)[c.code])
-		require.True(t, got == c.want || got != got && c.want != c.want, "%v %#x: %v, wanted %v", c.d, c.code, got, c.want)
+		require.True(t, got == c.want || got != got && c.want != c.want, "%v %#x: %v, wanted %v", c.d, c.code, got,
+			c.want)
 	}
 }
 
@@ -68,16 +71,19 @@ func TestBeyond(t *testing.T) {
 		x                float64
 		saturated, plain byte
 	}{
-		{graph.Float8E4M3FN, inf, 0x7e, 0x7f}, {graph.Float8E4M3FN, -inf, 0xfe, 0xff}, {graph.Float8E4M3FN, 464, 0x7e, 0x7e},
+		{graph.Float8E4M3FN, inf, 0x7e, 0x7f}, {graph.Float8E4M3FN, -inf, 0xfe, 0xff},
+		{graph.Float8E4M3FN, 464, 0x7e, 0x7e},
 		{graph.Float8E4M3FN, 465, 0x7e, 0x7f}, {graph.Float8E4M3FN, nan, 0x7f, 0x7f},
 		{graph.Float8E4M3FN, math.Copysign(0, -1), 0x80, 0x80},
 		{graph.Float8E4M3FNUZ, -1e9, 0xff, 0x80}, {graph.Float8E4M3FNUZ, nan, 0x80, 0x80},
 		{graph.Float8E4M3FNUZ, math.Copysign(0, -1), 0, 0}, {graph.Float8E4M3FNUZ, -1e-9, 0, 0},
-		{graph.Float8E5M2, inf, 0x7b, 0x7c}, {graph.Float8E5M2, -61440, 0xfb, 0xfc}, {graph.Float8E5M2, nan, 0x7f, 0x7f},
+		{graph.Float8E5M2, inf, 0x7b, 0x7c}, {graph.Float8E5M2, -61440, 0xfb, 0xfc},
+		{graph.Float8E5M2, nan, 0x7f, 0x7f},
 		{graph.Float8E5M2FNUZ, inf, 0x7f, 0x80}, {graph.Float8E5M2FNUZ, nan, 0x80, 0x80},
 		{graph.Float4E2M1, inf, 7, 7}, {graph.Float4E2M1, -7, 15, 15}, {graph.Float4E2M1, nan, 7, 7},
 		{graph.Float8E8M0, 0, 0, 0xff}, {graph.Float8E8M0, inf, 0xfe, 0xff}, {graph.Float8E8M0, nan, 0xff, 0xff},
-		{graph.Float8E8M0, 0x1p128, 0xfe, 0xff}, {graph.Float8E8M0, 0x1p-130, 0, 0xff}, {graph.Float8E8M0, -1, 0xff, 0xff},
+		{graph.Float8E8M0, 0x1p128, 0xfe, 0xff}, {graph.Float8E8M0, 0x1p-130, 0, 0xff},
+		{graph.Float8E8M0, -1, 0xff, 0xff},
 	} {
 		saturated, plain := NewEncoder(c.d, true, Up), NewEncoder(c.d, false, Up)
 		require.Equal(t, c.saturated, saturated.Code(c.x), "%v of %v", c.d, c.x)
