@@ -62,7 +62,7 @@ func smallCasts() []Case {
 	given("not saturated", big, codes(graph.Float8E5M2, []int{3}, 0x7c, 0xfc, 0x7f), Attr("saturate", int64(0)))
 	// In float32 it would be halfway between 1 and 1.125, and go to 1.
 	above := elemTensor(graph.Float64, []int{1}, 1.0625+0x1p-40)
-	given("rounds once", above, codes(graph.Float8E4M3FN, []int{1}, 0x39))
+	given("double to float8", above, codes(graph.Float8E4M3FN, []int{1}, 0x39))
 	scales := elemTensor(graph.Float32, []int{3}, 1, 1.4, 3)
 	given("up", scales, codes(graph.Float8E8M0, []int{3}, 127, 128, 129))
 	given("down", scales, codes(graph.Float8E8M0, []int{3}, 127, 127, 128), Attr("round_mode", "down"))
