@@ -68,6 +68,7 @@ func pieces(c *kerneltest.Case, whole []*executor.Tensor) *op.Pieces {
 		for i, n := range x.Shape {
 			d[i] = int64(n)
 		}
+		g.Values[v].Type = graph.Type{Form: graph.FormTensor, DType: x.DType}
 		if dims = append(dims, d); given {
 			g.Values[v].Data = &graph.TensorData{DType: x.DType, Dims: d, Source: graph.Raw(x.Data)}
 		}

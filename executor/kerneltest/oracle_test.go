@@ -70,11 +70,11 @@ func TestEveryOperatorIsHeldBySuccess(t *testing.T) {
 }
 
 // TestIndependent: what the cases want is computed by this package alone, by nothing that kernels
-// are made of. The exceptions are tensors, the numbers of 16 bits, which executor/half tests for
-// themselves, and what the interpreter needs.
+// are made of. The exceptions are tensors, the numbers of 16 bits and fewer, which executor/half and
+// executor/small test for themselves, and what the interpreter needs.
 func TestIndependent(t *testing.T) {
-	allowed := []string{"memopt/executor", "memopt/executor/half", "memopt/executor/dataset", "memopt/graph",
-		"memopt/graph/op"}
+	allowed := []string{"memopt/executor", "memopt/executor/half", "memopt/executor/small", "memopt/executor/dataset",
+		"memopt/graph", "memopt/graph/op"}
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	for _, name := range files {

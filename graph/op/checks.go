@@ -12,6 +12,8 @@ type Check struct {
 	In int
 	// Floats says that the elements of floats are looked at as well.
 	Floats bool
+	// AnyInteger says that any integer is as wanted: a zero point of int8 may be any, one of float8 is 0.
+	AnyInteger bool
 	// Within gives the bounds that the elements must keep; nil where there is more to it.
 	Within func(b *bounder, n *graph.Node) elementBounds
 	// By is an operator whose outputs are right as they are; Unknown: none.
@@ -57,7 +59,9 @@ var checks = [NumKinds][]Check{
 
 	AffineGrid: {{In: 1}}, BroadcastGradientArgs: {{In: 0}, {In: 1}}, CenterCropPad: {{In: 1}},
 	BlackmanWindow: {{In: 0}}, HammingWindow: {{In: 0}}, HannWindow: {{In: 0}},
-	DFT: {{In: 1}, {In: 2}}, STFT: {{In: 1}, {In: 3}},
+	DequantizeLinear: {{In: 2, Floats: true, AnyInteger: true}},
+	QuantizeLinear:   {{In: 2, Floats: true, AnyInteger: true}},
+	DFT:              {{In: 1}, {In: 2}}, STFT: {{In: 1}, {In: 3}},
 	MelWeightMatrix: {{In: 0}, {In: 1}, {In: 2}, {In: 3, Floats: true}, {In: 4, Floats: true}},
 	Col2Im:          {{In: 1}, {In: 2}}, ConstantOfShape: {{In: 0}}, CumSum: {{In: 1}}, Expand: {{In: 1}},
 	DynamicSlice: {{In: 3}}, Slice: {{In: 3}, {In: 4}},

@@ -68,13 +68,28 @@ const (
 )
 
 // FactorsOf returns the factors of a node of a known operator, none where the sizes of its operands are
-// not known or where its row has no rule.
+// not known or where its row has no rule. Operands of which a byte holds several elements are not cut:
+// a part of them may begin within a byte.
 func FactorsOf(p *Pieces) []Factor {
 	info := Of(p.Node.Kind)
 	if info.Factors == nil {
 		return nil
 	}
-	return info.Factors(p)
+	return slices.DeleteFunc(info.Factors(p), func(f Factor) bool {
+		return p.cutsBytes(p.Node.Inputs, f.In) || p.cutsBytes(p.Node.Outputs, f.Out)
+	})
+}
+
+// cutsBytes reports whether one of the values that lie along a factor has elements of less than a byte.
+func (p *Pieces) cutsBytes(values []graph.ValueID, places []Place) bool {
+	for i, place := range places {
+		if i < len(values) && values[i] != graph.NoValue && place.Cut() {
+			if bits := p.Graph.Values[values[i]].Type.DType.Bits(); bits > 0 && bits < 8 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // in and out return the dims of operands, nil for those that are left out or unknown.

@@ -152,8 +152,11 @@ func (b *bounder) bodiesFail(n *graph.Node) bool {
 // right reports whether it is known that elements are as a check wants them.
 func (b *bounder) right(n *graph.Node, c *Check) bool {
 	v := n.Input(c.In)
-	switch {
-	case v == graph.NoValue || !c.Floats && b.g.Values[v].Type.DType.IsFloat():
+	if v == graph.NoValue {
+		return true
+	}
+	switch t := b.g.Values[v].Type.DType; {
+	case !c.Floats && t.IsFloat() || c.AnyInteger && t.IsInteger():
 		return true
 	case c.Within != nil:
 		return b.within(b.of(v), c.Within(b, n))
