@@ -80,22 +80,27 @@ func coverageOf(ctx context.Context, o options, targets, testers []pkg) ([]test,
 	return slices.Concat(found...), err
 }
 
-// keptCoverage reads the coverage of a package's tests from the folder that the options name. Where
-// there is none, the tests run, and their coverage is written there.
+// keptCoverage reads the coverage of a package's tests from the folder that the options name, and
+// writes it there. Tests that are new since then run; without a file, all.
 func keptCoverage(ctx context.Context, o options, p pkg, covered string) ([]test, error) {
 	if o.coverage == "" {
-		return coverageBy(ctx, o, p, covered)
+		return coverageBy(ctx, o, p, covered, nil)
 	}
 	path := filepath.Join(o.coverage, strings.ReplaceAll(p.ImportPath, "/", "-")+".json")
+	var known []test
 	data, err := os.ReadFile(path)
-	if err == nil {
-		var tests []test
-		return tests, json.Unmarshal(data, &tests)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(data, &known); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if !newer(p, path) {
+			return known, nil
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	tests, err := coverageBy(ctx, o, p, covered)
+	tests, err := coverageBy(ctx, o, p, covered, known)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +113,17 @@ func keptCoverage(ctx context.Context, o options, p pkg, covered string) ([]test
 	return tests, os.WriteFile(path, data, 0o666)
 }
 
-// coverageBy runs each test of a package.
-func coverageBy(ctx context.Context, o options, p pkg, covered string) ([]test, error) {
+// newer reports whether a test file of a package has changed since a file was written.
+func newer(p pkg, path string) bool {
+	written, err := os.Stat(path)
+	return err == nil && slices.ContainsFunc(slices.Concat(p.TestGoFiles, p.XTestGoFiles), func(name string) bool {
+		f, err := os.Stat(filepath.Join(p.Dir, name))
+		return err == nil && f.ModTime().After(written.ModTime())
+	})
+}
+
+// coverageBy runs each test of a package that is not among those that are known.
+func coverageBy(ctx context.Context, o options, p pkg, covered string, known []test) ([]test, error) {
 	dir, err := os.MkdirTemp(o.dir, "covering-")
 	if err != nil {
 		return nil, err
@@ -128,6 +142,10 @@ func coverageBy(ctx context.Context, o options, p pkg, covered string) ([]test, 
 	}
 	var tests []test
 	for _, name := range strings.Fields(string(out)) {
+		if i := slices.IndexFunc(known, func(t test) bool { return t.Name == name }); i >= 0 {
+			tests = append(tests, known[i])
+			continue
+		}
 		profile := filepath.Join(dir, "profile")
 		cmd := exec.CommandContext(ctx, bin, "-test.run", "^"+regexp.QuoteMeta(name)+"$", "-test.coverprofile", profile)
 		cmd.Dir = p.Dir
