@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +34,7 @@ type options struct {
 	limit    time.Duration // time that the tests of one mutant may take together
 	dir      string        // work folder
 	coverage string        // folder of the coverage by test, a file a package; files there are read
+	only     string        // file:line of the mutants of the draw that are tried; "": all
 	parallel int           // mutants, or packages whose coverage is measured, at a time
 }
 
@@ -43,6 +45,7 @@ func main() {
 	flag.StringVar(&o.with, "with", "", "further packages whose tests run: ./planner,./cmd/memopt")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "time for the tests of one mutant; slower ones are left out")
 	flag.StringVar(&o.coverage, "coverage", "", "folder that keeps the coverage by test; its files are read")
+	flag.StringVar(&o.only, "only", "", "of the seed's mutants, those on lines such as fit/fit.go:12,fit/fit.go:40")
 	flag.IntVar(&o.parallel, "p", 1, "mutants at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -84,7 +87,14 @@ func run(ctx context.Context, o options, patterns []string) error {
 		return err
 	}
 	c := campaign{options: o, reach: reach}
-	err = c.run(ctx, draw(sites, rand.New(rand.NewPCG(o.seed, 0))))
+	drawn := draw(sites, rand.New(rand.NewPCG(o.seed, 0)))
+	if o.only != "" {
+		lines := strings.Split(o.only, ",")
+		drawn = slices.DeleteFunc(drawn, func(s site) bool {
+			return !slices.Contains(lines, fmt.Sprintf("%s:%d", relative(s.file), s.line))
+		})
+	}
+	err = c.run(ctx, drawn)
 	c.report()
 	return err
 }
