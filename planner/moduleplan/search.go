@@ -135,7 +135,8 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 	return choice, false, ok
 }
 
-// lowest finds a choice of a low peak, above limit: by bisection between limit and a peak that is reached.
+// lowest finds a choice of a low peak, above limit: by bisection between limit and a peak that is reached. It
+// is exact if the bisection ended before the context did, and each of its searches was.
 func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact bool) {
 	choice = make([]int, len(s.units))
 	low, high := limit, s.peak(choice)
@@ -150,7 +151,7 @@ func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact b
 		}
 		choice, high = c, min(s.peak(c), mid)
 	}
-	return choice, exact
+	return choice, exact && ctx.Err() == nil
 }
 
 // callsOf are the calls of a choice.
