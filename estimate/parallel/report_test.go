@@ -38,5 +38,13 @@ func TestReports(t *testing.T) {
 			require.NoError(t, r.Report(&have, f, facts, c.layout.Zero > 0))
 		}
 	}
+	half := transformer(t, shape{a: 4, b: 4, h: 64, L: 6, s: 32, v: 64, ffn: 128, half: true, tied: true})
+	for _, l := range []parallel.Layout{{PP: 3, Microbatches: 6}, {PP: 2, TP: 4}, {DP: 8, Zero: 2}} {
+		r := split(t, half, l, parallel.Options{Memory: 2_000_000})
+		var text strings.Builder
+		require.NoError(t, r.Report(&text, report.JSONFormat, facts, false))
+		fmt.Fprintf(&have, "--- half, %+v, JSON %s: %s\n", l, answers.Sum(text.String()), r.Answer())
+		require.NoError(t, r.Report(&have, report.CSVFormat, facts, false))
+	}
 	answers.Hold(t, "testdata/reports.txt", have.String())
 }

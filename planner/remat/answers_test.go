@@ -39,6 +39,11 @@ func TestAnswers(t *testing.T) {
 			extras := g.ChainExtras(context.Background(), plain*part/100)
 			fmt.Fprintf(&have, "%s in %d %%, as a chain: %d extras, %s\n", name, part, len(extras), answers.Sum(extras))
 		}
+		for _, work := range []int64{300, 3000, 30_000} {
+			tasks, at := g.CutExtras(context.Background(), plain*7/10, work)
+			fmt.Fprintf(&have, "%s, bounds for work %d: peak %d, cost in 70 %% %d, a cut %v at %d\n", name, work,
+				g.PeakBound(context.Background(), work), g.CostBound(context.Background(), plain*7/10, work), tasks, at)
+		}
 		a, err := s.Lowest(context.Background(), 50_000)
 		fmt.Fprintf(&have, "%s, lowest: %s\n", name, textOf(a, err))
 	}

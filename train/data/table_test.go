@@ -96,6 +96,10 @@ func TestTables(t *testing.T) {
 			require.NoError(t, dataset.WriteDir(folder, []dataset.Named{d}, &fileio.Ledger{}))
 			require.NoError(t, os.Rename(filepath.Join(folder, dataset.FileName(d.Name)),
 				filepath.Join(folder, fmt.Sprintf("input_%d.pb", j))))
+			nameless := in("nameless", fmt.Sprintf("test_data_set_%d", i))
+			require.NoError(t, dataset.WriteDir(nameless, []dataset.Named{{Tensor: d.Tensor}}, &fileio.Ledger{}))
+			require.NoError(t, os.Rename(filepath.Join(nameless, dataset.FileName("")),
+				filepath.Join(nameless, fmt.Sprintf("input_%d.pb", j))))
 		}
 	}
 	writeNpy(t, in("numbered", "arr_1.npy"), labels(0, 7))
@@ -133,6 +137,7 @@ func TestTables(t *testing.T) {
 		{"archive", []string{one}, Options{}},
 		{"numbered archive", []string{plain}, Options{}},
 		{"sets", []string{in("sets")}, Options{}},
+		{"sets of tensors without names", []string{in("nameless")}, Options{}},
 		{"single sets", []string{in("sets", "test_data_set_9"), in("sets", "test_data_set_11")}, Options{}},
 		{"records", []string{in("r1.dat"), in("r2.dat")}, record},
 	} {
