@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/fission"
+	"memopt/graph"
 	"memopt/graph/live"
 )
 
@@ -39,4 +40,25 @@ func TestWithScratch(t *testing.T) {
 	require.Equal(t, []int64{15, 20, 37}, withScratch(given, []int64{10, 20, 30}).Inner)
 	require.Equal(t, []int64{5, 0, 7}, given.Inner)
 	require.Same(t, given, withScratch(given, nil))
+}
+
+// TestNamesInParts: a text that finds values of a node in parts names all that its parts make of them;
+// one that finds inputs, or values that are made as before, stays or names what is made now.
+func TestNamesInParts(t *testing.T) {
+	parse := func(text string) *graph.Model {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "g")
+		require.NoError(t, err)
+		return m
+	}
+	whole := parse(`g (float[4] x) => (float[4] y) { a = Exp (x)
+		b, c = Split (a)  d = Concat <axis = 0> (b, c)  y = Tanh (d) }`)
+	parts := parse(`g (float[4] x) => (float[4] y) { a0 = Exp (x)  a1 = Exp (x)  a = Concat <axis = 0> (a0, a1)
+		b, c = Split (a)  d = Concat <axis = 0> (b, c)  y = Tanh (d) }`)
+	f := &fission.Applied{Model: parts, Origin: []graph.NodeID{0, 0, graph.NoNode, 1, 2, 3}}
+	for text, want := range map[string][]string{"a": {"a0", "a1"}, "b": {"b"}, "c": {"c"}, "y": {"y"}, "x": {"x"},
+		"unknown": {"unknown"}} {
+		require.Equal(t, want, madeByParts(whole.Graph, f, text), text)
+		require.Equal(t, text != "x" && text != "unknown", stillMade(whole.Graph, text), text)
+	}
+	require.Equal(t, []int{7, 7, -1, 8, 9, 6}, byPart(f, []int{7, 8, 9, 6}, -1))
 }

@@ -5,9 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/planner/envelope"
 	"memopt/symbolic"
 )
 
@@ -53,4 +55,30 @@ func TestFormulasWithoutSizes(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, p.Formulas.Assumed)
 	}
+}
+
+// TestFormulaBesideUnknownSizes: values whose sizes depend on data count nothing, in formulas as in
+// plans, and values behind them count all the same.
+func TestFormulaBesideUnknownSizes(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+		g (float[N, 8] x) => (float few, float[N, 8] dx) {
+		where = NonZero (x)  rows = Shape (where)  a = Exp (x)  b = Tanh (a)  c = Mul (a, b)  d = Add (c, b)
+		positions = Cast <to = 1> (rows)  mask = Cast <to = 9> (positions)  kept = Compress (d, mask)
+		few = ReduceSum <keepdims = 0> (kept)  dd = com.microsoft.YieldOp <full_shape_outputs = [0]> (d)
+		db = Mul (dd, a)  da = Mul (dd, b)  dx = Add (da, db) }`, "g")
+	require.NoError(t, err)
+	types, err := op.Infer(m)
+	require.NoError(t, err)
+	box, err := envelope.NewBox(map[string]symbolic.Range{"N": {Lo: 1, Hi: 20}})
+	require.NoError(t, err)
+	f, err := planner.FormulaOf(t.Context(), m, types, planner.Options{}, box)
+	require.NoError(t, err)
+	requireExact(t, f, func(env symbolic.Env) *planner.Plan {
+		p, err := planner.Make(m, types, planner.Options{Dims: env})
+		require.NoError(t, err)
+		return p
+	}, false)
+	bytes, _, err := f.Peak(symbolic.Env{"N": 20})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, bytes, int64(3*20*8*4), "a, b and c live at once")
 }
