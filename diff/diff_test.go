@@ -526,7 +526,7 @@ func FuzzParse(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(data)
 	var b bytes.Buffer
-	require.NoError(f, report.PlanJSON(&b, p.Plan, p.Of.StructureSHA256, 0))
+	require.NoError(f, report.PlanJSON(&b, p.Plan, p.Of.StructureSHA256, nil, 0))
 	f.Add(b.Bytes())
 	f.Add([]byte(`{"schema":"memopt.run/v1","time_ms":{"median":5},"outputs":[{"name":"g","max_abs_diff":1}]}`))
 	other := ofFile(f, p, "other")

@@ -13,7 +13,7 @@ import (
 // OfPlan is a plan as a subject; name is for messages.
 func OfPlan(p *memopt.Plan, name string) (*Subject, error) {
 	var b bytes.Buffer
-	if err := report.PlanJSON(&b, p.Plan, p.Of.StructureSHA256, 0); err != nil {
+	if err := report.PlanJSON(&b, p.Plan, p.Of.StructureSHA256, nil, 0); err != nil {
 		return nil, err
 	}
 	s, err := Parse(b.Bytes(), name)

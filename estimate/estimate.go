@@ -54,8 +54,12 @@ type Result struct {
 	Made      bool
 	Optimizer string
 	Micros    int
-	// Joint says how the step was made; nil: the graph is taken as it is.
-	Joint *autograd.Joint
+	// Joint says how the step was made; nil: the graph is taken as it is. Lossless says that the model makes no
+	// loss: gradients of its outputs are inputs of the step.
+	Joint    *autograd.Joint
+	Lossless bool
+	// Text names the step for reports; "": they do not name it.
+	Text string
 	// Precision are the types in which values are counted; Types is nil for the graph's own.
 	Precision parts.Precision
 	Types     *parts.Types

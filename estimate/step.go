@@ -148,7 +148,7 @@ func (s *step) describe() *Result {
 		r.Made, r.Optimizer = true, s.opts.Recipe.Optimizer.Kind
 		r.Micros = max(s.opts.Recipe.Micros, 1)
 	}
-	if s.lossless {
+	if r.Lossless = s.lossless; s.lossless {
 		r.Notes = append(r.Notes, "The model makes no loss: gradients of its outputs are inputs of the step, and "+
 			"what a loss takes comes on top.")
 	}

@@ -25,6 +25,8 @@ var Groupings = []string{ByValue, "kind", "layer", "op"}
 type View struct {
 	By  string // one of Groupings; "": ByValue
 	Top int    // rows of a table; 0: all
+	// Step says which training step is explained; nil: it is not said.
+	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64
 }
@@ -77,6 +79,7 @@ type resultJSON struct {
 	Schema     string           `json:"schema"`
 	Model      modelJSON        `json:"model"`
 	Dims       map[string]int64 `json:"dims"`
+	Step       *report.Step     `json:"step"`
 	Name       *string          `json:"name"`
 	PeakNode   string           `json:"peak_node"`
 	PeakStep   int              `json:"peak_step"`
@@ -143,11 +146,11 @@ func optional(text string) *string {
 }
 
 // json is the form of a result in JSON.
-func (r *Result) json(reserved int64) *resultJSON {
+func (r *Result) json(view View) *resultJSON {
 	p := r.Plan
 	out := &resultJSON{Schema: Schema, Model: modelJSON{p.Of.Path, p.Of.StructureSHA256},
-		Dims: map[string]int64{}, Name: optional(r.Name), PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
-		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + reserved,
+		Dims: map[string]int64{}, Step: view.Step, Name: optional(r.Name), PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
+		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + view.Reserved,
 		Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
 		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
 	for name, n := range p.Options.Dims {
@@ -176,9 +179,12 @@ func (r *Result) json(reserved int64) *resultJSON {
 // Report writes a result.
 func Report(w io.Writer, format report.Format, r *Result, view View) error {
 	if format == report.JSONFormat {
-		return report.WriteJSON(w, r.json(view.Reserved))
+		return report.WriteJSON(w, r.json(view))
 	}
 	if format != report.CSVFormat {
+		if err := report.StepLine(w, format, view.Step); err != nil {
+			return err
+		}
 		if err := report.Sentences(w, format, r.Answer()); err != nil {
 			return err
 		}

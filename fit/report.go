@@ -34,6 +34,7 @@ type resultJSON struct {
 	Schema   string           `json:"schema"`
 	Model    modelJSON        `json:"model"`
 	Dims     map[string]int64 `json:"dims"`
+	Step     *report.Step     `json:"step"`
 	Answer   string           `json:"answer"`
 	Fits     bool             `json:"fits"`
 	Vary     string           `json:"vary"`
@@ -102,8 +103,8 @@ type fittingJSON struct {
 	Overhead float64 `json:"overhead"`
 }
 
-func headOf(m *memopt.Model, o *Options) resultJSON {
-	return resultJSON{Schema: Schema, Model: modelJSON{m.Path, m.StructureSHA256}, Dims: m.Dims,
+func headOf(m *memopt.Model, o *Options, step *report.Step) resultJSON {
+	return resultJSON{Schema: Schema, Model: modelJSON{m.Path, m.StructureSHA256}, Dims: m.Dims, Step: step,
 		Overhead: o.MaxOverhead}
 }
 
@@ -192,10 +193,10 @@ func (r *Result) frontierAnswer(t *Target) string {
 	return fmt.Sprintf("The largest %s that fits %s, by %s:", r.Options.Vary[1], t.name(), r.Options.Vary[0])
 }
 
-// Report writes a result.
-func Report(w io.Writer, f report.Format, r *Result, t *Target) error {
+// Report writes a result. step says which training step it is about; nil: it is not said.
+func Report(w io.Writer, f report.Format, r *Result, t *Target, step *report.Step) error {
 	if f == report.JSONFormat {
-		j := headOf(r.Model, &r.Options)
+		j := headOf(r.Model, &r.Options, step)
 		j.Answer, j.Fits, j.Vary = r.Answer(t), r.Fits() == nil, strings.Join(r.Options.Vary, ",")
 		j.Device, j.Memory, j.Reserve, j.Limit = known(t.Device), &t.Memory, &t.Reserve, &r.Options.Limit
 		if r.Sizes != nil {
@@ -224,7 +225,7 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target) error {
 		}
 		notes = append(r.doubts(), notes...)
 	}
-	return write(w, f, r.Answer(t), tables, notes)
+	return write(w, f, step, r.Answer(t), tables, notes)
 }
 
 // csv has a row for each kind, and for each value of the first of two symbols.
@@ -259,8 +260,12 @@ func cell[T int64 | float64](x *T) string {
 	return fmt.Sprint(*x)
 }
 
-// write writes an answer, tables and notes.
-func write(w io.Writer, f report.Format, answer string, tables []*report.Table, notes []string) error {
+// write writes the step, an answer, tables and notes.
+func write(w io.Writer, f report.Format, step *report.Step, answer string, tables []*report.Table,
+	notes []string) error {
+	if err := report.StepLine(w, f, step); err != nil {
+		return err
+	}
 	if err := report.Sentences(w, f, answer); err != nil {
 		return err
 	}
@@ -394,10 +399,10 @@ func (d *Devices) Answer() string {
 }
 
 // Report writes on which devices a step fits.
-func (d *Devices) Report(w io.Writer, f report.Format) error {
+func (d *Devices) Report(w io.Writer, f report.Format, step *report.Step) error {
 	switch f {
 	case report.JSONFormat:
-		return report.WriteJSON(w, d.json())
+		return report.WriteJSON(w, d.json(step))
 	case report.CSVFormat:
 		return d.csv().WriteCSV(w)
 	}
@@ -424,14 +429,14 @@ func (d *Devices) Report(w io.Writer, f report.Format) error {
 	if d.Stopped {
 		notes = []string{stoppedNote}
 	}
-	return write(w, f, d.Answer(), []*report.Table{t}, notes)
+	return write(w, f, step, d.Answer(), []*report.Table{t}, notes)
 }
 
 // csv has a row for each device and kind.
 func (d *Devices) csv() *report.Table {
 	t := &report.Table{Header: []string{"device", "memory_bytes", "limit_bytes", "kind", "fits",
 		"total_bytes", "overhead"}}
-	for _, on := range d.json().Devices {
+	for _, on := range d.json(nil).Devices {
 		for _, x := range on.Fits {
 			t.Add(on.Name, fmt.Sprint(on.Memory), fmt.Sprint(on.Limit), x.Kind, fmt.Sprint(x.Fits), cell(x.Total),
 				fmt.Sprint(x.Overhead))
@@ -440,8 +445,8 @@ func (d *Devices) csv() *report.Table {
 	return t
 }
 
-func (d *Devices) json() *resultJSON {
-	j := headOf(d.Model, &d.Options)
+func (d *Devices) json(step *report.Step) *resultJSON {
+	j := headOf(d.Model, &d.Options, step)
 	j.Answer, j.Vary, j.Smallest = d.Answer(), "device", &smallestJSON{}
 	for k, to := range [...]**string{&j.Smallest.Plain, &j.Smallest.Level1, &j.Smallest.Plan} {
 		if s := d.Smallest(Kind(k)); s != nil {

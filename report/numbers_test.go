@@ -167,7 +167,7 @@ func TestPlanNumbers(t *testing.T) {
 			want["phases."+m.name+"."+part+"_bytes"] = fmt.Sprint(m.from + i)
 		}
 	}
-	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha", 0) }))
+	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha", nil, 0) }))
 
 	require.Equal(t, "id,strategy,config,frequency,save_ratio,saving_bytes,saving_expr,peak_drop_bytes,"+
 		"enabled,requested,applied,row,bytes,overhead,fits\n"+
@@ -254,7 +254,7 @@ func TestFormulas(t *testing.T) {
 			Pieces: []envelope.Piece{piece(1, 4, load(3, 0)), piece(5, 9, load(4, 1), load(5, 2))}}}
 	f.Pieces[1].Bound = true
 	p.Formulas = &planner.Formulas{Base: f, Assumed: []string{"n"}, Points: 17, Seed: 18, Error: 19}
-	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "", 0) })
+	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "", nil, 0) })
 	for key, want := range map[string]string{"ranges.n.0": "1", "ranges.n.1": "9", "assumed.0": "n",
 		"persistent_expr": "n + 7", "points": "17", "seed": "18", "largest_error_bytes": "19", "planned": "<nil>",
 		"baseline.0.live_expr": "3*n", "baseline.0.total_expr": "4*n + 7", "baseline.0.ranges.n.1": "4",
@@ -280,7 +280,7 @@ func TestUnboundPlan(t *testing.T) {
 	m, types := stepModel(t)
 	p, err := planner.Make(m, types, planner.Options{})
 	require.NoError(t, err)
-	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "", 0) })
+	got := leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "", nil, 0) })
 	for path, text := range got {
 		if strings.HasSuffix(path, "bytes") || strings.HasPrefix(path, "peak.") || path == "phases" {
 			require.Equal(t, "<nil>", text, path)

@@ -16,6 +16,7 @@ const PlanSchema = "memopt.plan/v1"
 type planJSON struct {
 	Schema         string              `json:"schema"`
 	Model          modelJSON           `json:"model"`
+	Step           *Step               `json:"step"`
 	Boundary       boundaryJSON        `json:"boundary"`
 	Dims           map[string]int64    `json:"dims"`
 	UnboundSymbols []string            `json:"unbound_symbols"`
@@ -160,10 +161,11 @@ type otherJSON struct {
 
 func ptr[T any](v T) *T { return &v }
 
-// PlanJSON writes a plan as JSON. sha is the model's structure hash, reserved the bytes of the device's memory that
-// count beside the step.
-func PlanJSON(w io.Writer, p *planner.Plan, sha string, reserved int64) error {
+// PlanJSON writes a plan as JSON. sha is the model's structure hash, step says which training step is planned (nil:
+// it is not said), reserved is the bytes of the device's memory that count beside the step.
+func PlanJSON(w io.Writer, p *planner.Plan, sha string, step *Step, reserved int64) error {
 	j := newPlanJSON(p, sha)
+	j.Step = step
 	if t := j.Peak.TotalBytes; t != nil {
 		j.Total = ptr(*t + reserved)
 	}

@@ -40,6 +40,7 @@ type TrainView struct {
 	Staging           int64 // bytes of what they exchange, beside Total
 	Ahead             int64 // bytes of batches that are prepared on the host while a step runs, beside Total
 	Notes             []string
+	Step              *Step
 
 	// What follows is known at the end.
 	Done, Skipped       int64
@@ -60,7 +61,12 @@ type TrainView struct {
 func (v *TrainView) Total() int64 { return v.States + v.Inputs + max(v.Arena, v.EvalArena) }
 
 // TrainStart writes what a job will do and take, before its first step.
-func TrainStart(w io.Writer, v *TrainView) error { return v.start().WriteText(w) }
+func TrainStart(w io.Writer, v *TrainView) error {
+	if err := StepLine(w, TableFormat, v.Step); err != nil {
+		return err
+	}
+	return v.start().WriteText(w)
+}
 
 // TrainForetold is TrainStart of a job that does not begin.
 func TrainForetold(w io.Writer, format Format, v *TrainView) error {
@@ -71,6 +77,9 @@ func TrainForetold(w io.Writer, format Format, v *TrainView) error {
 	case CSVFormat:
 		return v.start().WriteCSV(w)
 	case MarkdownFormat:
+		if err := StepLine(w, format, v.Step); err != nil {
+			return err
+		}
 		return v.start().WriteMarkdown(w)
 	}
 	return TrainStart(w, v)
@@ -261,6 +270,7 @@ func lossText(x float64) string {
 
 type trainJSONView struct {
 	Schema    string         `json:"schema"`
+	Step      *Step          `json:"step"`
 	Backend   string         `json:"backend"`
 	Steps     int64          `json:"steps"` // updates that were made
 	Updates   int64          `json:"updates"`
@@ -290,7 +300,7 @@ type trainPeakJSON struct {
 }
 
 func trainJSON(w io.Writer, v *TrainView) error {
-	out := trainJSONView{Schema: TrainSchema, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
+	out := trainJSONView{Schema: TrainSchema, Step: v.Step, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
 		Zero: v.Zero, WaitedMS: float64(v.Waited.Microseconds()) / 1000}

@@ -18,6 +18,7 @@ type Unfit struct {
 	Model *graph.Model
 	SHA   string
 	Dims  symbolic.Env
+	Step  *Step // nil: it is not said which one it is
 	Error *planner.UnfitError
 	Room  *planner.Room // nil: not looked for, because there is no batch to make smaller, or a bound rules all out
 }
@@ -26,6 +27,7 @@ type unfitJSON struct {
 	Schema      string       `json:"schema"`
 	Model       modelJSON    `json:"model"`
 	Dims        symbolic.Env `json:"dims"`
+	Step        *Step        `json:"step"`
 	Fits        bool         `json:"fits"`
 	Limit       int64        `json:"limit_bytes"`
 	LowestArena *int64       `json:"lowest_arena_bytes"`
@@ -57,7 +59,7 @@ type roomJSON struct {
 func newUnfitJSON(u *Unfit) unfitJSON {
 	e := u.Error
 	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
-		Dims: u.Dims, Limit: e.Budget, Stopped: e.Stopped, LowestArena: known(e.LowestArena),
+		Dims: u.Dims, Step: u.Step, Limit: e.Budget, Stopped: e.Stopped, LowestArena: known(e.LowestArena),
 		LowestLive: known(e.LowestLive), LowerBound: known(e.LowerBound), Persistent: known(e.Persistent)}
 	if w := e.Whole; w != nil {
 		j.Whole = &lowestJSON{known(w.Arena), known(w.Live), known(w.Bound)}

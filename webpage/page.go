@@ -17,6 +17,8 @@ import (
 type Options struct {
 	// Explained says why memory is live at the plan's peak, and what would lower it.
 	Explained *explain.Result
+	// Step says which training step is planned; nil: it is not said.
+	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64
 	// Curve has what plans to other budgets cost; nil for none.
@@ -64,12 +66,12 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 		d.Limit = &p.Fit.Limit
 	}
 	if d.Plan, err = compact(func(w io.Writer) error {
-		return report.PlanJSON(w, p.Plan, p.Of.StructureSHA256, o.Reserved)
+		return report.PlanJSON(w, p.Plan, p.Of.StructureSHA256, o.Step, o.Reserved)
 	}); err != nil {
 		return nil, err
 	}
 	d.Explain, err = compact(func(w io.Writer) error {
-		return explain.Report(w, report.JSONFormat, o.Explained, explain.View{Reserved: o.Reserved})
+		return explain.Report(w, report.JSONFormat, o.Explained, explain.View{Reserved: o.Reserved, Step: o.Step})
 	})
 	d.Names = n.list
 	return d, err

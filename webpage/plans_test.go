@@ -101,7 +101,7 @@ type planReport struct {
 func reportOf(t *testing.T, p *memopt.Plan) *planReport {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, report.PlanJSON(&b, p.Plan, "", 0))
+	require.NoError(t, report.PlanJSON(&b, p.Plan, "", nil, 0))
 	out := &planReport{}
 	require.NoError(t, json.Unmarshal(b.Bytes(), out))
 	return out

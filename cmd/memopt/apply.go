@@ -167,5 +167,8 @@ func (a *app) reportApply(format report.Format, out string, r *memopt.Rewritten)
 	if out == "-" {
 		w = a.stdio.err
 	}
+	if err := report.StepLine(w, format, a.made); err != nil {
+		return err
+	}
 	return report.Apply(w, format, out, r.By.Plan, r.Rewritten, r.Anchoring)
 }

@@ -303,6 +303,7 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 	}
 	defer p.Of.Close()
 	d.planned = true
+	d.note("%s: step: %s", name, d.made.Text)
 	if len(p.Unbound) > 0 {
 		d.warn("%s: no bytes are known: bind %s with %s", name, strings.Join(p.Unbound, ", "), d.bindFlag(p.Unbound))
 	}

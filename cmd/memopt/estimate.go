@@ -126,6 +126,10 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if r.Joint != nil {
 		a.noteRoles(r.Joint)
 	}
+	if r.Made {
+		a.made = f.step.describe(m, &train.Steps{Joint: r.Joint, Lossless: r.Lossless})
+	}
+	r.Text = a.made.Text
 	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
 		return err
 	}

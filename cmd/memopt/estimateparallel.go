@@ -80,7 +80,7 @@ func (a *app) estimateParallel(name string, m *memopt.Model, f *estimateFlags, o
 	if err != nil {
 		return a.classifySplit(name, err)
 	}
-	facts.Parameters = r.Parameters
+	facts.Parameters, facts.Text = r.Parameters, f.step.describe(m, made).Text
 	if err := r.Report(a.out, format, facts, a.global.verbose); err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if view.Reserved, err = sel.reserved(a, p); err != nil {
 		return err
 	}
+	view.Step = a.made
 	o := explain.Options{Top: view.Top}
 	if len(args) == 2 {
 		o.Name = args[1]

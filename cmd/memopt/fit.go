@@ -111,7 +111,7 @@ func (a *app) fit(name string, f *fitFlags) error {
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if err := fit.Report(a.out, format, r, target); err != nil {
+	if err := fit.Report(a.out, format, r, target, a.made); err != nil {
 		return err
 	}
 	if r.Fits() != nil {
@@ -134,7 +134,7 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if err := d.Report(a.out, format); err != nil {
+	if err := d.Report(a.out, format, a.made); err != nil {
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {

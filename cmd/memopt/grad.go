@@ -169,6 +169,9 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if gf.out == streamName || gf.applyOut == streamName {
 		w = a.err
 	}
+	if err := report.StepLine(w, format, gf.step.describe(l, s)); err != nil {
+		return err
+	}
 	return report.Grad(w, format, gf.out, gf.applyOut, l.Model, s.Joint)
 }
 

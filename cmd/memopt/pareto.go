@@ -54,6 +54,9 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err := draw(curve); err != nil {
 		return err
 	}
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
+	}
 	if err := report.Pareto(a.out, format, name, curve, folder, files); err != nil {
 		return err
 	}

@@ -302,9 +302,12 @@ func (a *app) savePlanFiles(p *memopt.Plan, model, saveConfig, savePlan string, 
 }
 
 func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanView, reserved int64) error {
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
+	}
 	switch format {
 	case report.JSONFormat:
-		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256, reserved)
+		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256, a.made, reserved)
 	case report.CSVFormat:
 		return report.PlanCSV(a.out, p.Plan, view)
 	case report.MarkdownFormat:

@@ -88,7 +88,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	if err != nil {
 		return classify(wrap(name, err))
 	}
-	o.Runs = runs
+	o.Runs, o.Step = runs, a.made
 	if o.Reserved, err = sel.reserved(a, p); err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type app struct {
 	chart   int                       // columns of that screen if it is a terminal, else 0
 	dims    map[string]int64          // of that model, where --dim does not say
 	model   *memopt.Model             // that was read last, for hints; nil before
+	made    *report.Step              // that was made or taken last, for reports; nil before
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives
 	status  *statusLine               // nil: there is no terminal to show it on

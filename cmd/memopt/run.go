@@ -126,6 +126,9 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		}
 		first = v.Checked(x.Expected(), ex.tolerance())
 	}
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
+	}
 	if err := report.RunReport(a.out, format, &v); err != nil {
 		return err
 	}

@@ -175,7 +175,7 @@ func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, 
 		return nil, classifyGrad(m.Path, fmt.Errorf("a forward model: %w", err))
 	}
 	a.noteGrad(s.Joint)
-	a.note("the step is made of the forward model: %s", f.text(m))
+	a.made = f.describe(m, s)
 	if s.Lossless {
 		a.note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss says what is "+
 			"differentiated)", m.Path)
@@ -186,20 +186,51 @@ func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, 
 	return s.Step, nil
 }
 
-// text says in a line which step the flags make of a forward model.
-func (s *stepFlags) text(m *memopt.Model) string {
-	kept := plural(len(m.Graph.Outputs), "its output stays", fmt.Sprintf("its %d outputs stay", len(m.Graph.Outputs)))
+// describe names in a phrase the step that the flags make of a forward model, or take as the file has it. steps is
+// nil where a file is taken without an update.
+func (s *stepFlags) describe(m *memopt.Model, steps *train.Steps) *report.Step {
+	step := &report.Step{Micros: 1, Made: !train.HasBackward(m)}
+	j := &autograd.Joint{Updates: true}
+	if steps != nil && steps.Joint != nil {
+		j = steps.Joint
+	}
+	by := "no optimizer"
+	if s.updates() && (step.Made || !j.Updates) {
+		step.Optimizer, by = &s.optimizer.kind, optimizerTitles[s.optimizer.kind]
+		if s.optimizer.rate > 0 {
+			by += fmt.Sprintf(" at the constant rate %g", s.optimizer.rate)
+		}
+	}
+	if !step.Made {
+		step.Text = "the file's own, which has a backward half"
+		if step.Optimizer != nil {
+			step.Text += ", and " + by
+		}
+		return step
+	}
+	gradients := fmt.Sprintf("gradients of %d %s", len(j.Wrt), plural(len(j.Wrt), "parameter", "parameters"))
+	if step.Micros = max(s.micros, 1); step.Micros > 1 {
+		gradients += fmt.Sprintf(" added up over %d micro-steps", step.Micros)
+	}
+	if steps.Lossless {
+		gradients += " from gradients of the outputs, which are inputs"
+	}
+	step.Text = strings.Join([]string{s.kept(m), gradients, by}, ", ")
+	return step
+}
+
+// optimizerTitles are the names of optimizers in texts.
+var optimizerTitles = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+
+// kept names the outputs of a forward model that stay.
+func (s *stepFlags) kept(m *memopt.Model) string {
 	switch {
 	case slices.Equal(s.outputs, []string{autograd.TheLosses}):
-		kept = "of its outputs the loss alone stays"
+		return "loss of the file"
 	case len(s.outputs) > 0:
-		kept = "of its outputs " + strings.Join(s.outputs, ", ") + " stay"
+		return "outputs " + strings.Join(s.outputs, ", ")
 	}
-	by := "nothing updates parameters (--optimizer)"
-	if s.updates() {
-		by = s.optimizer.kind + " updates parameters"
-	}
-	return kept + ", " + by
+	return plural(len(m.Graph.Outputs), "the file's output", "the file's outputs")
 }
 
 // noteOutputs says which outputs of a forward model, beside the loss, take a large part of the peak of its step.
@@ -231,6 +262,7 @@ func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, error) {
 		idle, update = append(idle, update...), nil
 	}
 	out, why := m, "the graph has a backward half and is taken as it is"
+	a.made = f.describe(m, nil)
 	if len(update) > 0 {
 		r, err := f.recipe(m, a.global.seed, false)
 		if err != nil {
@@ -247,6 +279,7 @@ func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, error) {
 			why = "the graph updates its parameters itself"
 		default:
 			out, update = s.Step, nil
+			a.made = f.describe(m, s)
 		}
 	}
 	if idle = append(idle, update...); len(idle) > 0 {

@@ -74,6 +74,7 @@ func (t *training) makeSteps() (err error) {
 	if err := t.evalArtefact(); err != nil {
 		return err
 	}
+	t.view.Step = t.trainFlags.step.describe(t.model, t.steps)
 	if t.steps.Forward != nil {
 		t.noteGrad(t.steps.Joint)
 	}

@@ -13,7 +13,7 @@ import (
 func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	format, e := report.ParseFormat(a.global.output)
 	b, ok := c.strategy.(memopt.Budget)
-	u := &report.Unfit{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims}
+	u := &report.Unfit{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims, Step: a.made}
 	if e != nil || !ok || a.ctx.Err() != nil || !errors.As(err, &u.Error) {
 		return nil
 	}
@@ -22,6 +22,9 @@ func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 		if u.Room, e = m.Room(a.search, symbol, b, u.Error, c.options); e != nil {
 			return e
 		}
+	}
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
 	}
 	return report.UnfitReport(a.out, format, u)
 }

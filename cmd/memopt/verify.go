@@ -146,6 +146,9 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err := a.saveOutputs(ex, v.Verdict.Planned); err != nil {
 		return err
 	}
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
+	}
 	if err := report.Verify(a.out, format, v); err != nil {
 		return err
 	}

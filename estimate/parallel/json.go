@@ -2,6 +2,7 @@ package parallel
 
 import (
 	"memopt/estimate/parts"
+	"memopt/report"
 )
 
 // schema is the schema of the JSON, which is that of estimates on one device; the fields of several
@@ -82,7 +83,7 @@ func (r *Result) json(f *Facts) *resultJSON {
 	head := parts.Head{Schema: schema, Model: parts.ModelJSON{Path: f.Path, StructureSHA256: f.StructureSHA256},
 		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Breakdown: most.Parts.JSON(),
 		PeakNode:  most.Chunks[most.load.chunk].Node,
-		Step:      parts.StepJSON{Made: f.Optimizer != "", Micros: l.Microbatches},
+		Step:      report.Step{Text: f.Text, Made: f.Optimizer != "", Micros: l.Microbatches},
 		Precision: f.Types.JSON(f.Precision), Parameters: f.PerParameter.JSON(f.Parameters)}
 	out := &resultJSON{Head: head, Advice: []string{}, Sources: append([]string{}, f.Sources...), Notes: r.notes(f),
 		Layout: layoutJSON{l.DP, l.Zero, l.TP, l.PP, l.Microbatches, l.Interleave, l.SequenceParallel, l.Devices(),

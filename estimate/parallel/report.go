@@ -14,6 +14,7 @@ type Facts struct {
 	Path            string
 	StructureSHA256 string
 	Dims            map[string]int64
+	Text            string // names the step; "": it is not named
 	Device          string // the profile's name; "": none
 	Sources         []string
 	Optimizer       string // "": the graph is taken as it is
@@ -31,6 +32,11 @@ func (r *Result) Report(w io.Writer, format report.Format, f *Facts, verbose boo
 		return report.WriteJSON(w, r.json(f))
 	case report.CSVFormat:
 		return r.csv().WriteCSV(w)
+	}
+	if f.Text != "" {
+		if err := report.StepLine(w, format, &report.Step{Text: f.Text}); err != nil {
+			return err
+		}
 	}
 	if err := report.Sentences(w, format, r.Answer()); err != nil {
 		return err

@@ -1,5 +1,7 @@
 package parts
 
+import "memopt/report"
+
 // Head is the beginning of an estimate's JSON, for one device and for several.
 type Head struct {
 	Schema string           `json:"schema"`
@@ -12,7 +14,7 @@ type Head struct {
 	Total  int64            `json:"total_bytes"` // of several devices, of the one that takes the most
 	Breakdown
 	PeakNode   string         `json:"peak_node"`
-	Step       StepJSON       `json:"step"`
+	Step       report.Step       `json:"step"`
 	Precision  *PrecisionJSON `json:"precision"`
 	Parameters ParametersJSON `json:"parameters"`
 }
@@ -21,13 +23,6 @@ type Head struct {
 type ModelJSON struct {
 	Path            string `json:"path"`
 	StructureSHA256 string `json:"structure_sha256"`
-}
-
-// StepJSON says how the step came to be.
-type StepJSON struct {
-	Made      bool    `json:"made"`
-	Optimizer *string `json:"optimizer"`
-	Micros    int     `json:"accumulate"`
 }
 
 // PrecisionJSON has the element types of a precision.

@@ -84,6 +84,9 @@ function tellModel(page) {
     dims.length > 0 ? ", " : "",
     named(dims.join(", "), 200),
   );
+  if (page.plan.step) {
+    line.append(el("br"), "step: ", named(page.plan.step.text, 400));
+  }
   document
     .getElementById("made")
     .append(

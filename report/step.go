@@ -1,0 +1,27 @@
+package report
+
+import "io"
+
+// Step says in the JSON of each verb which training step its figures are of.
+type Step struct {
+	Text      string  `json:"text"`       // in a phrase
+	Made      bool    `json:"made"`       // of a forward model; else the file's own
+	Optimizer *string `json:"optimizer"`  // that memopt has added; nil: none
+	Micros    int     `json:"accumulate"` // steps whose gradients are added up for an update
+}
+
+// StepLine writes the step as the first line of a report for people. A nil step is none: the report is of no
+// training step.
+func StepLine(w io.Writer, format Format, s *Step) error {
+	if s == nil {
+		return nil
+	}
+	switch text := "step: " + s.Text; format {
+	case TableFormat:
+		return Paragraph(w, text)
+	case MarkdownFormat:
+		_, err := io.WriteString(w, escapeMarkdown(text)+"\n\n")
+		return err
+	}
+	return nil
+}
