@@ -147,6 +147,7 @@ func TestPlanNumbers(t *testing.T) {
 		"runtime.baseline_bytes": "1061", "runtime.baseline_arena_bytes": "1062", "runtime.planned_bytes": "1064",
 		"fit.in": "ort", "fit.fits": "false", "fit.limit_bytes": "71", "fit.needed_bytes": "174",
 		"fit.over_bytes": "103", "fit.spare_bytes": "0", "formulas": "<nil>", "fission": "[]", "span": "<nil>",
+		"step.text": "a step", "step.made": "true", "step.optimizer": "<nil>", "step.accumulate": "3",
 		"runtime.arena_bytes": "1065", "runtime.total_bytes": "2090", "peak.clone_bytes": "1067",
 		// 1025 + 1024 bytes less the six parts, 120 to 125, are gaps, which are among temporaries.
 		"at_peak.weights_bytes": "120", "at_peak.state_bytes": "121", "at_peak.gradients_bytes": "122",
@@ -167,7 +168,8 @@ func TestPlanNumbers(t *testing.T) {
 			want["phases."+m.name+"."+part+"_bytes"] = fmt.Sprint(m.from + i)
 		}
 	}
-	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha", nil, 0) }))
+	step := &Step{Text: "a step", Made: true, Micros: 3}
+	require.Equal(t, want, leaves(t, "plan", func(w io.Writer) error { return PlanJSON(w, p, "5ha", step, 0) }))
 
 	require.Equal(t, "id,strategy,config,frequency,save_ratio,saving_bytes,saving_expr,peak_drop_bytes,"+
 		"enabled,requested,applied,row,bytes,overhead,fits\n"+

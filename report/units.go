@@ -75,3 +75,17 @@ func costNote(profile string) string {
 	}
 	return "by the " + profile + " profile"
 }
+
+// Exact writes a size as ParseBytes reads it back, to the byte, in the largest binary unit that divides it: "24GiB".
+func Exact(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	u := 0
+	for n > 0 && n%1024 == 0 && u < len(units)-1 {
+		n /= 1024
+		u++
+	}
+	return fmt.Sprint(n) + units[u]
+}
+
+// WholeKiB is Exact of a size that is rounded up to KiB.
+func WholeKiB(n int64) string { return Exact((n + 1023) / 1024 * 1024) }

@@ -104,6 +104,11 @@ file that it refuses is warned about.`,
 			if err := a.reportApply(format, out, r); err != nil {
 				return err
 			}
+			if out != streamName {
+				if err := a.next(format, a.proved(args[0])); err != nil {
+					return err
+				}
+			}
 			return sel.budgetFlags.finish(a, p)
 		},
 	}

@@ -94,6 +94,9 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 			if err := diff.Write(a.out, format, r, diffRows(format, a.global.verbose)); err != nil {
 				return err
 			}
+			if err := a.next(format, d.afterDiff(args[1])); err != nil {
+				return err
+			}
 			return failed(r)
 		},
 	}
@@ -172,6 +175,7 @@ type differ struct {
 	model   string
 	unlike  bool // sizes may differ
 	planned bool // a model was planned
+	second  bool // and it is the second side, a file of its own
 }
 
 // side is one side before anything is planned.
@@ -302,7 +306,7 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 		return named(s.name, err)
 	}
 	defer p.Of.Close()
-	d.planned = true
+	d.planned, d.second = true, s.record == nil
 	d.note("%s: step: %s", name, d.made.Text)
 	if len(p.Unbound) > 0 {
 		d.warn("%s: no bytes are known: bind %s with %s", name, strings.Join(p.Unbound, ", "), d.bindFlag(p.Unbound))

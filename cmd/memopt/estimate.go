@@ -133,6 +133,9 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
 		return err
 	}
+	if err := a.next(format, a.afterEstimate(name, m, f, r)); err != nil {
+		return err
+	}
 	if r.Check != nil && r.Check.Above() {
 		return &exitError{exitAbove, fmt.Errorf("%s: the step took more than was predicted", name)}
 	}

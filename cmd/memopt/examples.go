@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/graph/examples"
 	"memopt/report"
 )
@@ -19,7 +20,10 @@ func (a *app) examplesCommand() *cobra.Command {
 			if err != nil {
 				return usage("%w", err)
 			}
-			return report.Examples(a.out, format, examples.All())
+			if err := report.Examples(a.out, format, examples.All()); err != nil {
+				return err
+			}
+			return a.next(format, &nextCommand{verb: "plan", args: []string{memopt.ExamplePrefix + examples.All()[0].Name}})
 		},
 	}
 }

@@ -80,5 +80,8 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if err != nil {
 		return classify(wrap(args[0], err))
 	}
-	return explain.Report(a.out, format, r, view)
+	if err := explain.Report(a.out, format, r, view); err != nil {
+		return err
+	}
+	return a.next(format, afterExplain(args[0], r))
 }

@@ -93,8 +93,12 @@ func (a *app) export(path, model, out, external string) error {
 	if out == streamName {
 		w = a.err
 	}
-	return report.Export(w, format, report.Exported{Out: out, Checkpoint: c.Path, Step: c.Step, Model: m.Path,
+	err = report.Export(w, format, report.Exported{Out: out, Checkpoint: c.Path, Step: c.Step, Model: m.Path,
 		Weights: len(given.Weights), Added: len(given.Added), Kept: given.Kept, Bytes: given.Bytes})
+	if err != nil {
+		return err
+	}
+	return a.next(format, &nextCommand{verb: "inspect", args: []string{out}, bare: true})
 }
 
 // exportModel reads the model that the weights of a checkpoint go to, as its file has it.

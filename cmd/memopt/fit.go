@@ -114,6 +114,9 @@ func (a *app) fit(name string, f *fitFlags) error {
 	if err := fit.Report(a.out, format, r, target, a.made); err != nil {
 		return err
 	}
+	if err := a.next(format, a.afterFit(name, r, target)); err != nil {
+		return err
+	}
 	if r.Fits() != nil {
 		return &exitError{exitUnfit, fmt.Errorf("%s: %s", name, strings.TrimSuffix(r.Answer(target), "."))}
 	}
@@ -135,6 +138,9 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 		return a.classifyPlan(name, err)
 	}
 	if err := d.Report(a.out, format, a.made); err != nil {
+		return err
+	}
+	if err := a.next(format, afterDevices(name, d)); err != nil {
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {

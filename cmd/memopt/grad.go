@@ -172,7 +172,10 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if err := report.StepLine(w, format, gf.step.describe(l, s)); err != nil {
 		return err
 	}
-	return report.Grad(w, format, gf.out, gf.applyOut, l.Model, s.Joint)
+	if err := report.Grad(w, format, gf.out, gf.applyOut, l.Model, s.Joint); err != nil || w == a.err {
+		return err
+	}
+	return a.next(format, a.afterGrad(gf.out, s.Step))
 }
 
 // noteGrad reports what was decided without being asked for.

@@ -47,7 +47,10 @@ types.`,
 				_, err := a.out.Write([]byte(graph.Format(l.Model, graph.FormatOptions{Types: true})))
 				return err
 			}
-			return a.inspect(format, l, by, top)
+			if err := a.inspect(format, l, by, top); err != nil {
+				return err
+			}
+			return a.next(format, a.afterInspect(args[0], l))
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", "op", "what to group values by: op, node, layer or category")

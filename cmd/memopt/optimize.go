@@ -118,8 +118,11 @@ func (a *app) optimize(name string, of *optimizeFlags) error {
 	if of.out == streamName {
 		w = a.err
 	}
-	return optimize.Report(w, format, optimize.View{Result: r, Model: name, Out: of.out, Compared: compared,
-		All: a.global.verbose})
+	if err := optimize.Report(w, format, optimize.View{Result: r, Model: name, Out: of.out, Compared: compared,
+		All: a.global.verbose}); err != nil {
+		return err
+	}
+	return a.next(format, &nextCommand{verb: "inspect", args: []string{of.out}, bare: true})
 }
 
 // differs is the error of outputs that are not equal within the tolerance.

@@ -60,6 +60,9 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err := report.Pareto(a.out, format, name, curve, folder, files); err != nil {
 		return err
 	}
+	if err := a.next(format, afterCurve(name, curve)); err != nil {
+		return err
+	}
 	if a.ctx.Err() != nil {
 		return &exitError{exitInterrupted, errors.New("interrupted: these are the best plans found so far")}
 	}

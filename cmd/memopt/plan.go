@@ -132,7 +132,10 @@ formulas, exact bytes and whole names in any case.`,
 			if err != nil {
 				return err
 			}
-			if err := a.printPlan(format, p, view, reserved); err != nil || unfit != nil {
+			if err := a.printPlan(format, p, view, reserved); err != nil {
+				return err
+			}
+			if err := a.next(format, a.afterPlan(args[0], p, &sel, &view, savePlan)); err != nil || unfit != nil {
 				return cmp.Or(err, unfit)
 			}
 			return sel.budgetFlags.finish(a, p)
@@ -214,7 +217,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	p, err := plan(a.searchFor(c.strategy), c.strategy, c.options)
 	if err != nil {
 		if shown && !span {
-			if e := a.reportUnfit(m, c, err); e != nil {
+			if e := a.reportUnfit(name, m, c, err); e != nil {
 				return nil, nil, classify(wrap(name, e))
 			}
 		}

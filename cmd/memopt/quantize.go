@@ -123,8 +123,11 @@ func (a *app) quantize(name string, qf *quantizeFlags) error {
 	if qf.out == streamName {
 		w = a.err
 	}
-	return quantize.Report(w, format, quantize.View{Result: r, Options: o, Model: name, Out: qf.out,
-		Compared: compared, All: a.global.verbose})
+	if err := quantize.Report(w, format, quantize.View{Result: r, Options: o, Model: name, Out: qf.out,
+		Compared: compared, All: a.global.verbose}); err != nil {
+		return err
+	}
+	return a.next(format, &nextCommand{verb: "inspect", args: []string{qf.out}, bare: true})
 }
 
 // tooFar is the error of outputs that differ by more than --fail-above accepts.

@@ -64,7 +64,8 @@ it is the graph as it is. --run adds what was measured.`,
 
 // reportPage writes the page of a plan.
 func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) error {
-	if _, err := report.ParseFormat(a.global.output); err != nil {
+	format, err := report.ParseFormat(a.global.output)
+	if err != nil {
 		return usage("%w", err)
 	}
 	if flags.out == "" {
@@ -95,6 +96,14 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	write := func(w io.Writer) error { return webpage.Write(a.ctx, w, p, *o) }
 	if err := a.streamArtefact("--out", flags.out, write); err != nil || unfit != nil {
 		return cmp.Or(err, unfit)
+	}
+	if flags.out != streamName {
+		if err := report.StepLine(a.out, format, a.made); err != nil {
+			return err
+		}
+		if err := a.next(format, afterPage(name, p)); err != nil {
+			return err
+		}
 	}
 	return sel.budgetFlags.finish(a, p)
 }

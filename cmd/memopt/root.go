@@ -39,6 +39,9 @@ type app struct {
 	chart   int                       // columns of that screen if it is a terminal, else 0
 	dims    map[string]int64          // of that model, where --dim does not say
 	model   *memopt.Model             // that was read last, for hints; nil before
+	verb    *cobra.Command            // that runs; nil before
+	report  *reportWriter             // where the report goes
+	flush   func() error              // of the report
 	made    *report.Step              // that was made or taken last, for reports; nil before
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives
@@ -82,7 +85,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	out := bufio.NewWriter(report)
 	io.out = out
 	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k,
-		clock: clock{began: time.Now(), search: ctx}}
+		clock: clock{began: time.Now(), search: ctx}, report: report, flush: out.Flush}
 	defer func() { a.stopClock() }()
 	a.noteStreams(streams)
 	a.columns, a.chart = screenColumns(streams.out), terminalColumns(streams.out)
@@ -335,6 +338,7 @@ func (a *app) prepare(cmd *cobra.Command, args []string) error {
 // prepareArguments is prepare for a verb that has arguments from elsewhere: find is asked for them when the verb's
 // flags are known.
 func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)) error {
+	a.verb = cmd
 	if err := a.takeVariables(cmd); err != nil {
 		return err
 	}

@@ -132,6 +132,9 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 	if err := report.RunReport(a.out, format, &v); err != nil {
 		return err
 	}
+	if err := a.next(format, a.afterRun(name, sel, x)); err != nil {
+		return err
+	}
 	if first != nil {
 		return &exitError{exitDiffers, fmt.Errorf("%s: an expected output differs: %s", name, first)}
 	}

@@ -238,12 +238,20 @@ type reportWriter struct {
 	io.Writer
 	keeper *keeper
 	broken bool
+	last   [2]byte // bytes that were written
+	any    bool
 }
+
+// blank reports whether a blank line ends what was written, or nothing was.
+func (w *reportWriter) blank() bool { return !w.any || w.last == [2]byte{'\n', '\n'} }
 
 func (w *reportWriter) Write(data []byte) (int, error) {
 	w.keeper.keep()
 	w.keeper.status().clear()
 	n, err := w.Writer.Write(data)
+	for _, c := range data[max(0, len(data)-2):] {
+		w.last, w.any = [2]byte{w.last[1], c}, true
+	}
 	w.broken = w.broken || errors.Is(err, syscall.EPIPE)
 	return n, err
 }

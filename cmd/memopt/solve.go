@@ -119,6 +119,9 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	if e := report.Solve(w, format, in, r); e != nil {
 		return e
 	}
+	if e := a.next(format, sf.afterSolve(path, r)); e != nil {
+		return e
+	}
 	if a.ctx.Err() != nil {
 		return &exitError{exitInterrupted,
 			errors.New("interrupted: this is the best schedule found so far")}

@@ -36,6 +36,9 @@ func (t *training) run() error {
 	if err := report.TrainReport(t.app.out, t.format, v); err != nil {
 		return err
 	}
+	if err := t.next(t.format, t.afterTrain(r)); err != nil {
+		return err
+	}
 	return t.onFirst(t.ended(r))
 }
 
@@ -43,7 +46,10 @@ func (t *training) run() error {
 func (t *training) foretell() error {
 	p, v := t.config.Plans, &t.view
 	v.States, v.Inputs, v.Arena = p.Persistent, p.Inputs, p.Arena()
-	return report.TrainForetold(t.app.out, t.format, v)
+	if err := report.TrainForetold(t.app.out, t.format, v); err != nil {
+		return err
+	}
+	return t.next(t.format, &nextCommand{verb: "train", args: t.models()})
 }
 
 // ended is the exit code of a job that has ended without an error.

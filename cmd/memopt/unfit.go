@@ -10,7 +10,7 @@ import (
 
 // reportUnfit prints, where no plan fits a budget, the bound that rules it out, or
 // how low the search came and the largest batch that fits.
-func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
+func (a *app) reportUnfit(name string, m *memopt.Model, c *chosen, err error) error {
 	format, e := report.ParseFormat(a.global.output)
 	b, ok := c.strategy.(memopt.Budget)
 	u := &report.Unfit{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims, Step: a.made}
@@ -26,7 +26,10 @@ func (a *app) reportUnfit(m *memopt.Model, c *chosen, err error) error {
 	if err := report.StepLine(a.out, format, a.made); err != nil {
 		return err
 	}
-	return report.UnfitReport(a.out, format, u)
+	if err := report.UnfitReport(a.out, format, u); err != nil {
+		return err
+	}
+	return a.next(format, a.afterUnfit(name, u, &b))
 }
 
 // humanUnfit is the error of a budget that nothing fits, with sizes for people.

@@ -152,6 +152,11 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err := report.Verify(a.out, format, v); err != nil {
 		return err
 	}
+	if len(args) == 1 && v.Verdict.Equal {
+		if err := a.next(format, a.afterVerify(args[0], v)); err != nil {
+			return err
+		}
+	}
 	if err := verdict(args[0], v, ex.peakTolerance(opts.Engine)); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ type Head struct {
 	Total  int64            `json:"total_bytes"` // of several devices, of the one that takes the most
 	Breakdown
 	PeakNode   string         `json:"peak_node"`
-	Step       report.Step       `json:"step"`
+	Step       report.Step    `json:"step"`
 	Precision  *PrecisionJSON `json:"precision"`
 	Parameters ParametersJSON `json:"parameters"`
 }

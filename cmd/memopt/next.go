@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"memopt/report"
+)
+
+// nextCommand is a command that an answer suggests: a verb with those flags of the present command that the verb has
+// too, and with some of its own.
+type nextCommand struct {
+	verb string
+	args []string // models and files
+	// dims bind symbols in place of the present bindings; free are symbols that are bound no longer.
+	dims map[string]int64
+	free []string
+	set  [][2]string // flags with their values, in place of the present ones
+	drop []string    // present flags that are left out
+	bare bool        // no present flags, but bindings: the command is about another file
+}
+
+// ofAnswer are flags about the answer itself, which say nothing about the next one.
+var ofAnswer = []string{"output", "quiet", "verbose", "wide", "color", "help", "top", "by", "text", "details",
+	"no-chart", "plot", "save-config", "save-plan", "format", "pareto", "dry-run", "check", "profile", "phases",
+	"save-outputs", "vary", "max-overhead", "run", "baseline", "module-map", "dim", "loss-scale", "external-data"}
+
+// ofSelection are the flags that select what is recomputed.
+var ofSelection = []string{"level", "config", "probe", "plan", "budget", "budget-for", "budget-in", "gpu", "reserve",
+	"select", "solver", "effort", "time-limit", "require-optimal", "chunk", "keep", "recompute"}
+
+// next writes the command to type after an answer as the last line of a table, whole: a line that is broken cannot be
+// pasted. nil: there is none. None is written either where the command would read a stream again, or where a name of
+// the model could steer a terminal.
+func (a *app) next(format report.Format, n *nextCommand) error {
+	if n == nil || format != report.TableFormat || a.global.quiet || a.ctx.Err() != nil || a.verb == nil ||
+		slices.Contains(n.args, streamName) {
+		return nil
+	}
+	text := "memopt " + n.verb
+	for _, word := range n.words(a) {
+		text += " " + shellWord(word)
+	}
+	if report.Plain(text) != text {
+		return nil
+	}
+	gap := ""
+	if a.flush(); !a.report.blank() {
+		gap = "\n"
+	}
+	_, err := fmt.Fprintf(a.out, "%snext: %s\n", gap, text)
+	return err
+}
+
+// words are the arguments and flags of the command.
+func (n *nextCommand) words(a *app) (words []string) {
+	for _, arg := range n.args {
+		if strings.HasPrefix(arg, "-") {
+			arg = "./" + arg
+		}
+		words = append(words, arg)
+	}
+	if text := a.dimsWith(n.dims, n.free); text != "" {
+		words = append(words, "--dim", text)
+	}
+	verb := a.verb
+	for _, c := range a.verb.Root().Commands() {
+		if c.Name() == n.verb {
+			verb = c
+		}
+	}
+	verb.Flags().VisitAll(func(f *pflag.Flag) {
+		if !n.bare && !n.replaces(f.Name) && !slices.Contains(ofAnswer, f.Name) && (f.Name != "out" || verb == a.verb) {
+			words = append(words, a.carried(f)...)
+		}
+	})
+	set := slices.Clone(n.set)
+	slices.SortStableFunc(set, func(x, y [2]string) int { // the file that is written comes last
+		return cmp.Compare(strings.Index(x[0], "out"), strings.Index(y[0], "out"))
+	})
+	for _, f := range set {
+		if f[1] == "" {
+			words = append(words, "--"+f[0])
+			continue
+		}
+		words = append(words, flagWords(f[0], f[1])...)
+	}
+	return words
+}
+
+// replaces reports whether the command has a flag of its own, or none, in place of the present one.
+func (n *nextCommand) replaces(flag string) bool {
+	return slices.Contains(n.drop, flag) ||
+		slices.ContainsFunc(n.set, func(f [2]string) bool { return f[0] == flag })
+}
+
+// carried are the words of a flag of the suggested verb: of its value in the present command, where that was given or
+// where it is another default. Verbs differ in the defaults of the two flags that say which step is made.
+func (a *app) carried(to *pflag.Flag) []string {
+	from := a.verb.Flags().Lookup(to.Name)
+	step := slices.Contains([]string{"outputs", "optimizer"}, to.Name)
+	switch {
+	case step && a.made != nil && a.made.Made && (from == nil || from.Value.String() != to.DefValue):
+		return stepWords(from, to)
+	case from == nil || !from.Changed:
+		return nil
+	}
+	return valueWords(from)
+}
+
+// stepWords are the words of --outputs or --optimizer where its default is another one.
+func stepWords(from, to *pflag.Flag) []string {
+	if from == nil || len(valueWords(from)) == 0 {
+		if to.Name == "outputs" {
+			return []string{"--outputs", "*"}
+		}
+		return []string{"--optimizer", noOptimizer}
+	}
+	return valueWords(from)
+}
+
+// valueWords are the words of a flag with its value; none where the value is empty.
+func valueWords(f *pflag.Flag) (words []string) {
+	text := f.Value.String()
+	many, isMany := f.Value.(pflag.SliceValue)
+	switch {
+	case f.Value.Type() == "stringSlice":
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	case isMany:
+		for _, one := range many.GetSlice() {
+			words = append(words, flagWords(f.Name, one)...)
+		}
+		return words
+	case f.Value.Type() == "bool" && text == "true":
+		return []string{"--" + f.Name}
+	case f.NoOptDefVal != "":
+		return []string{"--" + f.Name + "=" + text}
+	}
+	if text == "" {
+		return nil
+	}
+	return flagWords(f.Name, text)
+}
+
+// flagWords are a flag and its value, as one word where the value could be taken for a flag.
+func flagWords(name, value string) []string {
+	if name == "out" {
+		return []string{"-o", value}
+	}
+	if value == "" || strings.HasPrefix(value, "-") {
+		return []string{"--" + name + "=" + value}
+	}
+	return []string{"--" + name, value}
+}
+
+// dimsWith is the value of --dim with what the present command binds and more; free are symbols that it leaves out.
+func (a *app) dimsWith(more map[string]int64, free []string) string {
+	list, _ := parseBindings(a.global.dims)
+	var parts []string
+	for _, b := range list {
+		if _, again := more[b.symbol]; again || slices.Contains(free, b.symbol) {
+			continue
+		}
+		text := fmt.Sprintf("%s=%d", b.symbol, b.value)
+		if b.ranged {
+			text += fmt.Sprintf("..%d", b.last)
+		}
+		parts = append(parts, text)
+	}
+	names := make([]string, 0, len(more))
+	for name := range more {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, more[name]))
+	}
+	return strings.Join(parts, ",")
+}
+
+// examples are sizes for symbols of the model that was read last: the end of a range that --dim gives, else an
+// example from the file.
+func (a *app) examples(symbols []string) map[string]int64 {
+	if a.model == nil || len(symbols) == 0 {
+		return nil
+	}
+	sizes := map[string]int64{}
+	for name, size := range a.model.ExampleSizes(symbols) {
+		sizes[name] = size.Value
+		if r, ranged := a.ranges[name]; ranged {
+			sizes[name] = r.Hi
+		}
+	}
+	return sizes
+}
+
+// fileLike is a name for a file that is made of a model: its own with another ending, in this folder.
+func fileLike(model, ending string) string {
+	name := model[strings.LastIndexByte(model, ':')+1:]
+	name = filepath.Base(name)
+	return cmp.Or(strings.TrimSuffix(name, filepath.Ext(name)), "model") + ending
+}
+
+// applied is the command that writes the file of the present selection.
+func applied(model string) *nextCommand {
+	return &nextCommand{verb: "apply", args: []string{model}, set: [][2]string{{"out", fileLike(model, ".opt.onnx")}}}
+}
+
+// proved is the command that executes a model with the present selection, and compares.
+func (a *app) proved(model string) *nextCommand {
+	n := &nextCommand{verb: "verify", args: []string{model}, dims: a.examples(a.unbound())}
+	if a.verb.Flags().Lookup("init") == nil {
+		n.set = append(n.set, [2]string{"init", "random:1"})
+	}
+	return n
+}
+
+// unbound are the symbols of the model that was read last which have no size.
+func (a *app) unbound() (symbols []string) {
+	if a.model == nil {
+		return nil
+	}
+	for _, s := range a.model.Symbols() {
+		if _, bound := a.model.Dims[s]; !bound {
+			symbols = append(symbols, s)
+		}
+	}
+	return symbols
+}
