@@ -165,6 +165,7 @@ func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 			dims[last] = best
 			n := applied(name)
 			n.dims, n.set = dims, append(n.set, [2]string{"gpu", report.Exact(t.Memory)})
+			n.drop = []string{"effort", "time-limit"} // which were for many searches
 			return n
 		} else if plain > 0 {
 			dims[last] = plain
