@@ -47,7 +47,7 @@ func TestReports(t *testing.T) {
 		require.NoError(t, err, c.name)
 		fmt.Fprintf(&have, "--- %s: %s\n", c.name, r.Answer(&c.target))
 		for _, f := range formats {
-			require.NoError(t, fit.Report(&have, f, r, &c.target))
+			require.NoError(t, fit.Report(&have, f, r, &c.target, nil))
 		}
 	}
 	m, err = memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 256}})
@@ -62,7 +62,7 @@ func TestReports(t *testing.T) {
 	require.NoError(t, err)
 	fmt.Fprintf(&have, "--- devices: %s\n", d.Answer())
 	for _, f := range formats {
-		require.NoError(t, d.Report(&have, f))
+		require.NoError(t, d.Report(&have, f, nil))
 	}
 	answers.Hold(t, "testdata/reports.txt", have.String())
 }
