@@ -149,7 +149,8 @@ func optional(text string) *string {
 func (r *Result) json(view View) *resultJSON {
 	p := r.Plan
 	out := &resultJSON{Schema: Schema, Model: modelJSON{p.Of.Path, p.Of.StructureSHA256},
-		Dims: map[string]int64{}, Step: view.Step, Name: optional(r.Name), PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
+		Dims: map[string]int64{}, Step: view.Step, Name: optional(r.Name),
+		PeakNode: r.PeakNode, PeakStep: r.Step, Steps: r.Steps,
 		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + view.Reserved,
 		Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
 		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}

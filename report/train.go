@@ -300,7 +300,8 @@ type trainPeakJSON struct {
 }
 
 func trainJSON(w io.Writer, v *TrainView) error {
-	out := trainJSONView{Schema: TrainSchema, Step: v.Step, Backend: v.Backend, Steps: v.Done, Updates: v.Updates, Skipped: v.Skipped,
+	out := trainJSONView{Schema: TrainSchema, Step: v.Step, Backend: v.Backend, Steps: v.Done,
+		Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
 		Zero: v.Zero, WaitedMS: float64(v.Waited.Microseconds()) / 1000}

@@ -23,7 +23,8 @@ func (a *app) examplesCommand() *cobra.Command {
 			if err := report.Examples(a.out, format, examples.All()); err != nil {
 				return err
 			}
-			return a.next(format, &nextCommand{verb: "plan", args: []string{memopt.ExamplePrefix + examples.All()[0].Name}})
+			first := memopt.ExamplePrefix + examples.All()[0].Name
+			return a.next(format, &nextCommand{verb: "plan", args: []string{first}})
 		},
 	}
 }

@@ -135,7 +135,8 @@ func afterExplain(name string, r *explain.Result) *nextCommand {
 		}
 	}
 	if most == 0 {
-		return &nextCommand{verb: "fit", args: []string{name}, set: [][2]string{{"vary", deviceName}}, drop: ofSelection}
+		return &nextCommand{verb: "fit", args: []string{name}, set: [][2]string{{"vary", deviceName}},
+			drop: ofSelection}
 	}
 	return n
 }
