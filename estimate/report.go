@@ -92,7 +92,7 @@ func (r *Result) json() *resultJSON {
 	head := parts.Head{Schema: Schema, Model: parts.ModelJSON{Path: r.Path, StructureSHA256: r.StructureSHA256},
 		Dims: r.Dims, Answer: r.Answer(), Total: r.Plain.Total(), Breakdown: r.Plain.Parts.JSON(),
 		PeakNode:  r.Plain.Node,
-		Step:      report.Step{Text: r.Text, Made: r.Made, Micros: max(r.Micros, 1)},
+		Step:      parts.StepJSON{Text: r.Text, Made: r.Made, Micros: max(r.Micros, 1)},
 		Precision: r.Types.JSON(r.Precision), Parameters: r.PerParameter.JSON(r.Parameters)}
 	out := &resultJSON{Head: head, Advice: []adviceJSON{}, Sources: r.sources(), Notes: append([]string{}, r.Notes...)}
 	if fits, known := r.Fits(); known {

@@ -83,7 +83,7 @@ func (r *Result) json(f *Facts) *resultJSON {
 	head := parts.Head{Schema: schema, Model: parts.ModelJSON{Path: f.Path, StructureSHA256: f.StructureSHA256},
 		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Breakdown: most.Parts.JSON(),
 		PeakNode:  most.Chunks[most.load.chunk].Node,
-		Step:      report.Step{Text: f.Text, Made: f.Optimizer != "", Micros: l.Microbatches},
+		Step:      parts.StepJSON{Text: f.Text, Made: f.Optimizer != "", Micros: l.Microbatches},
 		Precision: f.Types.JSON(f.Precision), Parameters: f.PerParameter.JSON(f.Parameters)}
 	out := &resultJSON{Head: head, Advice: []string{}, Sources: append([]string{}, f.Sources...), Notes: r.notes(f),
 		Layout: layoutJSON{l.DP, l.Zero, l.TP, l.PP, l.Microbatches, l.Interleave, l.SequenceParallel, l.Devices(),

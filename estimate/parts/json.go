@@ -1,7 +1,5 @@
 package parts
 
-import "memopt/report"
-
 // Head is the beginning of an estimate's JSON, for one device and for several.
 type Head struct {
 	Schema string           `json:"schema"`
@@ -14,7 +12,7 @@ type Head struct {
 	Total  int64            `json:"total_bytes"` // of several devices, of the one that takes the most
 	Breakdown
 	PeakNode   string         `json:"peak_node"`
-	Step       report.Step    `json:"step"`
+	Step       StepJSON       `json:"step"`
 	Precision  *PrecisionJSON `json:"precision"`
 	Parameters ParametersJSON `json:"parameters"`
 }
@@ -23,6 +21,14 @@ type Head struct {
 type ModelJSON struct {
 	Path            string `json:"path"`
 	StructureSHA256 string `json:"structure_sha256"`
+}
+
+// StepJSON says which training step it is, as the reports of other verbs have it.
+type StepJSON struct {
+	Text      string  `json:"text"`
+	Made      bool    `json:"made"`
+	Optimizer *string `json:"optimizer"`
+	Micros    int     `json:"accumulate"`
 }
 
 // PrecisionJSON has the element types of a precision.
