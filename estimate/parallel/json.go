@@ -2,7 +2,6 @@ package parallel
 
 import (
 	"memopt/estimate/parts"
-	"memopt/report"
 )
 
 // schema is the schema of the JSON, which is that of estimates on one device; the fields of several
