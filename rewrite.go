@@ -38,7 +38,7 @@ type Rewritten struct {
 
 // Anchor decides which anchors the rewritten graph needs to keep its peak in stock ONNX Runtime.
 func (p *Plan) Anchor() (*anchor.Anchoring, error) {
-	a, err := p.Plan.Anchor()
+	a, err := p.Plan.Anchor(context.Background())
 	if err != nil {
 		return nil, &Error{OfMemopt, err}
 	}

@@ -55,7 +55,7 @@ func TestAnchors(t *testing.T) {
 		level := rapid.SampledFrom([]planner.Level{planner.Layerwise, planner.LayerwiseCompromise}).Draw(t, "level")
 		p, err := planner.Make(m, types, planner.Options{Strategy: level, Probe: &recompute.Probe{Level: 1}})
 		require.NoError(t, err)
-		a, err := p.Anchor()
+		a, err := p.Anchor(t.Context())
 		require.NoError(t, err)
 		r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,
 			recompute.Options{Anchors: a.Anchors})
@@ -81,7 +81,7 @@ func TestAnchoredClonesDiffer(t *testing.T) {
 		p, err := planner.Make(m, types,
 			planner.Options{Strategy: planner.Layerwise, Probe: &recompute.Probe{Level: 1}})
 		require.NoError(t, err)
-		a, err := p.Anchor()
+		a, err := p.Anchor(t.Context())
 		require.NoError(t, err)
 		if len(a.Anchors) == 0 {
 			continue

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"maps"
 
@@ -13,10 +14,11 @@ import (
 )
 
 // Anchor decides which anchors the plan's rewritten graph needs to keep its peak in stock ONNX
-// Runtime's default order. Where symbols are unbound, their places are those that suit usual sizes.
-func (p *Plan) Anchor() (*anchor.Anchoring, error) {
+// Runtime's default order. Where symbols are unbound, their places are those that suit usual sizes. A context
+// that is done ends the search for places with the first set.
+func (p *Plan) Anchor(ctx context.Context) (*anchor.Anchoring, error) {
 	if p.Sizes != nil {
-		out, err := p.toAnchor().choose(p.Placements)
+		out, err := p.toAnchor().choose(ctx, p.Placements)
 		if w := p.Whole; err == nil && w != nil && w.Sizes != nil {
 			base := w.inRuntime()
 			out.Base, out.BaseArena = base.Live, base.Arena
@@ -29,7 +31,7 @@ func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 			err)
 		return &anchor.Anchoring{Warnings: []string{why}}, nil
 	}
-	out, err := guess.choose(p.Placements)
+	out, err := guess.choose(ctx, p.Placements)
 	if err == nil {
 		out = &anchor.Anchoring{Anchors: out.Anchors, Nodes: out.Nodes, Warnings: out.Warnings}
 	}
@@ -70,11 +72,11 @@ func (p *Plan) withUsualDims() (*anchoring, error) {
 	return &anchoring{bench: bench, facts: ortsim.NewFacts(p.Model, dims), always: true}, nil
 }
 
-func (a *anchoring) choose(placements []recompute.Placement) (*anchor.Anchoring, error) {
+func (a *anchoring) choose(ctx context.Context, placements []recompute.Placement) (*anchor.Anchoring, error) {
 	t, err := a.bench.Simulate(placements)
 	if err != nil {
 		return nil, err
 	}
-	return anchor.Choose(&anchor.Plan{Analysis: a.bench.Analysis, Facts: a.facts, Sizes: a.bench.Sizes,
+	return anchor.Choose(ctx, &anchor.Plan{Analysis: a.bench.Analysis, Facts: a.facts, Sizes: a.bench.Sizes,
 		Trial: t, Always: a.always})
 }

@@ -118,7 +118,7 @@ func answer(t *testing.T, p *planner.Plan, err error) string {
 		fmt.Fprintf(h, "%+v\n", a)
 	}
 	fmt.Fprintf(h, "%v %v %+v %+v %v\n", p.Warnings, p.Solver, p.Bound, p.Lower, p.Recompute)
-	anchors, err := p.Anchor()
+	anchors, err := p.Anchor(t.Context())
 	require.NoError(t, err)
 	fmt.Fprintln(h, anchors.Nodes, anchors.Base, anchors.Bare, anchors.Anchored, anchors.AnchoredArena, anchors.Work)
 	return fmt.Sprintf("peak %d of %d, arena %d, +%.3f %%, %d nodes, %d in parts, %x", p.Planned.Peak.Bytes,

@@ -110,13 +110,16 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	var a *budget.Answer
 	var err error
 	if b.Runtime {
+		anchoring, limit := newAnchoring(m.analysis, m.sizes, &m.opts), ctx
 		if b.Effort <= 0 && timelimit.Ended(ctx) {
 			var done context.CancelFunc
 			ctx, done = quickly(ctx)
 			defer done()
 		}
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{
-			Anchor: newAnchoring(m.analysis, m.sizes, &m.opts).choose,
+			Anchor: func(list []recompute.Placement) (*anchor.Anchoring, error) {
+				return anchoring.choose(limit, list)
+			},
 			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
 		})
 		m.comparedWithWhole(a)

@@ -76,7 +76,7 @@ func TestRuntimeBudgets(t *testing.T) {
 			require.True(t, fits)
 			require.Equal(t, int64(share*float64(base)), limit)
 			require.LessOrEqual(t, p.Runtime.AnchoredArena, limit, "%v", b)
-			a, err := p.Anchor()
+			a, err := p.Anchor(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, p.Runtime, a, "what apply writes")
 			r, err := recompute.Apply(m, p.Analysis.Boundary, p.Analysis.Order, p.Placements,

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 
 	"memopt/planner/anchor"
@@ -65,5 +66,5 @@ func (p *Plan) anchored() (*anchor.Anchoring, error) {
 	if p.Runtime != nil {
 		return p.Runtime, nil
 	}
-	return p.Anchor()
+	return p.Anchor(context.Background())
 }

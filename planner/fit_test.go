@@ -53,7 +53,7 @@ func TestFit(t *testing.T) {
 	p, err := planner.Make(m, types, planner.Options{Strategy: file, Dims: ex.Dims,
 		Within: &planner.Budget{Share: 1, Runtime: true}})
 	require.NoError(t, err)
-	a, err := p.Anchor()
+	a, err := p.Anchor(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, a.AnchoredArena, p.Fit.Arena)
 	require.Equal(t, a.BaseArena, p.Fit.Limit)

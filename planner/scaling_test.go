@@ -42,7 +42,7 @@ func TestAnchorWorkIsLinear(t *testing.T) {
 		m, types := training(t, f, 1600)
 		p, err := planner.Make(m, types, planner.Options{Strategy: planner.Layerwise, SkipLayout: true})
 		require.NoError(t, err)
-		a, err := p.Anchor()
+		a, err := p.Anchor(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, a.Work, f.Name)
 		steps := len(m.Graph.Nodes) + p.Recompute.Nodes

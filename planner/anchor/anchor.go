@@ -4,6 +4,7 @@
 package anchor
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -69,9 +70,9 @@ type Plan struct {
 // backward half, such as weight gradients, which the default order defers to the end, as long as
 // that lowers the simulated peak in that order, and where the live bytes have fallen and are about to
 // rise. This helps even a plan that recomputes nothing, and keeps parts of a region that is computed
-// in parts from running side by side. The error says which value cannot be read through an anchor;
-// none that is chosen here.
-func Choose(p *Plan) (*Anchoring, error) {
+// in parts from running side by side. A context that is done ends the search for places after the first set.
+// The error says which value cannot be read through an anchor; none that is chosen here.
+func Choose(ctx context.Context, p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
 	clones := len(p.Trial.Placements) > 0
@@ -88,7 +89,7 @@ func Choose(p *Plan) (*Anchoring, error) {
 				recompute.MinAnchorOpset, m.OpsetVersion("")))
 		return out, nil
 	}
-	best, err := a.choose()
+	best, err := a.choose(ctx)
 	out.Work = a.work.looked
 	if err != nil || best == nil {
 		return out, err
@@ -177,7 +178,7 @@ type anchored struct {
 }
 
 // choose returns the anchors to write, or nil.
-func (a *search) choose() (*anchored, error) {
+func (a *search) choose(ctx context.Context) (*anchored, error) {
 	needed := a.clonePlaces()
 	optional := a.sinkPlaces()
 	sets := [][]int32{needed}
@@ -192,7 +193,10 @@ func (a *search) choose() (*anchored, error) {
 		sets = append(sets, union(needed, places))
 	}
 	var tried []*anchored
-	for _, places := range sets {
+	for i, places := range sets {
+		if i > 0 && ctx.Err() != nil {
+			break
+		}
 		t, err := a.try(places)
 		if err != nil {
 			return nil, err

@@ -101,7 +101,15 @@ func (r *runtimeFit) descend() error {
 	defer func() { done() }()
 	above := r.points[0].arena // budgets of memopt's arena: one too high, and one low enough
 	fits := int64(-1)
-	for k := int64(runtimeGrid - 1); k > 0 && fits < 0 && r.ctx.Err() == nil; k-- {
+	more := true // there is graceTime, in which plans have the fewest anchors
+	for k := int64(runtimeGrid - 1); k > 0 && fits < 0; k-- {
+		if r.ctx.Err() != nil && more {
+			done()
+			done, more = r.first(), false
+		}
+		if r.ctx.Err() != nil {
+			break
+		}
 		budget := r.points[0].arena / runtimeGrid * k
 		found := len(r.points)
 		ok, err := r.try(budget, 0)
