@@ -162,6 +162,8 @@ type stateFinder struct {
 	g      *graph.Graph
 	states []State
 	taken  []bool // by value: it belongs to a state; nil: no value does
+	// mutating has the nodes that write over an input of theirs, by that input; made with taken.
+	mutating map[graph.ValueID][]*graph.Node
 }
 
 // guess finds states by operators that update their inputs and by names.
@@ -207,19 +209,22 @@ func (f *stateFinder) add(s State) error {
 			in.Name, in.Type, out.Name, out.Type)
 	}
 	if f.taken == nil {
-		f.taken = make([]bool, len(f.g.Values))
+		f.taken, f.mutating = make([]bool, len(f.g.Values)), map[graph.ValueID][]*graph.Node{}
+		for _, n := range f.g.Nodes {
+			for _, slot := range op.Of(n.Kind).Mutates {
+				f.mutating[n.Input(slot)] = append(f.mutating[n.Input(slot)], n)
+			}
+		}
 	}
 	for _, v := range [...]graph.ValueID{s.In, s.Out} {
 		if f.taken[v] {
 			return fmt.Errorf("%q is in another state already", f.g.ValueName(v))
 		}
 	}
-	for _, n := range f.g.Nodes {
-		for _, slot := range op.Of(n.Kind).Mutates {
-			if n.Input(slot) == s.In && out.Def != n.ID {
-				return fmt.Errorf("node %q (%s) updates %q itself; leave the pair out",
-					f.g.NodeLabel(n.ID), n.Op, in.Name)
-			}
+	for _, n := range f.mutating[s.In] {
+		if out.Def != n.ID {
+			return fmt.Errorf("node %q (%s) updates %q itself; leave the pair out",
+				f.g.NodeLabel(n.ID), n.Op, in.Name)
 		}
 	}
 	if root := f.persistentRoot(s.Out); root != graph.NoValue && root != s.In {

@@ -43,7 +43,7 @@ const (
 	// manyQuick and manyThorough are the numbers of buffers from which on the exact search is left
 	// out.
 	manyQuick    = 1000
-	manyThorough = 3000
+	manyThorough = 2000
 )
 
 // Layout places every buffer of a timeline in an arena.
