@@ -120,7 +120,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 			Anchor: func(list []recompute.Placement) (*anchor.Anchoring, error) {
 				return anchoring.choose(limit, list)
 			},
-			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
+			Limit: func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
 		})
 		m.comparedWithWhole(a)
 	} else {
