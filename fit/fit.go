@@ -24,7 +24,8 @@ type Options struct {
 	Limit int64
 	// MaxOverhead is how much longer a step may take with the plan, as a share: 0.2.
 	MaxOverhead float64
-	// Plan has the options of plans: device profile, order, costs. With a Device, the workspaces of its
+	// Plan has the options of plans: device profile, order, costs, and with Chunk in which parts plans may compute
+	// regions at sizes that recomputation alone does not reach. With a Device, the workspaces of its
 	// kernels count; these have no formula, so sizes are then found by plans alone.
 	Plan memopt.PlanOptions
 	// Effort is the work of all searches for plans, in seconds of a typical core; 0: each takes the

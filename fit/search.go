@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"memopt"
+	"memopt/fission"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
@@ -24,13 +25,15 @@ type seeker struct {
 	*finder
 	bracket
 	plain, level1 *Size
-	low, high     float64 // the overheads at fits and above; high is 0 where there was no plan
+	chunk         fission.Mode // in which parts plans may compute regions
+	low, high     float64      // the overheads at fits and above; high is 0 where there was no plan
 	searches      int
 }
 
 // best finds the largest size with a plan, given those without one and with level 1.
 func (f *finder) best(plain, level1 *Size) (*Size, error) {
-	s := &seeker{finder: f, bracket: bracket{fits: f.over.Lo - 1, above: f.over.Hi + 1}, plain: plain, level1: level1}
+	s := &seeker{finder: f, bracket: bracket{fits: f.over.Lo - 1, above: f.over.Hi + 1}, plain: plain, level1: level1,
+		chunk: fission.Off}
 	if err := s.bound(); err != nil {
 		return nil, err
 	}
@@ -43,8 +46,18 @@ func (f *finder) best(plain, level1 *Size) (*Size, error) {
 	if err := s.narrow(); err != nil {
 		return nil, err
 	}
-	if err := s.push(); err != nil {
-		return nil, err
+	if s.opts.Effort > 0 {
+		if err := s.push(s.opts.effort()); err != nil {
+			return nil, err
+		}
+	}
+	// Each search among regions in parts takes several times as long: they are for what recomputation alone does not
+	// reach, by the first plan that fits.
+	if mode := s.opts.Plan.Chunk; mode != "" && mode != fission.Off {
+		s.chunk = mode
+		if err := s.push(0); err != nil {
+			return nil, err
+		}
 	}
 	s.size.Searches = s.searches
 	return f.finish(Best, &s.bracket)
@@ -86,20 +99,20 @@ func (s *seeker) guess(round int) int64 {
 	return min(max(s.fits+int64(share*float64(width)), s.fits+1), s.above-1)
 }
 
-// push tries larger sizes than the first plans reach, as long as plans that are searched longer fit.
-func (s *seeker) push() error {
-	if s.opts.Effort == 0 || s.fits >= s.over.Hi || s.ended() {
+// push tries larger sizes than the plans so far reach, as long as plans that are searched with this effort fit.
+func (s *seeker) push(effort float64) error {
+	if s.fits >= s.over.Hi || s.ended() {
 		return nil
 	}
 	quick := s.bracket
 	s.above, s.total, s.price, s.high = s.end, 0, 0, 0
 	for stride := int64(1); s.fits+1 < s.above && s.above == s.end && !s.ended(); stride *= 2 {
-		if err := s.step(min(s.fits+stride, s.above-1), s.opts.effort()); err != nil {
+		if err := s.step(min(s.fits+stride, s.above-1), effort); err != nil {
 			return err
 		}
 	}
 	for round := 0; s.fits+1 < s.above && !s.ended(); round++ {
-		if err := s.step(s.guess(round), s.opts.effort()); err != nil {
+		if err := s.step(s.guess(round), effort); err != nil {
 			return err
 		}
 	}
@@ -178,7 +191,9 @@ const searchPart = 0.5
 func (s *seeker) searchAt(n int64, b memopt.Budget) (*memopt.Plan, error) {
 	ctx, done := timelimit.Share(s.ctx, searchPart)
 	defer done()
-	return at(s.model, symbolic.Env{s.symbol: n}).Plan(ctx, b, s.opts.Plan)
+	o := s.opts.Plan
+	o.Chunk = s.chunk
+	return at(s.model, symbolic.Env{s.symbol: n}).Plan(ctx, b, o)
 }
 
 // keep adds a plan to the pool, unless parts of its graph are of one size alone.

@@ -63,6 +63,18 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	return timeChart(w, p, view.Chart)
 }
 
+// Unsized writes for people all that is known of a plan without sizes: formulas of the peak and of what stays.
+func Unsized(w io.Writer, format Format, p *planner.Plan, view PlanView) error {
+	if err := Sentences(w, format, answer(p, view)...); err != nil {
+		return err
+	}
+	most := formulaParts
+	if view.Stashes < 0 {
+		most = -1
+	}
+	return Formulas(w, format, p, most)
+}
+
 // formulaParts is how many parts of a formula a table lists.
 const formulaParts = 12
 

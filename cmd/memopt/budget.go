@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/fission"
 	"memopt/planner"
 	"memopt/report"
 )
@@ -31,7 +30,7 @@ type budgetFlags struct {
 func (b *budgetFlags) register(f *pflag.FlagSet) {
 	b.set = f
 	b.deviceFlags.register(f, "default: the times of a100, and of cpu where the verb executes")
-	registerChunk(f, &b.chunk, fission.Exact)
+	registerChunk(f, &b.chunk)
 	f.StringVar(&b.budget, "budget", "",
 		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
 			"of the baseline peak for the arena")

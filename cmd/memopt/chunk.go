@@ -18,8 +18,8 @@ import (
 var chunkModes = []string{string(fission.Exact), string(fission.Fast), string(fission.Off)}
 
 // registerChunk adds --chunk.
-func registerChunk(f *pflag.FlagSet, to *string, without fission.Mode) {
-	f.StringVar(to, "chunk", string(without),
+func registerChunk(f *pflag.FlagSet, to *string) {
+	f.StringVar(to, "chunk", string(fission.Exact),
 		"how a plan to a budget may compute regions of the graph in parts, one after the other: "+
 			"exact, so that every number keeps its bits; fast, sums of parts may differ by rounding; "+
 			"off, not at all")

@@ -10,7 +10,6 @@ import (
 	"memopt"
 	"memopt/estimate"
 	"memopt/estimate/parts"
-	"memopt/fission"
 	"memopt/report"
 	"memopt/train"
 )
@@ -74,7 +73,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
 		"bf16-pure")
 	f.limitFlags.register(s)
-	registerChunk(s, &f.chunk, fission.Exact)
+	registerChunk(s, &f.chunk)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
@@ -91,12 +90,15 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err != nil {
 		return err
 	}
-	a.states = f.states
+	a.states, a.ranged = f.states, !f.layout.several() && !f.check && o.Precision == parts.AsIs
 	m, err := a.load(name)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
+	if sizeless(m) && !f.layout.several() && !f.check && o.Precision == parts.AsIs {
+		return a.estimateFormulas(name, m, f, o, format)
+	}
 	if m, err = f.recipe(a, m, o); err != nil {
 		return err
 	}

@@ -59,11 +59,23 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if !slices.Contains(explain.Groupings, view.By) {
 		return usage("--by %q: wanted one of %s", view.By, strings.Join(explain.Groupings, ", "))
 	}
-	p, _, err := a.makePlan(args[0], sel, false)
+	if err := sel.step.check(); err != nil {
+		return err
+	}
+	a.states, sel.holds, a.ranged = sel.states, true, !sel.budgetFlags.asks()
+	m, err := a.load(args[0])
+	if err != nil {
+		return err
+	}
+	unsized := sizeless(m)
+	p, c, err := a.planLoaded(m, args[0], sel, unsized)
 	if err != nil {
 		return err
 	}
 	defer p.Of.Close()
+	if unsized && len(p.Unbound) > 0 {
+		return a.formulas(format, args[0], p, c.configPath)
+	}
 	if view.Reserved, err = sel.reserved(a, p); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"memopt"
 	"memopt/configs"
 	"memopt/executor/cpu"
-	"memopt/fission"
 	"memopt/fit"
 	"memopt/planner"
 	"memopt/report"
@@ -69,8 +68,7 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 	f.limitFlags.register(s)
 	s.StringVar(&f.order, "order", "auto", "order of execution: auto, file or ort")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
-	// Many plans are made, and with parts each takes several times as long.
-	registerChunk(s, &f.chunk, fission.Off)
+	registerChunk(s, &f.chunk)
 	f.step.registerJob(s)
 	f.step.optimizer.registerRate(s)
 }
