@@ -41,9 +41,8 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	if err != nil {
 		return nil, err
 	}
-	x := &execution{}
+	x, forward := &execution{}, m
 	if ex.differentiate || sel.asks(a) {
-		forward := m
 		if m, err = a.step(m, &sel.step, sel.guarded()); err != nil {
 			return nil, err
 		}
@@ -53,6 +52,9 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	}
 	if x.Execution, err = a.planExecution(m, name, sel, traits); err != nil {
 		return nil, err
+	}
+	if x.differentiated {
+		a.noteOutputs(x.Plan, forward, &sel.step)
 	}
 	if data != nil {
 		x.Give(data)

@@ -11,6 +11,7 @@ import (
 	"memopt"
 	"memopt/autograd"
 	"memopt/graph"
+	"memopt/planner"
 	"memopt/report"
 	"memopt/symbolic"
 	"memopt/train"
@@ -233,19 +234,50 @@ func (s *stepFlags) kept(m *memopt.Model) string {
 	return plural(len(m.Graph.Outputs), "the file's output", "the file's outputs")
 }
 
-// noteOutputs says which outputs of a forward model, beside the loss, take a large part of the peak of its step.
+// noteOutputs says what the large outputs of a forward model, beside the loss, cost at the peak of its step: how much
+// lower the peak is where the loss alone stays. Nothing is said where that is little.
 func (a *app) noteOutputs(p *memopt.Plan, forward *memopt.Model, f *stepFlags) {
-	if f.job || len(f.outputs) > 0 || forward == p.Of || p.Planned == nil || p.Sizes == nil {
+	if f.job || len(f.outputs) > 0 || p == nil || forward == p.Of || p.Base == nil || p.Sizes == nil {
 		return
 	}
+	peak := p.Baseline().Base.Peak.Bytes
+	var large []string
 	for _, d := range forward.Graph.Outputs {
-		name := forward.Graph.ValueName(d.Value)
 		n, err := forward.Graph.Values[d.Value].Type.Bytes().Eval(p.Of.Dims)
-		if err == nil && n > p.Planned.Peak.Bytes/largeOutput && n > 1024 {
-			a.note("the output %q is kept to the end of the step, with %s of the peak's %s: --outputs loss lets go "+
-				"of it", name, report.Bytes(n), report.Bytes(p.Planned.Peak.Bytes))
+		if err == nil && n > peak/largeOutput && n > 1024 {
+			large = append(large, fmt.Sprintf("%q", forward.Graph.ValueName(d.Value)))
 		}
 	}
+	if len(large) == 0 {
+		return
+	}
+	least, err := a.peakOfLoss(forward, f, p.Options.Order)
+	if err != nil || peak-least <= peak/largeOutput {
+		return
+	}
+	a.note("%s %s kept to the end of the step, at the cost of %s at the peak: with --outputs loss it is %s, not %s, "+
+		"before any plan", plural(len(large), "the output", "the outputs"),
+		strings.Join(large, ", ")+plural(len(large), " is", " are"), report.Bytes(peak-least), report.Bytes(least),
+		report.Bytes(peak))
+}
+
+// peakOfLoss is the peak of the step that is the same but for its outputs: the loss alone stays.
+func (a *app) peakOfLoss(forward *memopt.Model, f *stepFlags, order planner.OrderChoice) (int64, error) {
+	bare := *f
+	bare.outputs = []string{autograd.TheLosses}
+	r, err := bare.recipe(forward, a.global.seed, false)
+	if err != nil {
+		return 0, err
+	}
+	s, err := train.MakeStep(forward, r)
+	if err != nil {
+		return 0, err
+	}
+	p, err := s.Step.Plan(a.search, nil, memopt.PlanOptions{Options: planner.Options{Order: order, SkipLayout: true}})
+	if err != nil || p.Base == nil {
+		return 0, errors.Join(err, autograd.ErrNoLoss)
+	}
+	return p.Base.Peak.Bytes, nil
 }
 
 // largeOutput is the part of the peak, one in so many, from which on an output is large.
