@@ -3,6 +3,7 @@ package pack
 import (
 	"context"
 	"math"
+	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,6 +51,24 @@ func TestLeap(t *testing.T) {
 	})
 	assert.NotZero(t, outcomes[true])
 	assert.NotZero(t, outcomes[false])
+}
+
+// TestBitsOfDecisions: decisions have a bit of an explanation each, or as many share one as the shift says.
+func TestBitsOfDecisions(t *testing.T) {
+	for shift := range 3 {
+		x := &exact{}
+		x.shift = int(shift)
+		seen := map[[2]uint64]int{}
+		for depth := range 1000 {
+			word, bit := x.bit(depth)
+			require.Less(t, word, 1000>>shift/64+1)
+			require.Equal(t, 1, bits.OnesCount64(bit))
+			seen[[2]uint64{uint64(word), bit}]++
+		}
+		for _, n := range seen {
+			require.Equal(t, 1<<shift, n)
+		}
+	}
 }
 
 // climbing are buffers of a training step at a large batch, reduced from 348, in which two of 256

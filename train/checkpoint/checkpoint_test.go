@@ -77,8 +77,16 @@ func TestJob(t *testing.T) {
 	list, err = j.Steps()
 	require.NoError(t, err)
 	require.Equal(t, []int64{20, 100}, list)
-	save(t, j, 100)
-	holds(t, dir+"/checkpoints", 100)
+	require.NoError(t, j.Prune(0))
+	for _, step := range []int64{101, 102, 103} {
+		save(t, j, step)
+	}
+	require.NoError(t, j.Prune(2))
+	list, err = j.Steps()
+	require.NoError(t, err)
+	require.Equal(t, []int64{102, 103}, list, "three are removed at once")
+	save(t, j, 103)
+	holds(t, dir+"/checkpoints", 103)
 	require.NoError(t, j.Close())
 	j, err = checkpoint.OpenJob(dir)
 	require.NoError(t, err)
