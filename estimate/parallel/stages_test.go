@@ -97,6 +97,16 @@ func TestStageErrors(t *testing.T) {
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: -4}, parallel.Options{})
 	var layout *parallel.LayoutError
 	require.ErrorAs(t, err, &layout)
+
+	step.Configurations = []graph.DeviceConfiguration{{Name: "devices"}} // without a number
+	for _, c := range []struct {
+		layout  parallel.Layout
+		refused bool
+	}{{parallel.Layout{}, false}, {parallel.Layout{PP: 2}, true}, {parallel.Layout{TP: 2}, true}} {
+		_, err = parallel.Split(t.Context(), step, params, c.layout, parallel.Options{})
+		var shard *parallel.ShardError
+		require.Equal(t, c.refused, errors.As(err, &shard), "%+v: %v", c.layout, err)
+	}
 }
 
 // TestBudget: a stage that does not fit is planned on one micro-batch, for what its states and the

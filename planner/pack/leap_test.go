@@ -57,7 +57,7 @@ func TestLeap(t *testing.T) {
 func TestBitsOfDecisions(t *testing.T) {
 	for shift := range 3 {
 		x := &exact{}
-		x.shift = int(shift)
+		x.shift = shift
 		seen := map[[2]uint64]int{}
 		for depth := range 1000 {
 			word, bit := x.bit(depth)
