@@ -151,7 +151,7 @@ func (c *campaign) tests(s site) []test {
 	name := path.Join(s.pkg, filepath.Base(s.file))
 	var reach []test
 	for _, t := range c.reach {
-		if t.reaches(name, s.line) {
+		if t.reaches(name, s.reached) {
 			reach = append(reach, t)
 		}
 	}

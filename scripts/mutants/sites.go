@@ -16,6 +16,7 @@ type site struct {
 	pkg         string // import path
 	file        string // absolute path
 	line        int
+	reached     int    // the line that tests reach that run it: of a case's expressions, that of the switch
 	from, to    int    // bytes of the file that are replaced
 	replacement string // text in their place
 	what        string // for people: "< becomes <="
@@ -90,6 +91,15 @@ type visitor struct {
 	text  []byte
 	site  site // has the package and the file
 	sites []site
+	cases []caseList
+}
+
+// A caseList is where the expressions of a case are, and the line of its switch. Coverage counts a
+// case for the tests alone that run its body; every test that comes to the switch may run its
+// expressions.
+type caseList struct {
+	from, to token.Pos
+	line     int
 }
 
 // add notes the site that replaces the text between two positions.
@@ -97,6 +107,12 @@ func (v *visitor) add(from, to token.Pos, replacement, what string) {
 	s := v.site
 	p := v.files.Position(from)
 	s.line, s.from, s.to = p.Line, p.Offset, v.files.Position(to).Offset
+	s.reached = s.line
+	for _, c := range v.cases {
+		if c.from <= from && from < c.to {
+			s.reached = c.line
+		}
+	}
 	s.replacement, s.what = replacement, what
 	v.sites = append(v.sites, s)
 }
@@ -108,6 +124,12 @@ func (v *visitor) source(n ast.Node) string {
 
 func (v *visitor) visit(n ast.Node) bool {
 	switch n := n.(type) {
+	case *ast.SwitchStmt:
+		for _, clause := range n.Body.List {
+			if list := clause.(*ast.CaseClause).List; len(list) > 0 {
+				v.cases = append(v.cases, caseList{list[0].Pos(), list[len(list)-1].End(), v.files.Position(n.Switch).Line})
+			}
+		}
 	case *ast.BinaryExpr:
 		v.swap(n.OpPos, n.Op)
 	case *ast.IncDecStmt:
