@@ -2,6 +2,8 @@ package estimate_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"memopt/configs"
 	"memopt/estimate"
 	"memopt/estimate/parts"
+	"memopt/graph/graphtest"
 	"memopt/internal/answers"
 	"memopt/report"
 )
@@ -62,4 +65,25 @@ func TestLedgerVerdicts(t *testing.T) {
 		require.Equal(t, c.above, l.Above(), c.lines)
 		require.Equal(t, c.exact, l.Exact(), c.lines)
 	}
+}
+
+// TestNoteOfSubgraphs: the bytes inside subgraphs are told, and only where there are some.
+func TestNoteOfSubgraphs(t *testing.T) {
+	told := 0
+	for seed := range uint64(6) {
+		m, err := memopt.New(graphtest.Training(rand.New(rand.NewPCG(seed, 5)),
+			graphtest.Options{Nodes: 30, Control: seed%2 == 0}), memopt.Options{})
+		require.NoError(t, err)
+		r, err := estimate.Make(t.Context(), m, estimate.Options{})
+		require.NoError(t, err)
+		inside := slices.Max(append(r.Plain.Plans[0].Sizes.Inner, 0))
+		if inside == 0 {
+			require.Empty(t, r.Notes)
+			continue
+		}
+		told++
+		require.Contains(t, strings.Join(r.Notes, " "), "Of these, "+report.Bytes(inside)+" are for what lives inside")
+	}
+	require.Positive(t, told)
+	require.Less(t, told, 6)
 }
