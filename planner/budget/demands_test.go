@@ -64,6 +64,11 @@ func TestDemandsByBruteForce(t *testing.T) {
 		demandSome(rng, p)
 		b := newBudgeter(context.Background(), p, &Options{Bytes: math.MaxInt64})
 		require.NoError(t, b.demand())
+		for id, why := range p.Kept {
+			if why != "" {
+				require.Equal(t, why, b.tasks.whyNot[id], "the reason that an answer gives")
+			}
+		}
 		fixed := b.tasks.graph.Fixed
 		forced, left = forced+len(fixed), left+len(b.left)
 		require.Len(t, p.Forced, len(fixed)+len(b.left))
