@@ -127,7 +127,8 @@ func (v *visitor) visit(n ast.Node) bool {
 	case *ast.SwitchStmt:
 		for _, clause := range n.Body.List {
 			if list := clause.(*ast.CaseClause).List; len(list) > 0 {
-				v.cases = append(v.cases, caseList{list[0].Pos(), list[len(list)-1].End(), v.files.Position(n.Switch).Line})
+				line := v.files.Position(n.Switch).Line
+				v.cases = append(v.cases, caseList{list[0].Pos(), list[len(list)-1].End(), line})
 			}
 		}
 	case *ast.BinaryExpr:
