@@ -14,12 +14,11 @@ import (
 	"memopt/report"
 )
 
-const (
-	// statusAfter is how long a command works before a terminal shows its status line.
-	statusAfter = time.Second
-	// statusTick is how often the line is drawn anew.
-	statusTick = 200 * time.Millisecond
-)
+// statusAfter is how long a command works before a terminal shows its status line; tests make it shorter.
+var statusAfter = time.Second
+
+// statusTick is how often the line is drawn anew.
+const statusTick = 200 * time.Millisecond
 
 // statusLine is the last line of a terminal while a command works: its task, the time since it began, and
 // how far it has come. It appears after a second and is gone when the command prints or ends. A nil

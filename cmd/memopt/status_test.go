@@ -103,3 +103,27 @@ func TestStatusLine(t *testing.T) {
 	none.untimed()
 	none.end()
 }
+
+// firstUpdate takes messages, and notes the output that is there when the first update is reported.
+type firstUpdate struct {
+	out   *bytes.Buffer
+	there string
+}
+
+func (f *firstUpdate) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "update 1/") {
+		f.there = f.out.String()
+	}
+	return len(p), nil
+}
+
+// TestTrainTellsFirst: what a job takes is printed before its first update, where the output is redirected, too.
+func TestTrainTellsFirst(t *testing.T) {
+	var out bytes.Buffer
+	errs := &firstUpdate{out: &out}
+	line := "train example:transformer --data example:text --batch 1 --dim seq=8 --max-steps 1"
+	require.Zero(t, runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{nil, &out, errs}, nil), out.String())
+	require.Contains(t, errs.there, "arena")
+	require.NotContains(t, errs.there, "measured")
+	require.Contains(t, out.String(), "measured")
+}

@@ -280,9 +280,7 @@ func (t *training) leave(err error) error {
 		cleanup.All()
 		t.group.Abort(codeOf(err))
 	}
-	if f, ok := t.app.out.(interface{ Flush() error }); ok {
-		f.Flush()
-	}
+	t.app.flush()
 	var quiet *quietError
 	if err != nil && !errors.As(err, &quiet) {
 		code := codeOf(err)

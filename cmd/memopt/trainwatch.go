@@ -35,9 +35,7 @@ func (w *trainWatcher) Ready(p train.Prediction) {
 		report.TrainStart(out, &t.view)
 		io.WriteString(out, "\n")
 	}
-	if f, ok := out.(interface{ Flush() error }); ok {
-		f.Flush()
-	}
+	t.app.flush()
 	w.begin, w.first = time.Now(), t.view.Begun
 	t.app.status.untimed()
 	t.app.status.say("update %d of %d", t.view.Begun+1, t.view.Updates)
