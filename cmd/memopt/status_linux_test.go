@@ -39,7 +39,7 @@ var quickVerbs = []string{"config", "doctor", "examples", "export", "man", "ops"
 // before it prints anything else; where the output is redirected, there is none.
 func TestStatusOfVerbs(t *testing.T) {
 	for _, c := range (&app{}).command().Commands() {
-		listed := slices.ContainsFunc(statusLines, func(line string) bool { return strings.Fields(line)[0] == c.Name() })
+		listed := slices.ContainsFunc(statusLines, func(l string) bool { return strings.Fields(l)[0] == c.Name() })
 		require.True(t, c.Hidden || !c.Runnable() || listed != slices.Contains(quickVerbs, c.Name()), c.Name())
 	}
 	defer func(whole time.Duration) { statusAfter = whole }(statusAfter)
