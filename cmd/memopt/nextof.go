@@ -149,7 +149,7 @@ func afterPage(name string, p *memopt.Plan) *nextCommand {
 	return &nextCommand{verb: "plan", args: []string{name}}
 }
 
-// afterFit estimates the step at the largest size, or writes its plan's file; where nothing fits, it looks for a
+// afterFit says what the step at the largest size is made of, or writes its plan's file; where nothing fits, it looks for a
 // device.
 func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 	list := r.Frontier
@@ -170,7 +170,11 @@ func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 			return n
 		} else if plain > 0 {
 			dims[last] = plain
-			return &nextCommand{verb: "estimate", args: []string{name}, dims: dims}
+			verb := "estimate"
+			if t.Reserve > 0 { // it counts what the allocator rounds up with the reserve, which may be too much there
+				verb = "explain"
+			}
+			return &nextCommand{verb: verb, args: []string{name}, dims: dims}
 		}
 	}
 	if r.Sizes == nil {
