@@ -149,8 +149,8 @@ func afterPage(name string, p *memopt.Plan) *nextCommand {
 	return &nextCommand{verb: "plan", args: []string{name}}
 }
 
-// afterFit says what the step at the largest size is made of, or writes its plan's file; where nothing fits, it looks for a
-// device.
+// afterFit says what the step at the largest size is made of, or writes its plan's file; where nothing fits, it
+// looks for a device.
 func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 	list := r.Frontier
 	if r.Sizes != nil {
