@@ -87,3 +87,25 @@ func TestNoteOfSubgraphs(t *testing.T) {
 	require.Positive(t, told)
 	require.Less(t, told, 6)
 }
+
+// TestLedgerOfRun: a run is held to the figures that were predicted of it: what is held, the live bytes of
+// phases, the arena, and the total, which is the sum of what is held and the arena.
+func TestLedgerOfRun(t *testing.T) {
+	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 1, "seq": 8}})
+	require.NoError(t, err)
+	l, err := estimate.Check(t.Context(), m, estimate.Options{Threads: 1})
+	require.NoError(t, err)
+	figures := map[string]estimate.Line{}
+	for _, line := range l.Lines {
+		require.Equal(t, "step", line.Step)
+		figures[line.What] = line
+	}
+	held, arena, total := figures["held throughout"], figures["arena"], figures["total"]
+	require.Positive(t, held.Predicted)
+	require.Equal(t, held.Predicted, held.Measured)
+	require.Positive(t, arena.Measured)
+	require.Equal(t, held.Measured+arena.Measured, total.Measured)
+	require.Equal(t, held.Predicted+arena.Predicted, total.Predicted)
+	require.Contains(t, figures, "live, forward")
+	require.False(t, l.Above())
+}
