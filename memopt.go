@@ -181,6 +181,8 @@ func (m *Model) passes(strict bool) []graph.Pass {
 		{Name: "fold", Run: op.FoldConditions,
 			Doc: "an If that always takes the same branch becomes that branch; the other one may " +
 				"contradict the shapes"},
+		{Name: "split", Run: op.SplitSequences,
+			Doc: "sequences of which each tensor has a known place become outputs of Split, which has a gradient"},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls",
 			Run: func(read *graph.Model) (bool, error) {
 				infer := op.InferAsIs

@@ -95,10 +95,10 @@ type Joint struct {
 	// GuessedInputs the inputs that were taken although no shape tells data from parameters.
 	DataInputs, GuessedInputs []string
 	// Untrained lists values that the loss depends on, left out by their roles where the parameters were
-	// not named, Absent the parameters of a PyTorch program that its file does not have
-	// (roles.Roles).
+	// not named.
 	Untrained []Untrained
-	Absent    []string
+	// Exported are the changes of the program by its exporter.
+	Exported []roles.Change
 	// Loss names the loss; where it is an output of the graph, a run gives it. The weighted sum of
 	// several losses has a name, and is an output, with Options.LossOutput. "": the graph makes no
 	// scalar that is the loss.
@@ -166,6 +166,7 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 	if j.roles, err = roles.Find(j.m, opts.Data); err != nil {
 		return nil, err
 	}
+	j.out.Exported = j.roles.Exported
 	if version != graph.OpsetVersion(m.Opsets, "") {
 		changes, err := Convert(j.m, version)
 		if err != nil {

@@ -78,7 +78,6 @@ func (j *joint) trained(data bool) (out []Value) {
 			j.out.Untrained = append(j.out.Untrained, Untrained{j.g.ValueName(v), r})
 		}
 	}
-	j.out.Absent = j.roles.Absent
 	return out
 }
 

@@ -198,7 +198,7 @@ func (a *app) noteGrad(j *autograd.Joint) {
 	}
 }
 
-// noteRoles names tensors that are no parameters by their roles, and those that the exporter has left out.
+// noteRoles names tensors that are no parameters by their roles, and the changes by the exporter.
 func (a *app) noteRoles(j *autograd.Joint) {
 	if text := untrained(j.Untrained); text != "" {
 		a.note("not trained: %s; --params names them", text)
@@ -208,11 +208,7 @@ func (a *app) noteRoles(j *autograd.Joint) {
 			}
 		}
 	}
-	if n := len(j.Absent); n > 0 {
-		a.note("no tensor of their own in the file: %s of the PyTorch program (%s); the program shares them, or the "+
-			"exporter merged them with equal ones, which then train as one: torch.onnx.export(optimize=False) keeps "+
-			"them apart", roles.Parameter.Count(n), someOf(j.Absent))
-	}
+	a.noteExported(j.Exported)
 }
 
 // untrained counts the tensors that are no parameters by their roles, by kind in order; "" where there are none.

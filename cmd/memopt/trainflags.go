@@ -35,9 +35,11 @@ type trainFlags struct {
 
 	dryRun   bool
 	evalOnly bool
-	resume   string
-	init     string
-	set      *pflag.FlagSet
+	// allowMerged trains parameters that the exporter merged or untied.
+	allowMerged bool
+	resume      string
+	init        string
+	set         *pflag.FlagSet
 }
 
 func (t *trainFlags) register(f *pflag.FlagSet) {
@@ -61,6 +63,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	numberVar(f, &t.logging, "logging-steps", "", 0, notNegative, "updates between lines of metrics; "+
 		"0: 500, or a twentieth of a shorter job")
 	f.BoolVar(&t.dryRun, "dry-run", false, "say what the job would take, and end before its first step")
+	f.BoolVar(&t.allowMerged, "allow-merged", false, "train parameters as one that the exporter of the file merged")
 	f.BoolVar(&t.evalOnly, "eval-only", false, "evaluate on --eval-data, and train nothing")
 	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, "+
 		"or after the one that is named: --resume=PATH")

@@ -77,6 +77,9 @@ func (t *training) makeSteps() (err error) {
 	t.view.Step = t.trainFlags.step.describe(t.model, t.steps)
 	if t.steps.Forward != nil {
 		t.noteGrad(t.steps.Joint)
+		if err := t.refuseMerged(t.steps.Joint); err != nil {
+			return err
+		}
 	}
 	if doubt := t.steps.Weights.Doubt; doubt != "" && (t.recipe.Micros > 1 || t.ranks() > 1 || len(t.data.eval) > 0) {
 		t.warn("%s: %s: batches count by their samples, which is a mean over all only where each sample counts alike",

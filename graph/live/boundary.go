@@ -91,7 +91,7 @@ func FindBoundary(m *graph.Model) (Boundary, error) {
 	if text, ok := m.Meta(BoundaryKey); ok {
 		return recordedBoundary(g, text)
 	}
-	return lossBoundary(g)
+	return lossBoundary(g, false)
 }
 
 // recordedBoundary reads a record. The record of a YieldOp that has since been removed is ignored.
@@ -99,7 +99,7 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 	var r Recorded
 	err := json.Unmarshal([]byte(text), &r)
 	if err == nil && r.Schema == RecordedSchema && r.Kind == string(YieldBoundary) {
-		return lossBoundary(g)
+		return lossBoundary(g, true)
 	}
 	if err != nil || r.Schema != RecordedSchema {
 		return Boundary{},
@@ -129,8 +129,9 @@ func recordedBoundary(g *graph.Graph, text string) (Boundary, error) {
 // lossBoundary looks for the loss among the scalar float outputs: the first one that comes from a
 // loss operator where there is one, else the first. The output of an operator of backward halves is
 // not a loss: it may be a weight of one element. A graph whose loss is no output has its last loss
-// operator as boundary.
-func lossBoundary(g *graph.Graph) (Boundary, error) {
+// operator as boundary. Nodes beside the loss are a backward half where they make gradients, or where the
+// graph is told to be a training graph: those of a forward model make metrics, such as an accuracy.
+func lossBoundary(g *graph.Graph, told bool) (Boundary, error) {
 	fromLoss, lastLoss := reachable(g, op.Loss)
 	fromGradient, _ := reachable(g, op.Gradient)
 	loss := graph.NoValue
@@ -151,7 +152,8 @@ func lossBoundary(g *graph.Graph) (Boundary, error) {
 		return Boundary{}, ErrNoBoundary
 	}
 	b := Boundary{Kind: LossBoundary, Node: g.Values[loss].Def, Loss: loss, Backward: graph.NoNode}
-	if _, backward := b.split(g); slices.Contains(backward, true) {
+	_, backward := b.split(g)
+	if told && slices.Contains(backward, true) || makesGradients(g, backward) {
 		return b, nil
 	}
 	return Boundary{}, ErrNoBoundary

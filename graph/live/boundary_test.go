@@ -75,3 +75,42 @@ g (float[2, 5] x, int64[2] labels, float[1] w) => (float[1] updated)
 	require.Equal(t, []bool{false, false, true, true, true, true, true},
 		live.Split(m.Graph, b, graph.FileOrder(m.Graph)))
 }
+
+// A forward model may make more than its loss: the classes that it finds, their share that is right, and
+// nodes whose outputs have no reader. None of them is a gradient.
+func TestMetricsAreNoBackwardHalf(t *testing.T) {
+	const head = `<ir_version: 8, opset_import: ["" : 20, "com.microsoft" : 1]> `
+	for _, c := range []struct {
+		name, text string
+		training   bool
+	}{
+		{"classes and their accuracy", `g (float[n, 2] x, int64[n] y) => (float loss, int64[n] classes, float accuracy)
+			< float[2, 2] w = {1, 2, 3, 4} > { s = MatMul(x, w)  loss = SoftmaxCrossEntropyLoss(s, y)
+			classes = ArgMax<axis = 1, keepdims = 0>(s)  right = Equal(classes, y)
+			share = Cast<to = 1>(right)  accuracy = ReduceMean<keepdims = 0>(share) }`, false},
+		{"a mean of each class", `g (float[4, 2] x, int64[4] y) => (float loss, float[2] means)
+			< float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}, int64[1] rows = {0} > {
+			s = MatMul(x, w)  t = Add(s, b)  loss = SoftmaxCrossEntropyLoss(t, y)
+			p = Softmax(t)  means = ReduceMean<keepdims = 0>(p, rows) }`, false},
+		{"an output without a reader", `g (float[3, 2] x) => (float loss) < float[2, 2] w = {1, 2, 3, 4} > {
+			s = MatMul(x, w)  loss = ReduceMean<keepdims = 0>(s)  lost = Relu(w)  more = Relu(s) }`, false},
+		{"a gradient", `g (float[3, 2] x) => (float loss, float[2, 2] dw) < float[2, 2] w = {1, 2, 3, 4} > {
+			s = MatMul(x, w)  loss = ReduceMean<keepdims = 0>(s)  u = Transpose(x)  dw = MatMul(u, s) }`, true},
+		{"a gradient of a parameter that is an input", `g (float[n, 5] x, float[5, 6] w) => (float loss, float[5, 6] dw) {
+			s = MatMul(x, w)  loss = ReduceMean<keepdims = 0>(s)  u = Transpose(x)  dw = MatMul(u, s) }`, true},
+		{"an operator of backward halves", `g (float[n, 2] x) => (float loss, float[n, 2] ds)
+			< float[2, 2] w = {1, 2, 3, 4} > { s = MatMul(x, w)  y = Gelu(s)  loss = ReduceMean<keepdims = 0>(y)
+			ds = com.microsoft.GeluGrad(y, s) }`, true},
+	} {
+		m, err := graph.Parse(head+c.text, "test")
+		require.NoError(t, err, c.name)
+		_, err = op.InferAsIs(m)
+		require.NoError(t, err, c.name)
+		_, err = live.FindBoundary(m)
+		if c.training {
+			require.NoError(t, err, c.name)
+		} else {
+			require.ErrorIs(t, err, live.ErrNoBoundary, c.name)
+		}
+	}
+}

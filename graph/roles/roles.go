@@ -56,9 +56,8 @@ type Roles struct {
 	// Guessed lists inputs that are taken for parameters although the file does not tell them from
 	// data.
 	Guessed []graph.ValueID
-	// Absent lists the names of parameters of the PyTorch program that the file does not have: others
-	// stand for them, or no node reads them.
-	Absent []string
+	// Exported are the changes of the program by its exporter.
+	Exported []Change
 }
 
 // Of returns the role of a value. A value that was added after Find has the kind None.
@@ -80,7 +79,6 @@ func Find(m *graph.Model, data []string) (r *Roles, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Absent = told.absent(m.Graph)
 	f := newFinder(m.Graph)
 	for _, v := range m.Graph.Initializers {
 		val := &m.Graph.Values[v]
@@ -97,5 +95,6 @@ func Find(m *graph.Model, data []string) (r *Roles, err error) {
 		r.of[v] = role
 	}
 	r.inputs(m.Graph, told, f, data)
+	r.Exported = exported(m, told, r)
 	return r, nil
 }

@@ -140,7 +140,7 @@ func TestSignature(t *testing.T) {
 	}
 	r, err := roles.Find(m, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"b"}, r.Absent)
+	require.Equal(t, []roles.Change{{Kind: roles.Folded, Names: []string{"b"}}}, r.Exported)
 }
 
 // TestRecord: Carry records the roles that Find would misjudge in a new file, and Find obeys the record.

@@ -22,6 +22,10 @@ const (
 	signatureKey   = "pkg.torch.export.ExportedProgram.graph_signature"
 )
 
+// foldedBias is behind the name of a weight in that of the bias which a batch norm became that was folded
+// into it (onnxscript/rewriter/rules/common/_fuse_batchnorm.py).
+const foldedBias = "_bias"
+
 // specs are the kinds of torch.export.graph_signature.InputKind.
 var specs = map[string]Role{
 	"PARAMETER":       {Kind: Parameter},
@@ -32,11 +36,12 @@ var specs = map[string]Role{
 
 // told has the roles that a file states, by the names of values.
 type told struct {
-	own    map[string]Role     // by memopt's record, and by the list of memopt_torch
-	specs  map[string]Role     // by the signature of torch.export
-	folded map[string][]string // of which values a constant was computed
-	names  []string            // the parameters of the PyTorch program, in its order
-	signed bool                // specs has parameters
+	own     map[string]Role     // by memopt's record, and by the list of memopt_torch
+	specs   map[string]Role     // by the signature of torch.export
+	folded  map[string][]string // of which values a constant was computed
+	names   []string            // the parameters of the PyTorch program, in its order
+	buffers []string            // its buffers
+	signed  bool                // specs has parameters
 }
 
 // toldBy reads the roles that a file states.
@@ -88,8 +93,11 @@ func (t *told) signature(g *graph.Graph) {
 			if !known || role.Kind == Data {
 				continue
 			}
-			if role.Kind == Parameter {
+			switch role.Kind {
+			case Parameter:
 				t.names = append(t.names, found[2])
+			case Buffer:
+				t.buffers = append(t.buffers, found[2])
 			}
 			t.specs[found[2]] = role
 		}
@@ -122,9 +130,9 @@ func (t *told) role(name string) (role Role, ok bool) {
 	if role, ok = t.input(name); ok {
 		return role, true
 	}
-	if !t.signed || slices.ContainsFunc(t.folded[name], func(from string) bool {
-		return t.specs[from].Kind == Parameter
-	}) {
+	isParameter := func(name string) bool { return t.specs[name].Kind == Parameter }
+	weight, isBias := strings.CutSuffix(name, foldedBias)
+	if !t.signed || slices.ContainsFunc(t.folded[name], isParameter) || isBias && isParameter(weight) {
 		return Role{}, false
 	}
 	return Role{Constant, "a constant of the PyTorch program"}, true

@@ -98,6 +98,7 @@ var rows = []row{
 	{kind: op.Slice, aten: "slice", run: slice},
 	{kind: op.Identity, aten: "alias", run: alias},
 	{kind: op.Cast, aten: "_to_copy", run: cast},
+	{kind: op.CastLike, aten: "_to_copy", run: cast},
 
 	// Moves.
 	{kind: op.Concat, aten: "cat", run: concat},

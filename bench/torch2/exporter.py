@@ -1,0 +1,111 @@
+"""Writes the files of cmd/memopt/testdata/pytorch/exporter: small modules by PyTorch's exporter.
+
+    python exporter.py FOLDER
+
+Each file is written with optimize=True, the default, by which the exporter merges equal initializers,
+drops zeros and folds batch norms, and with optimize=False. Nodes keep the entry of metadata that names
+their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients. Needs
+torch >= 2.6, onnx, onnxscript and numpy; the files were made by torch 2.15.
+"""
+
+import logging
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+logging.disable(logging.WARNING)
+SCOPES = "pkg.torch.onnx.name_scopes"
+
+
+class Fresh(nn.Module):
+    """Norms that are equal, biases of zeros, and an embedding that is the head, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(16, 8)
+        self.norm = nn.ModuleList(nn.LayerNorm(8) for _ in range(2))
+        self.layer = nn.ModuleList(nn.Linear(8, 8) for _ in range(2))
+        self.last = nn.RMSNorm(8)
+        self.head = nn.Linear(8, 16, bias=False)
+        self.head.weight = self.embed.weight
+        for layer in self.layer:
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x, y):
+        h = self.embed(x)
+        for norm, layer in zip(self.norm, self.layer):
+            h = h + torch.relu(layer(norm(h)))
+        return F.cross_entropy(self.head(self.last(h)).flatten(0, 1), y.flatten())
+
+
+class BatchNorms(nn.Module):
+    """Batch norms in training mode, which the exporter turns into inference mode."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.layer, self.last = nn.Linear(4, 5), nn.BatchNorm1d(5)
+
+    def forward(self, x, y):
+        h = torch.relu(self.norm(self.conv(x))).mean((2, 3))
+        return F.cross_entropy(self.last(self.layer(h)), y)
+
+
+class Splits(nn.Module):
+    """Splits, which are sequences without the exporter's optimizer, and the accuracy beside the loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.heads, self.last = nn.Linear(8, 24), nn.Linear(8, 4)
+
+    def forward(self, x, y):
+        q, k, v = self.heads(x).split(8, dim=-1)
+        a, b, c = v.split(3, dim=-1)
+        h = torch.cat([torch.tanh(q[..., :3]) * a, k[..., :3].sigmoid() * b, c], -1)
+        scores = self.last(h).flatten(0, 1)
+        right = scores.argmax(-1) == y.flatten()
+        return F.cross_entropy(scores, y.flatten()), right.float().mean()
+
+
+def modules():
+    tokens = torch.randint(0, 16, (2, 5))
+    yield "fresh", Fresh(), (tokens, torch.randint(0, 16, (2, 5)))
+    yield "batchnorms", BatchNorms(), (torch.randn(4, 3, 6, 6), torch.randint(0, 5, (4,)))
+    yield "splits", Splits(), (torch.randn(2, 5, 8), torch.randint(0, 4, (2, 5)))
+
+
+def strip(path):
+    """Removes all metadata of nodes but their modules."""
+    model = onnx.load(path)
+    for node in model.graph.node:
+        kept = [p for p in node.metadata_props if p.key == SCOPES]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+        node.doc_string = ""
+    onnx.save(model, path)
+
+
+def main(folder):
+    torch.manual_seed(1)
+    for name, module, inputs in modules():
+        module.train()
+        for optimize in (True, False):
+            path = str(folder / f"{name}{'' if optimize else '-raw'}.onnx")
+            torch.onnx.export(module, inputs, path, dynamo=True, optimize=optimize, input_names=["x", "y"],
+                              dynamic_shapes=({0: "batch"}, {0: "batch"}), external_data=False, verbose=False)
+            strip(path)
+        out = module(*inputs)
+        loss = out[0] if isinstance(out, tuple) else out
+        loss.backward()
+        arrays = {f"grad:{key}": p.grad.numpy() for key, p in module.named_parameters()}
+        np.savez_compressed(folder / f"{name}.npz", loss=loss.detach().numpy(), x=inputs[0].numpy(),
+                            y=inputs[1].numpy(), **arrays)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/executor"
+	"memopt/executor/npz"
+)
+
+// TestFilesOfExporter reads what PyTorch's exporter makes of small modules (bench/torch2/exporter.py): each
+// file differentiates, says how the exporter changed the program, and where it kept the program has
+// PyTorch's gradients.
+func TestFilesOfExporter(t *testing.T) {
+	folder, err := filepath.Abs(filepath.Join("testdata", "pytorch", "exporter"))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name string
+		says []string // on standard error
+		kept bool     // the program's parameters
+	}{
+		{"fresh", []string{
+			`"norm.0.weight" stands for 2 more parameters of the program (norm.1.weight, last.weight)`,
+			`is the transpose of "head.weight", and they train apart`}, false},
+		{"fresh-raw", nil, true},
+		{"batchnorms", []string{"the exporter folded 2 batch norms into the weights before (norm, last)"}, false},
+		{"batchnorms-raw", []string{"2 nodes BatchNormalization are in inference mode"}, false},
+		{"splits", nil, false}, // its weights are folded into their transposes
+		{"splits-raw", nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			model := filepath.Join(folder, c.name+".onnx")
+			end := inProcess(t.Context(), nil, "grad "+model+" -o step.onnx")
+			require.Zero(t, end.code, end.errors)
+			for _, text := range c.says {
+				require.Contains(t, strings.Join(strings.Fields(end.errors), " "), text)
+			}
+			if c.kept {
+				require.NotContains(t, end.errors, "warning")
+				sameGradients(t, filepath.Join(folder, strings.TrimSuffix(c.name, "-raw")+".npz"))
+			}
+			end = inProcess(t.Context(), nil, "plan "+model+" --select modules --dim batch=2")
+			require.Zero(t, end.code, end.errors)
+		})
+	}
+}
+
+// sameGradients runs step.onnx on the inputs of a file and compares the gradients that the file has.
+func sameGradients(t *testing.T, path string) {
+	t.Helper()
+	arrays, err := npz.Read(path)
+	require.NoError(t, err)
+	want := map[string]*executor.Tensor{}
+	var in []npz.Array
+	for _, a := range arrays {
+		if want[a.Name] = a.Tensor; a.Name == "x" || a.Name == "y" {
+			in = append(in, a)
+		}
+	}
+	writeArrays(t, "in.npz", in)
+	end := inProcess(t.Context(), nil, "run step.onnx --data-dir in.npz --dim batch=2 --save-outputs out.npz "+
+		"--warmup 0 -q")
+	require.Zero(t, end.code, end.errors)
+	got, err := npz.Read("out.npz")
+	require.NoError(t, err)
+	compared := 0
+	for _, a := range got {
+		name, isGradient := strings.CutSuffix(a.Name, "_grad")
+		if !isGradient {
+			continue
+		}
+		if compared++; name == "head.weight" { // the embedding, too
+			name = "embed.weight"
+		}
+		grad := want["grad:"+name]
+		require.NotNil(t, grad, name)
+		require.Equal(t, grad.Shape, a.Tensor.Shape, name)
+		x, y := executor.Of[float32](grad), executor.Of[float32](a.Tensor)
+		for i := range x {
+			require.LessOrEqual(t, math.Abs(float64(x[i]-y[i])), 1e-6, "%s, element %d", name, i)
+		}
+	}
+	require.Positive(t, compared)
+	require.Len(t, want, compared+3, "the loss, two inputs, and a gradient of each parameter")
+}
+
+// writeArrays writes arrays to a file.
+func writeArrays(t *testing.T, path string, arrays []npz.Array) {
+	t.Helper()
+	w, err := npz.Create(path)
+	require.NoError(t, err)
+	for _, a := range arrays {
+		require.NoError(t, w.Add(a.Name, a.Tensor))
+	}
+	require.NoError(t, w.Close())
+}
+
+// TestMergedParameters: parameters that the exporter merged train only if they are told to.
+func TestMergedParameters(t *testing.T) {
+	folder, err := filepath.Abs(filepath.Join("testdata", "pytorch", "exporter"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	arrays, err := npz.Read(filepath.Join(folder, "fresh.npz"))
+	require.NoError(t, err)
+	inputs := slices.DeleteFunc(arrays, func(a npz.Array) bool { return a.Name != "x" && a.Name != "y" })
+	writeArrays(t, "in.npz", inputs)
+	job := " --data in.npz --batch 2 --max-steps 1 -o job"
+	end := inProcess(t.Context(), nil, "train "+filepath.Join(folder, "fresh.onnx")+job)
+	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Contains(t, end.errors, `"norm.0.weight" stands for 2 more parameters of the program (norm.1.weight, `+
+		`last.weight): the job would train them as one`)
+	require.NoFileExists(t, filepath.Join("job", "checkpoints"))
+	for _, line := range []string{"fresh.onnx --allow-merged", "fresh.onnx --dry-run",
+		"fresh.onnx --freeze norm.0.*,head.weight", "fresh-raw.onnx"} {
+		require.NoError(t, os.RemoveAll("job"))
+		end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, line)+job)
+		require.Zero(t, end.code, end.errors)
+	}
+	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "fresh.onnx")+job+" --freeze norm.0.*")
+	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Contains(t, end.errors, "and its transpose")
+}

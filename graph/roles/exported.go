@@ -1,0 +1,240 @@
+package roles
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/modules"
+)
+
+// ChangeKind says how an exporter changed a program.
+type ChangeKind uint8
+
+const (
+	// Merged: one initializer stands for several parameters, which were equal when the program was
+	// exported, such as the scales of fresh norms. They would train as one.
+	Merged ChangeKind = iota
+	// Untied: two initializers are each other's transpose, such as an embedding and the head that the
+	// program ties to it. They would train apart.
+	Untied
+	// Dropped: biases of zeros are left out. They would not train.
+	Dropped
+	// Folded: parameters were computed into others, or no node reads them.
+	Folded
+	// Frozen: nodes BatchNormalization are in inference mode, and read their running statistics.
+	Frozen
+	// FoldedNorms: batch norms were computed into the weights before them.
+	FoldedNorms
+)
+
+// Change is a change of a program by its exporter of which training would take notice.
+type Change struct {
+	Kind ChangeKind
+	// Value is the initializer that stands for others (Merged), or that is the transpose of another
+	// (Untied); else "".
+	Value string
+	// Names are the parameters (Merged, Untied, Dropped, Folded), nodes (Frozen) or modules (FoldedNorms).
+	// Without a signature of the program, parameters have the names of their modules.
+	Names []string
+}
+
+// exported finds the changes by the exporter.
+func exported(m *graph.Model, t *told, r *Roles) []Change {
+	e := &exporter{g: m.Graph, told: t, module: modulesOf(m)}
+	e.norms()
+	e.merged(t.absent(m.Graph))
+	e.untied(r)
+	return e.list
+}
+
+// exporter collects changes.
+type exporter struct {
+	g      *graph.Graph
+	told   *told
+	module []string // by node, the innermost module; "": it is not known
+	list   []Change
+}
+
+// modulesOf returns the innermost modules of the nodes. A model that says nothing of modules has no names.
+func modulesOf(m *graph.Model) []string {
+	names := make([]string, len(m.Graph.Nodes))
+	tree, err := modules.Read(m, nil)
+	if err != nil {
+		return names
+	}
+	for id, call := range tree.Of {
+		if call >= 0 {
+			names[id] = tree.Modules[tree.Calls[call].Module].Name
+			if tree.Root != "" {
+				names[id] = tree.Root + "." + names[id]
+			}
+		}
+	}
+	return names
+}
+
+// add notes names of a change of a kind, and of a value.
+func (e *exporter) add(kind ChangeKind, value string, names ...string) {
+	i := slices.IndexFunc(e.list, func(c Change) bool { return c.Kind == kind && c.Value == value })
+	if i < 0 {
+		e.list = append(e.list, Change{Kind: kind, Value: value})
+		i = len(e.list) - 1
+	}
+	e.list[i].Names = append(e.list[i].Names, names...)
+}
+
+// merged finds which initializers stand for parameters that have none of their own: in a file with the
+// signature of the program, by the nodes of the parameter's module; in others, by weights that modules
+// share.
+func (e *exporter) merged(absent []string) {
+	if !e.told.signed {
+		e.sharedByModules()
+		return
+	}
+	within := map[string][]graph.NodeID{}
+	for id, name := range e.module {
+		within[name] = append(within[name], graph.NodeID(id))
+	}
+	for _, name := range absent {
+		module, own := splitName(name)
+		if e.isFolded(module) {
+			continue
+		}
+		others := e.standIns(within[module], module, own)
+		switch i := slices.IndexFunc(others, e.isUniform); {
+		case i >= 0:
+			e.add(Merged, e.g.ValueName(others[i]), name)
+		case own == "bias" && len(others) == 0 && len(within[module]) > 0:
+			e.add(Dropped, "", name)
+		case len(others) == 0:
+			e.add(Folded, "", name)
+		}
+		// Otherwise the program shares the parameter: its elements are no constant by chance.
+	}
+}
+
+// isFolded reports whether a module is a batch norm that was folded.
+func (e *exporter) isFolded(module string) bool {
+	return slices.ContainsFunc(e.list, func(c Change) bool {
+		return c.Kind == FoldedNorms && slices.Contains(c.Names, module)
+	})
+}
+
+// splitName splits the name of a parameter, such as h.0.ln_1.weight, into its module's and its own.
+func splitName(name string) (module, own string) {
+	at := strings.LastIndexByte(name, '.')
+	return name[:max(at, 0)], name[at+1:]
+}
+
+// standIns lists the parameters of other modules that nodes of a module read, those of the same own name
+// first. Another own name cannot stand for a bias.
+func (e *exporter) standIns(nodes []graph.NodeID, module, own string) (same []graph.ValueID) {
+	var other []graph.ValueID
+	for _, id := range nodes {
+		for _, v := range e.g.Nodes[id].Inputs {
+			if v == graph.NoValue || e.g.Values[v].Data == nil || !e.g.Values[v].Type.DType.IsFloat() {
+				continue
+			}
+			switch of, name := splitName(e.g.ValueName(v)); {
+			case of == module || e.told.specs[e.g.ValueName(v)].Kind != Parameter:
+			case name == own:
+				same = append(same, v)
+			case own != "bias":
+				other = append(other, v)
+			}
+		}
+	}
+	return append(same, other...)
+}
+
+// isUniform reports whether all elements of an initializer are the same number.
+func (e *exporter) isUniform(v graph.ValueID) bool {
+	first := 0.0
+	return floats(e.g.Values[v].Data, func(i int, x float64) bool {
+		if i == 0 {
+			first = x
+		}
+		return x == first
+	})
+}
+
+// sharedByModules finds weights, such as scales of norms and biases, that nodes of several modules share.
+func (e *exporter) sharedByModules() {
+	first := map[graph.ValueID]string{}
+	for id, n := range e.g.Nodes {
+		for _, slot := range table[n.Kind].weights {
+			v := n.Input(slot)
+			if v == graph.NoValue || e.module[id] == "" || e.g.Values[v].Data == nil || !e.isUniform(v) {
+				continue
+			}
+			if module, seen := first[v]; !seen {
+				first[v] = e.module[id]
+			} else if module != e.module[id] {
+				e.add(Merged, e.g.ValueName(v), e.module[id])
+			}
+		}
+	}
+}
+
+// norms finds batch norms that training finds frozen or folded.
+func (e *exporter) norms() {
+	for _, n := range e.g.Nodes {
+		for _, r := range table[n.Kind].fixed {
+			if r.Kind == Statistic && n.Int("training_mode", 0) == 0 && n.Output(1) == graph.NoValue {
+				e.add(Frozen, "", e.g.NodeLabel(n.ID))
+				break
+			}
+		}
+	}
+	for _, name := range e.told.buffers {
+		if module, own := splitName(name); own == "running_mean" {
+			if _, ok := e.g.Lookup(name); !ok {
+				e.add(FoldedNorms, "", module)
+			}
+		}
+	}
+}
+
+// untied finds pairs of matrices that are each other's transpose.
+func (e *exporter) untied(r *Roles) {
+	type shape [2]int64
+	byShape := map[shape][]graph.ValueID{}
+	for _, v := range e.g.Initializers {
+		val := &e.g.Values[v]
+		if val.Data == nil || len(val.Data.Dims) != 2 || min(val.Data.Dims[0], val.Data.Dims[1]) < 2 ||
+			r.Of(v).Kind != Parameter {
+			continue
+		}
+		dims := shape{val.Data.Dims[0], val.Data.Dims[1]}
+		for _, other := range byShape[shape{dims[1], dims[0]}] {
+			if !e.isUniform(v) && transposed(e.g.Values[other].Data, val.Data) {
+				e.add(Untied, e.g.ValueName(other), val.Name)
+			}
+		}
+		byShape[dims] = append(byShape[dims], v)
+	}
+}
+
+// transposed reports whether y is the transpose of x. Most pairs differ in the first elements.
+func transposed(x, y *graph.TensorData) bool {
+	width := x.DType.Bits() / 8
+	if x.DType != y.DType || width == 0 || x.Source == nil || y.Source == nil {
+		return false
+	}
+	a, errA := x.Source.Bytes()
+	b, errB := y.Source.Bytes()
+	rows, columns := int(x.Dims[0]), int(x.Dims[1])
+	if errA != nil || errB != nil || len(a) != len(b) || len(a) != rows*columns*width {
+		return false
+	}
+	for i := range rows {
+		for j := range columns {
+			if !bytes.Equal(a[(i*columns+j)*width:][:width], b[(j*rows+i)*width:][:width]) {
+				return false
+			}
+		}
+	}
+	return true
+}
