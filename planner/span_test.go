@@ -49,6 +49,15 @@ func TestMakeSpan(t *testing.T) {
 		if len(p.Placements) > 0 {
 			tight++
 		}
+		for _, price := range p.Span.Prices {
+			own, err := planner.Make(m.Model, m.Types, planner.Options{Dims: price.Dims, Strategy: budget})
+			if errors.Is(err, planner.ErrUnfit) {
+				require.Nil(t, price.Own)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, &planner.OwnPrice{Total: own.Persistent + own.Arena.Bytes, Overhead: own.Overhead}, price.Own)
+		}
 		record := p.FileRecord("sha", 0, "devel")
 		require.Equal(t, map[string][2]int64{"N": {box[0].Lo, 12}}, record.Ranges)
 	}
