@@ -56,7 +56,8 @@ func TestMakeSpan(t *testing.T) {
 				continue
 			}
 			require.NoError(t, err)
-			require.Equal(t, &planner.OwnPrice{Total: own.Persistent + own.Arena.Bytes, Overhead: own.Overhead}, price.Own)
+			want := &planner.OwnPrice{Total: own.Persistent + own.Arena.Bytes, Overhead: own.Overhead}
+			require.Equal(t, want, price.Own)
 		}
 		record := p.FileRecord("sha", 0, "devel")
 		require.Equal(t, map[string][2]int64{"N": {box[0].Lo, 12}}, record.Ranges)

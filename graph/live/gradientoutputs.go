@@ -11,7 +11,7 @@ import (
 // operator of backward halves, or makes an output that has the shape of a parameter, as its gradient and
 // its new value have. The accuracy and the classes that a forward model returns beside its loss have other
 // shapes. Parameters are the float initializers of two dims and more, since a vector may be a metric of
-// each class. A graph without any has its parameters as inputs, and every output counts there.
+// each class, and the float inputs whose dims are known. In a graph without any every output counts.
 func makesGradients(g *graph.Graph, backward []bool) bool {
 	for i, n := range g.Nodes {
 		if backward[i] && op.Of(n.Kind).Has(op.Gradient) {
@@ -20,7 +20,10 @@ func makesGradients(g *graph.Graph, backward []bool) bool {
 	}
 	shapes := map[string]bool{}
 	for i := range g.Values {
-		if v := &g.Values[i]; v.Data != nil && v.Type.Shape.Rank() > 1 && v.Type.DType.IsFloat() {
+		v := &g.Values[i]
+		_, static := v.Type.Shape.Elements().Const()
+		if v.Type.DType.IsFloat() && (v.Data != nil && v.Type.Shape.Rank() > 1 ||
+			v.Input && static && v.Type.Shape.Rank() > 0) {
 			shapes[v.Type.Shape.String()] = true
 		}
 	}

@@ -58,7 +58,7 @@ func TestRoles(t *testing.T) {
 		[]graph.Kind{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossInternal,
 			SoftmaxCrossEntropyLossDeeploy}, withRole(Loss))
 	assert.ElementsMatch(t,
-		[]graph.Kind{LayerNormalization, SimplifiedLayerNormalization, SkipLayerNormalization,
+		[]graph.Kind{LayerNormalization, SimplifiedLayerNormalization, SkipLayerNormalization, RMSNormalization,
 			SkipSimplifiedLayerNormalization}, withRole(Norm))
 	assert.ElementsMatch(t, []graph.Kind{Softmax, BiasSoftmax}, withRole(AttentionSoftmax))
 	assert.ElementsMatch(t, []graph.Kind{PythonOp}, withRole(PythonRole))

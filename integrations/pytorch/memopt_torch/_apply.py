@@ -7,6 +7,7 @@ import inspect
 import os
 import threading
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple, Union
 
 import torch
@@ -21,15 +22,18 @@ from ._state import tensors
 # takes positional tensors only.
 _REENTRANT = "use_reentrant" in inspect.signature(checkpoint).parameters
 
+# Hooks see keyword arguments from torch 2.0 on.
+_KEYWORDS = "with_kwargs" in inspect.signature(nn.Module.register_forward_pre_hook).parameters
+
 _MARK = "_memopt_checkpointed"
 
 
 class Applied:
     """A plan that is applied to a model. ``remove`` undoes it; so does the end of a ``with`` block."""
 
-    def __init__(self, model: nn.Module, plan: Plan, wrapped: List["_Wrapped"], hook: Any) -> None:
+    def __init__(self, model: nn.Module, plan: Plan, wrapped: List["_Wrapped"], hook: Any, caches: List[Any]) -> None:
         self.model, self.plan = model, plan
-        self._wrapped, self._hook = wrapped, hook
+        self._wrapped, self._hook, self._caches = wrapped, hook, caches
 
     @property
     def modules(self) -> Tuple[str, ...]:
@@ -40,7 +44,9 @@ class Applied:
         """Leaves the model as it was before apply; a second call does nothing."""
         for w in self._wrapped:
             w.remove()
-        self._wrapped = []
+        for config in self._caches:
+            config.use_cache = True
+        self._wrapped, self._caches = [], []
         self._hook.remove()
 
     def __enter__(self) -> "Applied":
@@ -60,7 +66,10 @@ def apply(
     """Puts the modules of a plan under ``torch.utils.checkpoint``.
 
     The modules' ``forward`` is replaced; names, parameters, ``state_dict`` and the modules' own hooks stay as
-    they are. While gradients are off nothing is run again. Running statistics of batch norms move once.
+    they are. While gradients are off nothing is run again. Running statistics of batch norms move once. A copy
+    of the model (``copy.deepcopy``, averages of weights) is under the plan as well, with weights of its own.
+    Caches of keys and values of transformers' models (``config.use_cache``), which a second run would
+    extend again, are switched off, with a warning, until the plan is removed.
 
     Args:
         model: the model that was exported, in training mode; of a DistributedDataParallel the model in it.
@@ -86,16 +95,49 @@ def apply(
     wrapped = [_Wrapped(name, module, plan) for name, module in found]
     limit = max((_elements(shape) for _, shape in plan.inputs), default=0) if sizes == "check" else 0
 
-    def begin(_: nn.Module, args: Tuple[Any, ...]) -> None:
-        for w in wrapped:
-            w.count = 0
-        if limit:
-            _fits(plan, args, limit)
-
-    hook = target.register_forward_pre_hook(begin)
+    begin = _Begin(plan, wrapped, limit)
+    hook = target.register_forward_pre_hook(begin, **({"with_kwargs": True} if _KEYWORDS else {}))
     for w in wrapped:
         w.wrap()
-    return Applied(model, plan, wrapped, hook)
+    return Applied(model, plan, wrapped, hook, _without_caches(target) if wrapped else [])
+
+
+def _without_caches(model: nn.Module) -> List[Any]:
+    """Switches off the caches of transformers' models; the configurations that had them on."""
+    found = {id(c): c for c in (getattr(m, "config", None) for m in model.modules())}
+    caches = [c for c in found.values() if getattr(c, "use_cache", None) is True]
+    for config in caches:
+        config.use_cache = False
+    if caches:
+        warnings.warn("config.use_cache is off under the plan: training needs no cache of keys and values, which "
+                      "modules that run again would extend a second time", stacklevel=3)
+    return caches
+
+
+class _Begin:
+    """The hook at the start of a step. A copy of the model gets a copy of it, and of what it refers to."""
+
+    def __init__(self, plan: Plan, wrapped: List["_Wrapped"], limit: int) -> None:
+        self.plan, self.wrapped, self.limit = plan, wrapped, limit
+
+    def __call__(self, _: nn.Module, args: Tuple[Any, ...], kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> None:
+        if _compiling():
+            return
+        for w in self.wrapped:
+            w.count = 0
+        if self.limit:
+            _fits(self.plan, (args, dict(kwargs)), self.limit)
+        if self.wrapped and kwargs.get("use_cache") and torch.is_grad_enabled():
+            raise PlanError(
+                f"{self.plan.path}: the model is called with use_cache=True, and modules that run again would extend "
+                "the cache a second time; leave use_cache out"
+            )
+
+
+def _compiling() -> bool:
+    """Whether torch.compile traces the call. It takes no part in what changes objects within a checkpoint."""
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and hasattr(compiler, "is_compiling") and compiler.is_compiling()
 
 
 def _elements(shape: Tuple[int, ...]) -> int:
@@ -221,6 +263,12 @@ _STACKED = hasattr(torch.utils.checkpoint, "_CheckpointFrame")
 _running = threading.local()
 
 
+def _forward(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """The forward of a module under a checkpoint. It finds what belongs to the module by the module, so that a
+    copy computes with its own weights."""
+    return module.__dict__[_MARK].run(*args, **kwargs)
+
+
 class _Wrapped:
     """A module whose forward runs under a checkpoint."""
 
@@ -232,10 +280,7 @@ class _Wrapped:
         self.norms = [m for m in module.modules() if isinstance(m, _BatchNorm)]
 
     def wrap(self) -> None:
-        def forward(_: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            return self.run(*args, **kwargs)
-
-        self.module.__dict__["forward"] = types.MethodType(forward, self.module)
+        self.module.__dict__["forward"] = types.MethodType(_forward, self.module)
         self.module.__dict__[_MARK] = self
 
     def remove(self) -> None:
@@ -248,6 +293,9 @@ class _Wrapped:
     def run(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
+        rng = self.plan.preserve_rng_state
+        if _compiling() and not self.norms:
+            return checkpoint(self.forward, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
         if not getattr(_running, "again", 0):
             self.count += 1
         if self.count > self.plan.calls.get(self.name, 1):
@@ -269,7 +317,6 @@ class _Wrapped:
             finally:
                 _running.again -= 1
 
-        rng = self.plan.preserve_rng_state
         if _REENTRANT:
             out = checkpoint(again, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
         else:

@@ -28,6 +28,13 @@ class Net(nn.Module):
         return self.head(x)
 
 
+class Config:
+    """The part of a configuration of transformers that matters to a plan."""
+
+    def __init__(self, use_cache):
+        self.use_cache = use_cache
+
+
 class Twice(nn.Module):
     """Calls one block two times."""
 

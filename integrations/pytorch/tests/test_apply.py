@@ -11,6 +11,8 @@ from torch import nn
 
 from memopt_torch import Plan, PlanError, apply, check, measure, selective_policy
 
+from memopt_torch._apply import _KEYWORDS
+
 from . import models
 
 warnings.filterwarnings("ignore")
@@ -320,6 +322,52 @@ class TestRefused(unittest.TestCase):
                 model(x.repeat(2, 1))
         with apply(model, models.plan(model, ["h.0"]), sizes="ignore"):
             model(x.repeat(2, 1))
+
+    def test_a_copy_has_its_own_weights(self):
+        model, (x, y) = models.Net().train(), models.batch()
+        with apply(model, models.plan(model, ["h.0", "h.2"])):
+            for other in (copy.deepcopy(model), copy.deepcopy(copy.deepcopy(model))):
+                before = step(other, x, y)
+                with torch.no_grad():
+                    for p in model.parameters():
+                        p.mul_(1.5)
+                counts = [runs(b) for b in other.h]
+                for _ in range(3):
+                    after = step(other, x, y)
+                self.assertTrue(all(torch.equal(a, b) for a, b in zip(before, after)))
+                self.assertEqual([c[0] for c in counts], [6, 3, 6], "the copy is under the plan")
+
+    def test_larger_keyword_inputs(self):
+        if not _KEYWORDS:
+            return  # torch before 2.0: hooks see no keyword arguments
+        model, (x, y) = models.Net().train(), models.batch()
+        with apply(model, models.plan(model, ["h.0"])):
+            model(x=x)
+            with self.assertRaisesRegex(PlanError, "an input of the model is"):
+                model(x=torch.cat([x, x]))
+
+    def test_caches_are_off(self):
+        model, (x, y) = models.Net().train(), models.batch()
+        model.config, model.h[1].config = models.Config(True), models.Config(False)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with apply(model, models.plan(model, ["h.0"])):
+                self.assertEqual((model.config.use_cache, model.h[1].config.use_cache), (False, False))
+            self.assertEqual((model.config.use_cache, model.h[1].config.use_cache), (True, False))
+            with apply(model, models.plan(model, [])):
+                self.assertTrue(model.config.use_cache, "nothing runs again")
+        self.assertEqual([str(w.message)[:30] for w in caught], ["config.use_cache is off under "])
+
+    def test_compiled(self):
+        if not hasattr(torch, "compiler") or not hasattr(torch.compiler, "is_compiling"):
+            return  # torch before 2.1
+        model, (x, y) = models.Net().train(), models.batch()
+        plain = step(model, x, y)
+        with apply(model, models.plan(model, ["h.0", "h.2"])):
+            explained = torch._dynamo.explain(model)(x)
+            self.assertEqual(explained.graph_break_count, 0, explained.break_reasons)
+            planned = step(torch.compile(model, backend="aot_eager"), x, y)
+        self.assertTrue(all(torch.allclose(a, b) for a, b in zip(plain, planned)))
 
     def test_in_place(self):
         model, (x, _) = models.InPlace().train(), models.batch()
