@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from ._state import kept, tensors
 from ._step import Inputs, Loss, labelled, loss_of, split
@@ -62,7 +63,7 @@ def export(
         dynamic_axes: as in torch.onnx.export; "auto" makes the first dim of all inputs ``batch`` where they agree
             in it, and the second dim of integers ``seq``; None keeps all sizes fixed.
         input_names: names of all inputs and labels, in order; default the names of arguments of ``forward``.
-        opset: of the file.
+        opset: of the file; 18 at least where the exporter that traces lacks an operator, and torch.export does it.
     """
     args, keywords = split(inputs)
     targets = labelled(labels)
@@ -93,7 +94,15 @@ def export(
         f.write(metadata("memopt.torch", json.dumps(meta, separators=(",", ":"))))
         f.flush()
         os.fsync(f.fileno())
+    os.chmod(data, 0o666 & ~_umask())
     os.replace(data, path)
+
+
+def _umask() -> int:
+    """The mask of the process for the modes of new files, which can be read by setting it alone."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _write(step: nn.Module, values: Tuple[torch.Tensor, ...], names: Sequence[str], axes: Any, opset: int,
@@ -102,26 +111,68 @@ def _write(step: nn.Module, values: Tuple[torch.Tensor, ...], names: Sequence[st
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     handle, data = tempfile.mkstemp(suffix=".onnx", prefix=".memopt-", dir=folder)
     os.close(handle)
-    more: Dict[str, Any] = {}
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        more["dynamo"] = False  # scopes become names of nodes in the exporter that traces
     try:
-        torch.onnx.export(
-            step,
-            values,
-            data,
-            input_names=list(names),
-            output_names=["loss"],
-            dynamic_axes=axes or None,
-            opset_version=opset,
-            do_constant_folding=False,
-            training=torch.onnx.TrainingMode.PRESERVE,
-            **more,
-        )
+        try:
+            _trace(step, values, data, names, axes, opset)
+        except Exception as e:
+            if not _unsupported(e) or not _capturable(step):
+                raise
+            _capture(step, values, data, names, axes, opset)
     except BaseException:
         os.unlink(data)
         raise
     return data
+
+
+def _trace(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+           opset: int) -> None:
+    """Exports by tracing: scopes become names of nodes, and batch norms stay in training mode."""
+    more: Dict[str, Any] = {}
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
+        more["dynamo"] = False
+    torch.onnx.export(
+        step,
+        values,
+        data,
+        input_names=list(names),
+        output_names=["loss"],
+        dynamic_axes=axes or None,
+        opset_version=opset,
+        do_constant_folding=False,
+        training=torch.onnx.TrainingMode.PRESERVE,
+        **more,
+    )
+
+
+def _unsupported(error: BaseException) -> bool:
+    """Whether the exporter that traces lacks an operator, such as aten::diff of masks in transformers 5."""
+    return type(error).__name__ in ("UnsupportedOperatorError", "OnnxExporterError")
+
+
+def _capturable(step: nn.Module) -> bool:
+    """Whether torch.export may export a step: from torch 2.6 on, and without batch norms in training mode, of which
+    it makes others in inference mode."""
+    known = inspect.signature(torch.onnx.export).parameters
+    return "optimize" in known and not any(isinstance(m, _BatchNorm) and m.training for m in step.modules())
+
+
+def _capture(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+             opset: int) -> None:
+    """Exports by torch.export. Its optimizer stays off: it merges equal parameters and folds others."""
+    shapes = tuple(dict((axes or {}).get(n, {})) for n in names)
+    torch.onnx.export(
+        step,
+        values,
+        data,
+        input_names=list(names),
+        output_names=["loss"],
+        dynamic_shapes=(shapes,) if axes else None,
+        opset_version=max(opset, 18),
+        dynamo=True,
+        optimize=False,
+        external_data=False,
+        verbose=False,
+    )
 
 
 def _names(model: nn.Module, args: Sequence[Any], keywords: Mapping[str, Any], labels: Sequence[Any]) -> List[str]:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from memopt_torch import export, measure
-from memopt_torch._export import metadata
+from memopt_torch._export import _capturable, metadata
 
 from . import models
 
@@ -139,12 +139,43 @@ class TestExport(unittest.TestCase):
     def test_what_torch_cannot_export_leaves_no_file(self):
         class Transformed(nn.Linear):
             def forward(self, x):
-                return torch.fft.rfft(super().forward(x)).abs()
+                y = super().forward(x)
+                return torch.linalg.eigvalsh(y.t() @ y)
 
         x, y = models.batch()
         with self.assertRaises(Exception):
             export(nn.Sequential(Transformed(16, 16)), x, self.path, loss=lambda out, _: out.sum(), labels=y)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_tracing_lacks(self):
+        class Differences(nn.Module):
+            def __init__(self, norm):
+                super().__init__()
+                self.inner = models.Net(norm=norm)
+
+            def forward(self, x):
+                return torch.diff(self.inner(x), dim=-1).square().mean()
+
+        x, _ = models.batch()
+        model = Differences(norm=False).train()
+        if not _capturable(model):
+            return  # torch before 2.6
+        export(model, x, self.path)
+        listed = read(self.path)[0]
+        self.assertIn("model.inner.h.0.up.weight", listed["parameters"])
+        self.assertIn("inner.h.0.up", [m["name"] for m in listed["modules"]])
+        self.assertEqual(os.listdir(self.folder), [os.path.basename(self.path)])
+        with self.assertRaisesRegex(Exception, "diff"):  # torch.export would not train the batch norms
+            export(Differences(norm=True).train(), x, self.path)
+
+    def test_mode_of_the_file(self):
+        model, (x, y) = models.Net().train(), models.batch()
+        mask = os.umask(0o027)
+        try:
+            export(model, x, self.path, loss=models.loss, labels=y)
+        finally:
+            os.umask(mask)
+        self.assertEqual(os.stat(self.path).st_mode & 0o777, 0o640)
 
     def test_shared_parameters_have_all_names(self):
         model, (x, y) = models.Net().train(), models.batch()
