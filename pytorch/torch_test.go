@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"memopt"
 	"memopt/graph/modules"
 	"memopt/graph/torchsim"
+	"memopt/internal/rapidflags"
 	"memopt/pytorch"
 )
 
@@ -78,18 +80,22 @@ var notNested = map[string]string{
 var whole = []string{"gpt2_6l_256", "resnet18", "mlp_8x1024", "bert_4l_256", "unet", "swin"}
 
 // TestPyTorch compares more than a hundred modules with PyTorch's own figures: what autograd saves, and the peak of
-// the allocator's events in a step, with and without checkpoints.
+// the allocator's events in a step, with and without checkpoints. With MEMOPT_TESTS=all it builds all of them,
+// else half.
 func TestPyTorch(t *testing.T) {
-	dir := t.TempDir()
+	dir, every := t.TempDir(), 2
+	if rapidflags.All() {
+		every = 1
+	}
 	cmd := exec.Command(needPython(t), "../bench/torchmodules/torch_modules.py", "--models", "--export", dir, "--json",
-		filepath.Join(dir, "figures.json"), "--no-tensors")
+		filepath.Join(dir, "figures.json"), "--no-tensors", "--every", strconv.Itoa(every))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	text, err := os.ReadFile(filepath.Join(dir, "figures.json"))
 	require.NoError(t, err)
 	var figures struct{ Cases map[string]measured }
 	require.NoError(t, json.Unmarshal(text, &figures))
-	require.Greater(t, len(figures.Cases), 100)
+	require.Greater(t, len(figures.Cases)*every, 100)
 	saved, near, checkpoints := 0, 0, 0
 	for name, c := range figures.Cases {
 		p, err := made(t, filepath.Join(dir, name+".onnx"))
@@ -126,7 +132,7 @@ func TestPyTorch(t *testing.T) {
 	}
 	t.Logf("%d of %d cases save what is predicted within 1 %%; %d of %d peaks with checkpoints are within 5 %%", saved,
 		len(figures.Cases), near, checkpoints)
-	require.GreaterOrEqual(t, saved, 100)
+	require.GreaterOrEqual(t, 10*saved, 9*len(figures.Cases))
 	require.GreaterOrEqual(t, 100*near, 95*checkpoints)
 }
 

@@ -66,6 +66,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="cases; none: all of them, without the whole models")
     parser.add_argument("--models", action="store_true", help="the whole models too")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th of the cases only")
     parser.add_argument("--export", metavar="DIR", help="write NAME.onnx files there")
     parser.add_argument("--json", metavar="FILE", help="write the figures there; what it holds of other cases stays")
     parser.add_argument("--no-tensors", action="store_true", help="leave the saved tensors out of the file")
@@ -90,7 +91,7 @@ def main():
         parser.error(f"no case {unknown[0]!r}; --list prints them")
     if options.export:
         os.makedirs(options.export, exist_ok=True)
-    chosen = options.names or list(cases if options.models else CASES)
+    chosen = (options.names or list(cases if options.models else CASES))[:: options.every]
     known = {}
     if options.json and os.path.exists(options.json):
         with open(options.json) as f:
