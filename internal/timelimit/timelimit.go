@@ -10,22 +10,35 @@ import (
 	"time"
 )
 
-// beneath is the key of the context without the deadline.
-type beneath struct{}
+// run is the value, and runKey its key, that a context with the deadline of a run carries.
+type run struct {
+	beneath context.Context // without the deadline
+	spent   bool            // the time was up before the run began
+}
+
+type runKey struct{}
 
 // With returns a context with the deadline of a run, and the function that releases it. The context
 // also ends with its parent.
 func With(parent context.Context, end time.Time) (context.Context, context.CancelFunc) {
-	return context.WithDeadline(context.WithValue(parent, beneath{}, parent), end)
+	r := run{parent, !time.Now().Before(end)}
+	return context.WithDeadline(context.WithValue(parent, runKey{}, r), end)
 }
 
 // Without returns the context that With was given, whose deadline is not that of the run; a context
 // that With has not made is returned as it is.
 func Without(ctx context.Context) context.Context {
-	if parent, ok := ctx.Value(beneath{}).(context.Context); ok {
-		return parent
+	if r, ok := ctx.Value(runKey{}).(run); ok {
+		return r.beneath
 	}
 	return ctx
+}
+
+// Spent reports whether the time was up when With made the context: a limit of 0 asks for the quickest
+// answer, however long that takes. A search that begins when the time of others is up has no such claim.
+func Spent(ctx context.Context) bool {
+	r, ok := ctx.Value(runKey{}).(run)
+	return ok && r.spent
 }
 
 // Ended reports whether the deadline has ended a context, rather than an interrupt.

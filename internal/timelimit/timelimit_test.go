@@ -38,6 +38,18 @@ func TestWithout(t *testing.T) {
 	})
 }
 
+// TestSpent: a run without any time is told from a search that begins when the time is up.
+func TestSpent(t *testing.T) {
+	for limit, want := range map[time.Duration]bool{-time.Second: true, 0: true, time.Hour: false} {
+		ctx, done := timelimit.With(t.Context(), time.Now().Add(limit))
+		defer done()
+		share, doneToo := timelimit.Share(ctx, 0)
+		defer doneToo()
+		require.Equal(t, want, timelimit.Spent(share), limit)
+	}
+	require.False(t, timelimit.Spent(t.Context()))
+}
+
 // TestInterrupted: an interrupt is not the end of the time.
 func TestInterrupted(t *testing.T) {
 	whole, interrupt := context.WithCancel(t.Context())

@@ -147,7 +147,7 @@ type Answer struct {
 // done ends the search with the best plan so far; its deadline, if it has one, is shared out among
 // the search for the plan, that for the lowest arena, and the bound. A deadline that package
 // timelimit has set leaves the search for a first plan graceTime in any case, and no limit but its
-// counted work where it has passed before the search begins and Effort is 0. The error is an
+// counted work where it had passed when the run began and Effort is 0. The error is an
 // *UnfitError where none was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
@@ -247,7 +247,7 @@ func (b *budgeter) first() (done func()) {
 		return func() {}
 	case b.opts.Brief || whole == b.ctx:
 		return b.limited(context.WithCancel(b.ctx))
-	case b.opts.Effort <= 0 && !end.After(b.began):
+	case b.opts.Effort <= 0 && timelimit.Spent(b.ctx):
 		return b.limited(context.WithCancel(whole))
 	}
 	if grace := time.Now().Add(graceTime); end.Before(grace) {
