@@ -88,8 +88,8 @@ func TestNoteOfSubgraphs(t *testing.T) {
 	require.Less(t, told, 6)
 }
 
-// TestLedgerOfRun: a run is held to the figures that were predicted of it: what is held, the live bytes of
-// phases, the arena, and the total, which is the sum of what is held and the arena.
+// TestLedgerOfRun: a run is held to the figures that were predicted of it: persistent bytes, the live bytes of
+// phases, the arena, and the total, which is the sum of persistent bytes and the arena.
 func TestLedgerOfRun(t *testing.T) {
 	m, err := memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 1, "seq": 8}})
 	require.NoError(t, err)

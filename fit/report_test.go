@@ -17,7 +17,7 @@ import (
 )
 
 // TestReports holds reports in all formats to testdata/reports.txt: one symbol, two, a limit that
-// nothing fits, one that everything fits, and devices.
+// no size fits, one that all sizes fit, and devices.
 func TestReports(t *testing.T) {
 	m, err := memopt.Example("transformer-small", memopt.Options{})
 	require.NoError(t, err)

@@ -51,8 +51,8 @@ func (f *finder) best(plain, level1 *Size) (*Size, error) {
 			return nil, err
 		}
 	}
-	// Each search among regions in parts takes several times as long: they are for what recomputation alone does not
-	// reach, by the first plan that fits.
+	// Each search among regions in parts takes several times as long: they are for sizes that recomputation
+	// alone does not reach, by the first plan that fits.
 	if mode := s.opts.Plan.Chunk; mode != "" && mode != fission.Off {
 		s.chunk = mode
 		if err := s.push(0); err != nil {

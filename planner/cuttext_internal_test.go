@@ -33,7 +33,7 @@ func TestCutsText(t *testing.T) {
 	}
 }
 
-// TestWithScratch: a kernel's workspace lives beside what lives inside its node, and the sizes that
+// TestWithScratch: a kernel's workspace lives beside the values inside its node, and the sizes that
 // were given stay as they are.
 func TestWithScratch(t *testing.T) {
 	given := &live.Sizes{Inner: []int64{5, 0, 7}}
@@ -43,7 +43,7 @@ func TestWithScratch(t *testing.T) {
 }
 
 // TestNamesInParts: a text that finds values of a node in parts names all that its parts make of them;
-// one that finds inputs, or values that are made as before, stays or names what is made now.
+// one that finds inputs, or values that are made as before, stays or names the present nodes.
 func TestNamesInParts(t *testing.T) {
 	parse := func(text string) *graph.Model {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "g")

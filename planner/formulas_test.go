@@ -57,7 +57,7 @@ func TestFormulasWithoutSizes(t *testing.T) {
 	}
 }
 
-// TestFormulaBesideUnknownSizes: values whose sizes depend on data count nothing, in formulas as in
+// TestFormulaBesideUnknownSizes: values whose sizes depend on data count 0 bytes, in formulas as in
 // plans, and values behind them count all the same.
 func TestFormulaBesideUnknownSizes(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>

@@ -63,7 +63,7 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	return timeChart(w, p, view.Chart)
 }
 
-// Unsized writes for people all that is known of a plan without sizes: formulas of the peak and of what stays.
+// Unsized writes for people all that is known of a plan without sizes: formulas of the peak and of persistent bytes.
 func Unsized(w io.Writer, format Format, p *planner.Plan, view PlanView) error {
 	if err := Sentences(w, format, answer(p, view)...); err != nil {
 		return err

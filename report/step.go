@@ -5,7 +5,7 @@ import "io"
 // Step says in the JSON of each verb which training step its figures are of.
 type Step struct {
 	Text      string  `json:"text"`       // in a phrase
-	Made      bool    `json:"made"`       // of a forward model; else the file's own
+	Made      bool    `json:"made"`       // from a forward model; else the step is the file's own
 	Optimizer *string `json:"optimizer"`  // that memopt has added; nil: none
 	Micros    int     `json:"accumulate"` // steps whose gradients are added up for an update
 }

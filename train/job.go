@@ -28,7 +28,7 @@ type job struct {
 	share   data.Share // of the batches: this rank's
 	tally   tally      // of the update under way
 
-	before outset // of that update
+	before outset // where the job was before the update under way
 
 	done    int64 // updates
 	epoch   int64 // of the next micro-batch

@@ -30,7 +30,7 @@ type spy struct {
 	resident.Engine
 	runs    []run
 	watches [][]string // of the steps that were opened
-	during  func()     // called while a run is under way; nil: nothing is
+	during  func()     // called while a run is under way; nil: no call
 }
 
 // run is a run of a step.

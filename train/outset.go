@@ -14,7 +14,7 @@ import (
 // statistics.
 type outset struct {
 	index, samples int64
-	names          []string // of the states
+	names          []string // of states, in one order with states
 	states         []*executor.Tensor
 }
 

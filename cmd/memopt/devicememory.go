@@ -32,7 +32,7 @@ func (d *deviceFlags) register(f *pflag.FlagSet, times string) {
 // deviceMemory is the memory of a device.
 type deviceMemory struct {
 	bytes   int64            // that the device has; 0: neither --gpu nor the profile says
-	reserve int64            // of these, the bytes that no step can have
+	reserve int64            // the part of bytes that no step can have
 	profile *planner.Profile // nil: no device is named
 	near    bool             // the profile is that of the nearest device
 }

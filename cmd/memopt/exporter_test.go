@@ -14,7 +14,7 @@ import (
 	"memopt/executor/npz"
 )
 
-// TestFilesOfExporter reads what PyTorch's exporter makes of small modules (bench/torch2/exporter.py): each
+// TestFilesOfExporter reads files of small modules by PyTorch's exporter (bench/torch2/exporter.py): each
 // file differentiates, says how the exporter changed the program, and where it kept the program has
 // PyTorch's gradients.
 func TestFilesOfExporter(t *testing.T) {

@@ -25,12 +25,12 @@ type nextCommand struct {
 	bare bool        // no present flags, but bindings: the command is about another file
 }
 
-// ofAnswer are flags about the answer itself, which say nothing about the next one.
+// ofAnswer are flags about the answer itself, which have no meaning for the next one.
 var ofAnswer = []string{"output", "quiet", "verbose", "wide", "color", "help", "top", "by", "text", "details",
 	"no-chart", "plot", "save-config", "save-plan", "format", "pareto", "dry-run", "check", "profile", "phases",
 	"save-outputs", "vary", "max-overhead", "run", "baseline", "module-map", "dim", "loss-scale", "external-data"}
 
-// ofSelection are the flags that select what is recomputed.
+// ofSelection are the flags that select recomputed values.
 var ofSelection = []string{"level", "config", "probe", "plan", "budget", "budget-for", "budget-in", "gpu", "reserve",
 	"select", "solver", "effort", "time-limit", "require-optimal", "chunk", "keep", "recompute"}
 
@@ -158,7 +158,7 @@ func flagWords(name, value string) []string {
 	return []string{"--" + name, value}
 }
 
-// dimsWith is the value of --dim with what the present command binds and more; free are symbols that it leaves out.
+// dimsWith is the value of --dim with the present bindings and more; free are symbols that it leaves out.
 func (a *app) dimsWith(more map[string]int64, free []string) string {
 	list, _ := parseBindings(a.global.dims)
 	var parts []string

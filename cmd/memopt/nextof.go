@@ -26,7 +26,8 @@ func (a *app) afterInspect(name string, m *memopt.Model) *nextCommand {
 	return &nextCommand{verb: "plan", args: []string{name}, dims: a.examples(a.unbound())}
 }
 
-// afterPlan binds what has no size, names a budget where nothing is recomputed, and else writes the planned file.
+// afterPlan binds symbols without a size, names a budget for a plan without recomputation, and else writes the
+// planned file.
 func (a *app) afterPlan(name string, p *memopt.Plan, sel *selectionFlags, view *report.PlanView,
 	saved string) *nextCommand {
 	args := []string{name}
@@ -54,13 +55,13 @@ func (a *app) afterPlan(name string, p *memopt.Plan, sel *selectionFlags, view *
 }
 
 // afterUnfit plans the largest size that fits, else to the lowest peak that was reached; where a bound ruled the budget
-// out, without one, to see what lower peaks cost.
+// out, without one, to see the price of lower peaks.
 func (a *app) afterUnfit(name string, u *report.Unfit, b *memopt.Budget) *nextCommand {
 	n := &nextCommand{verb: "plan", args: []string{name}}
 	e := u.Error
 	if u.Room != nil && u.Room.Size > 0 {
 		n.dims = map[string]int64{u.Room.Symbol: u.Room.Size}
-		if b.Share > 0 { // of another peak there
+		if b.Share > 0 { // a share means another peak there
 			n.set = [][2]string{{"budget", report.WholeKiB(u.Room.Total)}}
 		}
 		return n
@@ -103,7 +104,7 @@ func (a *app) afterRun(name string, sel *selectionFlags, x *execution) *nextComm
 	return &nextCommand{verb: "plan", args: []string{name}, drop: ofSelection}
 }
 
-// afterVerify writes what was proved.
+// afterVerify writes the file that was verified.
 func (a *app) afterVerify(name string, v *report.VerifyView) *nextCommand {
 	if v.Unchanged {
 		return &nextCommand{verb: "plan", args: []string{name}, drop: ofSelection}
@@ -149,7 +150,7 @@ func afterPage(name string, p *memopt.Plan) *nextCommand {
 	return &nextCommand{verb: "plan", args: []string{name}}
 }
 
-// afterFit says what the step at the largest size is made of, or writes its plan's file; where nothing fits, it
+// afterFit explains the step at the largest size, or writes its plan's file; where no size fits, it
 // looks for a device.
 func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 	list := r.Frontier
@@ -171,7 +172,7 @@ func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
 		} else if plain > 0 {
 			dims[last] = plain
 			verb := "estimate"
-			if t.Reserve > 0 { // it counts what the allocator rounds up with the reserve, which may be too much there
+			if t.Reserve > 0 { // it counts the allocator's rounding with the reserve, which may be too much there
 				verb = "explain"
 			}
 			return &nextCommand{verb: verb, args: []string{name}, dims: dims}

@@ -41,7 +41,7 @@ type app struct {
 	model   *memopt.Model             // that was read last, for hints; nil before
 	verb    *cobra.Command            // that runs; nil before
 	report  *reportWriter             // where the report goes
-	flush   func() error              // of the report
+	flush   func() error              // writes the report out
 	made    *report.Step              // that was made or taken last, for reports; nil before
 	ranged  bool                      // the verb takes ranges of symbols
 	ranges  map[string]symbolic.Range // that --dim gives

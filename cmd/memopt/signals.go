@@ -242,7 +242,7 @@ type reportWriter struct {
 	any    bool
 }
 
-// blank reports whether a blank line ends what was written, or nothing was.
+// blank reports whether the output is empty or ends with a blank line.
 func (w *reportWriter) blank() bool { return !w.any || w.last == [2]byte{'\n', '\n'} }
 
 func (w *reportWriter) Write(data []byte) (int, error) {

@@ -117,7 +117,7 @@ func (f *firstUpdate) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTrainTellsFirst: what a job takes is printed before its first update, where the output is redirected, too.
+// TestTrainTellsFirst: the memory of a job is printed before its first update, where the output is redirected, too.
 func TestTrainTellsFirst(t *testing.T) {
 	var out bytes.Buffer
 	errs := &firstUpdate{out: &out}

@@ -234,8 +234,8 @@ func (s *stepFlags) kept(m *memopt.Model) string {
 	return plural(len(m.Graph.Outputs), "the file's output", "the file's outputs")
 }
 
-// noteOutputs says what the large outputs of a forward model, beside the loss, cost at the peak of its step: how much
-// lower the peak is where the loss alone stays. Nothing is said where that is little.
+// noteOutputs gives the cost of a forward model's large outputs, beside the loss, at the peak of its step: how much
+// lower the peak is where the loss alone stays. Small differences are left out.
 func (a *app) noteOutputs(p *memopt.Plan, forward *memopt.Model, f *stepFlags) {
 	if f.job || len(f.outputs) > 0 || p == nil || forward == p.Of || p.Base == nil || p.Sizes == nil {
 		return

@@ -19,8 +19,8 @@ func isSmall(d graph.DType) bool { return small.IsFloat(d) || small.IsPacked(d) 
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 type smallCast struct {
 	from, to graph.DType
-	next     elemConvert // from what the source goes through to what the result goes through
-	// of these, the types
+	next     elemConvert // from the type through which the source goes to that of the result
+	// the types of these
 	source, result graph.DType
 	encoder        small.Encoder
 	clamp          bool

@@ -25,7 +25,7 @@ func toArray(t *executor.Tensor) *executor.Tensor {
 	return t
 }
 
-// fromArray returns what an array means for a value of a type: the tensor itself, unless numpy does not
+// fromArray returns the tensor of a type that an array stands for: the array itself, unless numpy does not
 // have the type.
 func fromArray(a *executor.Tensor, d graph.DType) (*executor.Tensor, error) {
 	switch {

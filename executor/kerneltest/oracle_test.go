@@ -71,7 +71,7 @@ func TestEveryOperatorIsHeldBySuccess(t *testing.T) {
 
 // TestIndependent: what the cases want is computed by this package alone, by nothing that kernels
 // are made of. The exceptions are tensors, the numbers of 16 bits and fewer, which executor/half and
-// executor/small test for themselves, and what the interpreter needs.
+// executor/small test for themselves, and the packages that the interpreter needs.
 func TestIndependent(t *testing.T) {
 	allowed := []string{"memopt/executor", "memopt/executor/half", "memopt/executor/small", "memopt/executor/dataset",
 		"memopt/graph", "memopt/graph/op"}

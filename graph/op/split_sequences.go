@@ -42,7 +42,7 @@ func SplitSequences(m *graph.Model) (changed bool, err error) {
 	return true, sealAll(m.Graph)
 }
 
-// sequenceSplitter holds what the splits of a graph have in common.
+// sequenceSplitter holds the tables that all splits of a graph share.
 type sequenceSplitter struct {
 	g       *graph.Graph
 	types   *Result

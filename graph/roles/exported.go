@@ -57,7 +57,7 @@ type exporter struct {
 	list   []Change
 }
 
-// modulesOf returns the innermost modules of the nodes. A model that says nothing of modules has no names.
+// modulesOf returns the innermost modules of the nodes. A model without modules has no names.
 func modulesOf(m *graph.Model) []string {
 	names := make([]string, len(m.Graph.Nodes))
 	tree, err := modules.Read(m, nil)

@@ -38,7 +38,7 @@ var specs = map[string]Role{
 type told struct {
 	own     map[string]Role     // by memopt's record, and by the list of memopt_torch
 	specs   map[string]Role     // by the signature of torch.export
-	folded  map[string][]string // of which values a constant was computed
+	folded  map[string][]string // the values from which a constant was computed
 	names   []string            // the parameters of the PyTorch program, in its order
 	buffers []string            // its buffers
 	signed  bool                // specs has parameters

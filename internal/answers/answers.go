@@ -26,7 +26,7 @@ func Hold(t *testing.T, path, lines string) {
 	require.Equal(t, string(want), lines, "answers have changed; UPDATE_ANSWERS=1 writes the new ones to %s", path)
 }
 
-// Sum is a short hash of values, for what is too long for a line.
+// Sum is a short hash of values that are too long for a line.
 func Sum(values ...any) string {
 	h := sha256.New()
 	for _, v := range values {

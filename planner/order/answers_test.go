@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 			m, name = shuffledModel(t, m, rng), fmt.Sprintf("%d nodes of a step", nodes)
 		}
 		if _, err := live.FindBoundary(m); err != nil {
-			continue // nothing reads what the forward half makes
+			continue // no backward node reads activations
 		}
 		line(name, m, nil, 30_000)
 		line(name, m, nil, 300_000)

@@ -10,7 +10,7 @@ import (
 	"memopt/internal/answers"
 )
 
-// TestAnswers holds what the searches find of graphs that are too large for an oracle, and the bounds
+// TestAnswers holds the extra runs that searches find for graphs too large for an oracle, and the bounds
 // that they prove, to testdata/answers.txt.
 func TestAnswers(t *testing.T) {
 	var have strings.Builder

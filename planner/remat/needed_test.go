@@ -39,7 +39,7 @@ func TestNeededExtras(t *testing.T) {
 	require.Greater(t, dropped, 60)
 }
 
-// read reports whether what an extra run makes is read by another run before its task runs again.
+// read reports whether another run reads the values of an extra run before its task runs again.
 func read(g *Graph, extras []Extra, x Extra) bool {
 	runs := g.Runs(extras)
 	at, stage := -1, int32(0)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBufferBounds: reads up to the last byte are right; one further, of less than nothing or at a
+// TestBufferBounds: reads up to the last byte are right; one further, with a negative length or at a
 // place before the first byte is an error that stays, and gives zeros.
 func TestBufferBounds(t *testing.T) {
 	data := []byte{1, 2, 3, 4, 5, 6, 7, 8}
