@@ -31,7 +31,7 @@ const (
 )
 
 // ExampleSizes returns a size for each symbol: of those that a recorded plan is for, of a
-// built-in model's own, of the inputs with which memopt_torch has exported the model, of ONNX's test
+// built-in model's own, of the inputs with which memopt.torch has exported the model, of ONNX's test
 // data beside the file, of shapes that the file states in numbers, and else a small one, within the
 // range that torch.export states for the symbol.
 func (m *Model) ExampleSizes(symbols []string) map[string]Size {

@@ -6,9 +6,16 @@ import "runtime/debug"
 // that are not a checkout.
 const Unversioned = "devel"
 
+// release is the version of a program that is built from a source distribution, which has no
+// revision to be found: the linker sets it (-ldflags "-X memopt.release=v1.2.3").
+var release string
+
 // Version is the release of memopt that this program was built with, as the go command recorded
 // it: a tag, or made from the revision and its time.
 func Version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return Unversioned

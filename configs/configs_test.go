@@ -177,7 +177,7 @@ func FuzzParseORT(f *testing.F) {
 func TestModulePlan(t *testing.T) {
 	_, err := configs.ParsePlan([]byte(`{"format": "memopt-modules", "version": 1, "modules": ["h.0"]}`), "plan.json")
 	require.ErrorContains(t, err, "plan.json: is a plan of modules")
-	require.ErrorContains(t, err, "memopt_torch.apply")
+	require.ErrorContains(t, err, "memopt.torch.apply")
 	_, err = configs.ParsePlan([]byte(`{"format": "other"}`), "plan.json")
 	require.ErrorContains(t, err, `has schema ""`)
 }

@@ -21,7 +21,7 @@ func LoadPlan(path string) (*recompute.Record, error) {
 func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if IsModulePlan(data) {
-		return nil, faultf(where, "is a plan of modules, which PyTorch runs: apply it there with memopt_torch.apply "+
+		return nil, faultf(where, "is a plan of modules, which PyTorch runs: apply it there with memopt.torch.apply "+
 			"(docs/pytorch.md); wanted what plan --save-plan writes without --select modules")
 	}
 	var r recompute.Record

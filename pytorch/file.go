@@ -10,7 +10,7 @@ import (
 	"memopt/configs"
 )
 
-// Format and Version name the plan files that memopt_torch reads.
+// Format and Version name the plan files that memopt.torch reads.
 const (
 	Format  = configs.ModuleFormat
 	Version = 1

@@ -32,7 +32,7 @@ func (p *Plan) Lines(w io.Writer) error {
 `, pythonBool(p.Random(x)))
 	if p.statistics() {
 		b.WriteString("# Running statistics of BatchNorm move twice in a module that runs again;\n" +
-			"# memopt_torch.apply keeps them, these lines do not. Gradients are the same.\n")
+			"# memopt.torch.apply keeps them, these lines do not. Gradients are the same.\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -23,10 +23,12 @@ import (
 	"memopt/pytorch"
 )
 
-// python is a Python with PyTorch; "": there is none.
+// python is a Python with the packages that memopt.torch and the corpus need; "": there is none.
 var python = sync.OnceValue(func() string {
-	for _, name := range []string{"python3", "/usr/bin/python3"} {
-		if exec.Command(name, "-c", "import torch, torchvision").Run() == nil {
+	for _, name := range []string{os.Getenv("MEMOPT_PYTHON"), "python3", "/usr/bin/python3"} {
+		cmd := exec.Command(name, "-c", "import onnx, torchvision, memopt.torch")
+		cmd.Env = append(os.Environ(), "PYTHONPATH=../python/src")
+		if name != "" && cmd.Run() == nil {
 			return name
 		}
 	}
@@ -36,7 +38,8 @@ var python = sync.OnceValue(func() string {
 func needPython(t *testing.T) string {
 	t.Helper()
 	if python() == "" {
-		t.Skip("no python3 with torch: apt-get install python3-torch python3-torchvision brings it")
+		t.Skip("no python3 with torch 2.6, torchvision and onnx: .ci/install makes a virtual environment of them, " +
+			"MEMOPT_PYTHON names its python")
 	}
 	return python()
 }
@@ -58,12 +61,15 @@ type measured struct {
 // The cases in which the simulator is known to be off, and why.
 var (
 	notSaved = map[string]string{
-		"chunks_gate": "F.silu outside of a module of its own is taken for a product with a sigmoid, which saves more",
+		"chunks_gate":   "F.silu outside a module of its own is taken for a product with a sigmoid, which saves more",
+		"encoder_layer": "F.scaled_dot_product_attention with dropout, in the file products and a softmax",
 	}
 	notPeak = map[string]string{
-		"chunks_gate": "the same",
-		"binary":      "temporary results in the forward half",
-		"clamp":       "masks",
+		"chunks_gate":   "the same",
+		"encoder_layer": "the same",
+		"binary":        "temporary results in the forward half",
+		"clamp":         "masks",
+		"conv_stride":   "the copy that oneDNN makes of the gradient",
 	}
 	unknown = map[string]string{"gru": "GRU", "lstm": "LSTM"}
 )
@@ -166,12 +172,4 @@ func within(share float64, want, got int64) bool {
 func requireWithin(t *testing.T, share float64, want, got int64, format string, args ...any) {
 	t.Helper()
 	require.True(t, within(share, want, got), "%s: measured %d, predicted %d", fmt.Sprintf(format, args...), want, got)
-}
-
-// TestPackage runs the tests of memopt_torch.
-func TestPackage(t *testing.T) {
-	cmd := exec.Command(needPython(t), "-W", "ignore", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
-	cmd.Dir = "../integrations/pytorch"
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
 }

@@ -2,9 +2,9 @@
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "integrations", "pytorch"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python", "src"))
 
-import memopt_torch
+import memopt.torch
 
 from cases import LOSSES
 
@@ -12,4 +12,4 @@ from cases import LOSSES
 def export(net, inputs, path):
     labels = {} if net.loss == "square" else {"labels": inputs[-1]}
     given = inputs[:len(inputs) - len(labels)]
-    memopt_torch.export(net.model, given, path, loss=LOSSES[net.loss], dynamic_axes=None, **labels)
+    memopt.torch.export(net.model, given, path, loss=LOSSES[net.loss], dynamic_axes=None, **labels)

@@ -2,7 +2,7 @@
 
 A step is forward and backward of a module that returns (loss, output); gradients are None before it
 and the output is dropped between the halves. Bytes count what the step adds to parameters, buffers
-and inputs. Needs torch 1.13 or later, on the CPU.
+and inputs. Needs torch 2.6 or later, on the CPU.
 """
 import gc
 import time

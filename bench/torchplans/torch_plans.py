@@ -12,7 +12,7 @@ import time
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "torchmodules"), os.path.join(HERE, "..", "..", "integrations", "pytorch")]
+sys.path[:0] = [os.path.join(HERE, "..", "torchmodules"), os.path.join(HERE, "..", "..", "python", "src")]
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # others work on the machine
 if "--threads" in sys.argv:  # the BLAS library has threads of its own
     os.environ["OPENBLAS_NUM_THREADS"] = sys.argv[sys.argv.index("--threads") + 1]
@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 
 import torch
 
-import memopt_torch
+import memopt.torch
 from cases import LOSSES, MODELS
 
 
@@ -68,7 +68,7 @@ def row(name, options, folder):
     net, inputs = case.build()
     model, loss = net.model.train(), LOSSES[net.loss]
     path = os.path.join(folder, name + ".onnx")
-    memopt_torch.export(model, tuple(inputs[:-1]), path, loss=loss, labels=inputs[-1], dynamic_axes=None)
+    memopt.torch.export(model, tuple(inputs[:-1]), path, loss=loss, labels=inputs[-1], dynamic_axes=None)
     none, plans = ways(options.memopt, path, folder, options.shares)
 
     def step():
@@ -85,14 +85,14 @@ def row(name, options, folder):
             record["modules"] = len(p["modules"])
             record["more"] = p["recompute_share"]
             record["plan"] = p
-            with memopt_torch.apply(model, p):
-                record["measured"] = memopt_torch.measure(step, show=False).peak_bytes
-            record["equal"] = bool(memopt_torch.check(model, p, tuple(inputs[:-1]), loss=loss, labels=inputs[-1]))
+            with memopt.torch.apply(model, p):
+                record["measured"] = memopt.torch.measure(step, show=False).peak_bytes
+            record["equal"] = bool(memopt.torch.check(model, p, tuple(inputs[:-1]), loss=loss, labels=inputs[-1]))
         records.append(record)
     for _ in range(options.rounds):  # in turns, so that others on the machine disturb all alike
         for record in records:
             if record["fits"]:
-                with memopt_torch.apply(model, record["plan"]):
+                with memopt.torch.apply(model, record["plan"]):
                     gc.collect()
                     begin = time.perf_counter()
                     step()

@@ -63,7 +63,7 @@ func (b *budgetFlags) search(a *app) (*planner.Budget, error) {
 		out.Clusters = b.what == "clusters"
 	case modulesName:
 		return nil, usage("--select modules is for plan, which says what a PyTorch program is to run again; " +
-			"memopt_torch.check proves it there")
+			"memopt.torch.check proves it there")
 	default:
 		return nil, usage("--select %q: wanted nodes, clusters or modules", b.what)
 	}

@@ -35,7 +35,7 @@ that is cheaper or fits only so (--chunk).
 With --select modules it plans for a PyTorch program, of which the model is an
 export: whole modules run again, as torch.utils.checkpoint does it, and the
 peak is the one that PyTorch will have. -O torch prints the lines of Python
-that do it; --save-plan writes a plan for memopt_torch.
+that do it; --save-plan writes a plan for memopt.torch.
 
 Where nothing fits a budget, plan says how low it went and what the largest
 batch is that fits, and exits with 3.

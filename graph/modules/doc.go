@@ -4,7 +4,7 @@
 //   - the names of nodes, which the TorchScript exporter makes of scopes (/model/h.0/attn/MatMul);
 //   - entries of nodes' metadata, as the exporter on torch.export writes them
 //     (pkg.torch.onnx.name_scopes);
-//   - a list of the modules in the model's metadata (memopt.torch), written by memopt_torch.export,
+//   - a list of the modules in the model's metadata (memopt.torch), written by memopt.torch.export,
 //     which settles what names leave open;
 //   - or a map from modules to globs of nodes' names, which takes the place of the first two.
 package modules

@@ -10,7 +10,7 @@ import (
 	"memopt/graph"
 )
 
-// Key is the entry of a model's metadata under which memopt_torch lists the modules.
+// Key is the entry of a model's metadata under which memopt.torch lists the modules.
 const Key = "memopt.torch"
 
 // ScopesKey is the entry of a node's metadata with the names of the modules around it, a list as Python
@@ -20,7 +20,7 @@ const ScopesKey = "pkg.torch.onnx.name_scopes"
 // ErrNoModules: nothing in a file says from which modules its nodes come.
 var ErrNoModules = errors.New("no node has the name of a module: wanted names such as " +
 	"/model/h.0/attn/MatMul, as torch.onnx.export gives them, or the metadata " + ScopesKey +
-	"; export with memopt_torch.export, or give a map with --module-map")
+	"; export with memopt.torch.export, or give a map with --module-map")
 
 // listed is the JSON under Key.
 type listed struct {
@@ -72,7 +72,7 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	return t, nil
 }
 
-// readList reads the list of modules that memopt_torch has left; nil: there is none.
+// readList reads the list of modules that memopt.torch has left; nil: there is none.
 func readList(m *graph.Model) (*listed, error) {
 	text, ok := m.Meta(Key)
 	if !ok {
@@ -81,12 +81,12 @@ func readList(m *graph.Model) (*listed, error) {
 	list := &listed{}
 	if err := json.Unmarshal([]byte(text), list); err != nil || list.Version != 1 {
 		return nil, fmt.Errorf("metadata %s: wanted JSON of version 1 with root and modules, got %.80q; export "+
-			"the model anew with memopt_torch.export", Key, text)
+			"the model anew with memopt.torch.export", Key, text)
 	}
 	return list, nil
 }
 
-// Parameters returns the names of the initializers that are trained, by the list that memopt_torch has
+// Parameters returns the names of the initializers that are trained, by the list that memopt.torch has
 // left; nil: there is none.
 func Parameters(m *graph.Model) ([]string, error) {
 	list, err := readList(m)
@@ -96,7 +96,7 @@ func Parameters(m *graph.Model) ([]string, error) {
 	return list.Parameters, nil
 }
 
-// Sizes returns the sizes of symbols in the inputs with which memopt_torch has exported the model; nil:
+// Sizes returns the sizes of symbols in the inputs with which memopt.torch has exported the model; nil:
 // the file does not say.
 func Sizes(m *graph.Model) map[string]int64 {
 	list, err := readList(m)

@@ -36,7 +36,7 @@ var specs = map[string]Role{
 
 // told has the roles that a file states, by the names of values.
 type told struct {
-	own     map[string]Role     // by memopt's record, and by the list of memopt_torch
+	own     map[string]Role     // by memopt's record, and by the list of memopt.torch
 	specs   map[string]Role     // by the signature of torch.export
 	folded  map[string][]string // the values from which a constant was computed
 	names   []string            // the parameters of the PyTorch program, in its order

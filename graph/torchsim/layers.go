@@ -261,23 +261,11 @@ func averagePool(k *kernel, r *row) {
 	k.one(r.aten, k.make(k.outDims(0), k.elem()), some(x), some(x), func(b *back) { b.fresh(x) })
 }
 
-// mean saves its input where it is along some dims (mean.dim), and nothing where it is over all; the gradient
-// is divided, and so copied to all elements.
+// mean saves nothing but sizes; the gradient is divided, and so copied to all elements.
 func mean(k *kernel, r *row) {
-	if len(k.outDims(0)) > 0 {
-		meanAlong(k, r)
-		return
-	}
 	x := k.in(0)
 	k.start(r.aten, x)
-	k.one(r.aten, k.make([]int64{}, k.elem()), some(x), nil, func(b *back) { b.fresh(x) })
-}
-
-// meanAlong is a mean along some dims.
-func meanAlong(k *kernel, r *row) {
-	x := k.in(0)
-	k.start(r.aten, x)
-	k.one(r.aten, k.make(k.outDims(0), k.elem()), some(x), some(x), func(b *back) { b.fresh(x) })
+	k.one(r.aten, k.make(k.outDims(0), k.elem()), some(x), nil, func(b *back) { b.fresh(x) })
 }
 
 // total is a sum; its gradient is the same for all elements, and not copied.

@@ -75,7 +75,7 @@ var rows = []row{
 	{kind: op.Dropout, aten: "dropout", run: dropout},
 	{kind: op.MaxPool, aten: "max_pool2d_with_indices", run: maxPool},
 	{kind: op.AveragePool, aten: "avg_pool2d", run: averagePool},
-	{kind: op.GlobalAveragePool, aten: "mean", run: meanAlong},
+	{kind: op.GlobalAveragePool, aten: "mean", run: mean},
 	{kind: op.SoftmaxCrossEntropyLoss, aten: "cross_entropy", run: crossEntropy},
 	{kind: op.NegativeLogLikelihoodLoss, aten: "nll_loss", run: likelihood},
 

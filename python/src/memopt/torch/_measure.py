@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any
 
 import torch
+
+from ._state import gpus_used
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Usage:
 
 
 def measure(
-    step: Callable[[], Any], *, warmup: int = 1, repeat: int = 1, device: Optional[str] = None, show: bool = True
+    step: Callable[[], Any], *, warmup: int = 1, repeat: int = 1, device: str | None = None, show: bool = True
 ) -> Usage:
     """Measures a step: a function without arguments that runs forward and backward.
 
@@ -61,7 +64,7 @@ def measure(
     if repeat < 1 or warmup < 0:
         raise ValueError(f"warmup={warmup}, repeat={repeat}: wanted at least 0 and 1")
     if device is None:
-        device = "cuda" if torch.cuda.is_available() and torch.cuda.is_initialized() else "cpu"
+        device = "cuda" if gpus_used() else "cpu"
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device={device!r}: wanted 'cpu' or 'cuda'")
     for _ in range(warmup):
@@ -85,7 +88,7 @@ def _now(device: str) -> float:
     return time.perf_counter()
 
 
-def _on_gpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
+def _on_gpu(step: Callable[[], Any]) -> tuple[int, int, int, int]:
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
@@ -96,7 +99,7 @@ def _on_gpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
     return peak, torch.cuda.memory_allocated() - before, 0, stats["reserved_bytes.all.peak"]
 
 
-def _on_cpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
+def _on_cpu(step: Callable[[], Any]) -> tuple[int, int, int, int]:
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as prof:
         step()
@@ -108,10 +111,10 @@ def _on_cpu(step: Callable[[], Any]) -> Tuple[int, int, int, int]:
     return top, now, len(sizes), 0
 
 
-def allocations(prof: Any) -> List[int]:
+def allocations(prof: Any) -> list[int]:
     """The bytes of the events of the CPU's allocator in order; what is freed is negative. What was allocated before
     is no part of a step when it is freed in it."""
-    found: List[Tuple[int, int, int, int]] = []
+    found: list[tuple[int, int, int, int]] = []
     stack = list(prof.profiler.kineto_results.experimental_event_tree())
     while stack:
         event = stack.pop()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import threading
 import types
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple, Union
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -18,25 +18,18 @@ from torch.utils.checkpoint import checkpoint
 from ._plan import Plan, PlanError
 from ._state import tensors
 
-# The argument is there from torch 1.11 on. Without it autograd runs again in a backward of its own, which
-# takes positional tensors only.
-_REENTRANT = "use_reentrant" in inspect.signature(checkpoint).parameters
-
-# Hooks see keyword arguments from torch 2.0 on.
-_KEYWORDS = "with_kwargs" in inspect.signature(nn.Module.register_forward_pre_hook).parameters
-
 _MARK = "_memopt_checkpointed"
 
 
 class Applied:
     """A plan that is applied to a model. ``remove`` undoes it; so does the end of a ``with`` block."""
 
-    def __init__(self, model: nn.Module, plan: Plan, wrapped: List["_Wrapped"], hook: Any, caches: List[Any]) -> None:
+    def __init__(self, model: nn.Module, plan: Plan, wrapped: list[_Wrapped], hook: Any, caches: list[Any]) -> None:
         self.model, self.plan = model, plan
         self._wrapped, self._hook, self._caches = wrapped, hook, caches
 
     @property
-    def modules(self) -> Tuple[str, ...]:
+    def modules(self) -> tuple[str, ...]:
         """The names of the modules under checkpoints."""
         return tuple(w.name for w in self._wrapped)
 
@@ -49,7 +42,7 @@ class Applied:
         self._wrapped, self._caches = [], []
         self._hook.remove()
 
-    def __enter__(self) -> "Applied":
+    def __enter__(self) -> Applied:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,7 +51,7 @@ class Applied:
 
 def apply(
     model: nn.Module,
-    plan: Union[Plan, str, os.PathLike, Mapping[str, Any]],
+    plan: Plan | str | os.PathLike[str] | Mapping[str, Any],
     *,
     sizes: str = "check",
     hooks: str = "refuse",
@@ -96,15 +89,15 @@ def apply(
     limit = max((_elements(shape) for _, shape in plan.inputs), default=0) if sizes == "check" else 0
 
     begin = _Begin(plan, wrapped, limit)
-    hook = target.register_forward_pre_hook(begin, **({"with_kwargs": True} if _KEYWORDS else {}))
+    hook = target.register_forward_pre_hook(begin, with_kwargs=True)
     for w in wrapped:
         w.wrap()
     return Applied(model, plan, wrapped, hook, _without_caches(target) if wrapped else [])
 
 
-def _without_caches(model: nn.Module) -> List[Any]:
+def _without_caches(model: nn.Module) -> list[Any]:
     """Switches off the caches of transformers' models; the configurations that had them on."""
-    found = {id(c): c for c in (getattr(m, "config", None) for m in model.modules())}
+    found: dict[int, Any] = {id(c): c for c in (getattr(m, "config", None) for m in model.modules())}
     caches = [c for c in found.values() if getattr(c, "use_cache", None) is True]
     for config in caches:
         config.use_cache = False
@@ -117,11 +110,11 @@ def _without_caches(model: nn.Module) -> List[Any]:
 class _Begin:
     """The hook at the start of a step. A copy of the model gets a copy of it, and of what it refers to."""
 
-    def __init__(self, plan: Plan, wrapped: List["_Wrapped"], limit: int) -> None:
+    def __init__(self, plan: Plan, wrapped: list[_Wrapped], limit: int) -> None:
         self.plan, self.wrapped, self.limit = plan, wrapped, limit
 
-    def __call__(self, _: nn.Module, args: Tuple[Any, ...], kwargs: Mapping[str, Any] = types.MappingProxyType({})) -> None:
-        if _compiling():
+    def __call__(self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if torch.compiler.is_compiling():
             return
         for w in self.wrapped:
             w.count = 0
@@ -134,20 +127,14 @@ class _Begin:
             )
 
 
-def _compiling() -> bool:
-    """Whether torch.compile traces the call. It takes no part in what changes objects within a checkpoint."""
-    compiler = getattr(torch, "compiler", None)
-    return compiler is not None and hasattr(compiler, "is_compiling") and compiler.is_compiling()
-
-
-def _elements(shape: Tuple[int, ...]) -> int:
+def _elements(shape: tuple[int, ...]) -> int:
     n = 1
     for d in shape:
         n *= d
     return n
 
 
-def _fits(plan: Plan, args: Tuple[Any, ...], limit: int) -> None:
+def _fits(plan: Plan, args: tuple[Any, ...], limit: int) -> None:
     for t in tensors(args):
         if t.numel() > limit:
             raise PlanError(
@@ -175,7 +162,7 @@ def _unwrapped(model: nn.Module) -> nn.Module:
 
 def _compare(model: nn.Module, plan: Plan) -> None:
     """Finds out whether the plan was made for a model with these parameters."""
-    have: Dict[str, nn.Parameter] = dict(model.named_parameters())
+    have: dict[str, nn.Parameter] = dict(model.named_parameters())
     for name, shape in plan.parameters.items():
         p = have.get(name)
         if p is None:
@@ -207,11 +194,12 @@ def _shared(model: nn.Module, name: str) -> Any:
 
 
 def _nested(plan: Plan) -> None:
-    """Refuses a plan of nested modules whose peak was told for checkpoints of another kind."""
+    """Refuses a plan of nested modules whose peak was told for a torch before 2.1, where a checkpoint in another one
+    keeps its own inputs."""
     version = plan.torch.split(".")[:2]
     if not plan.nested or len(version) < 2 or not all(v.isdigit() for v in version):
         return
-    if (tuple(map(int, version)) >= (2, 1)) != _STACKED:
+    if tuple(map(int, version)) < (2, 1):
         raise PlanError(
             f"{plan.path}: has modules in modules, planned for torch {plan.torch}; this is torch {torch.__version__}, "
             "where checkpoints in checkpoints take other memory (from 2.1 on they do); export and plan with this torch"
@@ -256,9 +244,6 @@ def _hooked(module: nn.Module) -> bool:
     return any(getattr(module, x, None) for x in lists)
 
 
-# From torch 2.1 on, a checkpoint in another one leaves its inputs to that one: what nested plans take differs.
-_STACKED = hasattr(torch.utils.checkpoint, "_CheckpointFrame")
-
 # Of a thread: how many checkpoints are running again.
 _running = threading.local()
 
@@ -294,7 +279,7 @@ class _Wrapped:
         if not torch.is_grad_enabled():
             return self.forward(*args, **kwargs)
         rng = self.plan.preserve_rng_state
-        if _compiling() and not self.norms:
+        if torch.compiler.is_compiling() and not self.norms:
             return checkpoint(self.forward, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
         if not getattr(_running, "again", 0):
             self.count += 1
@@ -317,10 +302,7 @@ class _Wrapped:
             finally:
                 _running.again -= 1
 
-        if _REENTRANT:
-            out = checkpoint(again, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
-        else:
-            out = checkpoint(lambda *a: again(*a, **kwargs), *args, preserve_rng_state=rng)
+        out = checkpoint(again, *args, use_reentrant=False, preserve_rng_state=rng, **kwargs)
         for t, version in before:
             if t._version != version:
                 raise PlanError(
@@ -331,7 +313,7 @@ class _Wrapped:
 
 
 @contextlib.contextmanager
-def _still(norms: List[_BatchNorm]) -> Iterator[None]:
+def _still(norms: list[_BatchNorm]) -> Iterator[None]:
     """Keeps running statistics where they are: the first run has moved them. What is normalised stays the same,
     and so does what autograd saves."""
     before = [(m, m.momentum, None if m.num_batches_tracked is None else m.num_batches_tracked.clone()) for m in norms]
@@ -343,5 +325,5 @@ def _still(norms: List[_BatchNorm]) -> Iterator[None]:
         with torch.no_grad():
             for m, momentum, batches in before:
                 m.momentum = momentum
-                if batches is not None:
+                if m.num_batches_tracked is not None and batches is not None:
                     m.num_batches_tracked.copy_(batches)

@@ -6,7 +6,8 @@ import inspect
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -34,18 +35,18 @@ class _Step(nn.Module):
         args = values[: self.positional]
         named = values[self.positional : self.positional + len(self.keywords)]
         labels = values[self.positional + len(self.keywords) :]
-        return loss_of(self.model(*args, **dict(zip(self.keywords, named))), self.loss, labels)
+        return loss_of(self.model(*args, **dict(zip(self.keywords, named, strict=True))), self.loss, labels)
 
 
 def export(
     model: nn.Module,
     inputs: Inputs,
-    path: Union[str, os.PathLike],
+    path: str | os.PathLike[str],
     *,
     loss: Loss = None,
     labels: Any = None,
-    dynamic_axes: Union[str, Mapping[str, Mapping[int, str]], None] = "auto",
-    input_names: Optional[Sequence[str]] = None,
+    dynamic_axes: str | Mapping[str, Mapping[int, str]] | None = "auto",
+    input_names: Sequence[str] | None = None,
     opset: int = 17,
 ) -> None:
     """Writes the forward half of a training step, its loss included, as an ONNX file.
@@ -105,8 +106,8 @@ def _umask() -> int:
     return mask
 
 
-def _write(step: nn.Module, values: Tuple[torch.Tensor, ...], names: Sequence[str], axes: Any, opset: int,
-           path: Union[str, os.PathLike]) -> str:
+def _write(step: nn.Module, values: tuple[torch.Tensor, ...], names: Sequence[str], axes: Any, opset: int,
+           path: str | os.PathLike[str]) -> str:
     """Exports to a file beside the one that is wanted."""
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     handle, data = tempfile.mkstemp(suffix=".onnx", prefix=".memopt-", dir=folder)
@@ -124,12 +125,9 @@ def _write(step: nn.Module, values: Tuple[torch.Tensor, ...], names: Sequence[st
     return data
 
 
-def _trace(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+def _trace(step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
            opset: int) -> None:
     """Exports by tracing: scopes become names of nodes, and batch norms stay in training mode."""
-    more: Dict[str, Any] = {}
-    if "dynamo" in inspect.signature(torch.onnx.export).parameters:
-        more["dynamo"] = False
     torch.onnx.export(
         step,
         values,
@@ -140,7 +138,7 @@ def _trace(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names: 
         opset_version=opset,
         do_constant_folding=False,
         training=torch.onnx.TrainingMode.PRESERVE,
-        **more,
+        dynamo=False,
     )
 
 
@@ -150,13 +148,12 @@ def _unsupported(error: BaseException) -> bool:
 
 
 def _capturable(step: nn.Module) -> bool:
-    """Whether torch.export may export a step: from torch 2.6 on, and without batch norms in training mode, of which
-    it makes others in inference mode."""
-    known = inspect.signature(torch.onnx.export).parameters
-    return "optimize" in known and not any(isinstance(m, _BatchNorm) and m.training for m in step.modules())
+    """Whether torch.export may export a step: not with batch norms in training mode, of which it makes others in
+    inference mode."""
+    return not any(isinstance(m, _BatchNorm) and m.training for m in step.modules())
 
 
-def _capture(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+def _capture(step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
              opset: int) -> None:
     """Exports by torch.export. Its optimizer stays off: it merges equal parameters and folds others."""
     shapes = tuple(dict((axes or {}).get(n, {})) for n in names)
@@ -175,7 +172,7 @@ def _capture(step: nn.Module, values: Tuple[torch.Tensor, ...], data: str, names
     )
 
 
-def _names(model: nn.Module, args: Sequence[Any], keywords: Mapping[str, Any], labels: Sequence[Any]) -> List[str]:
+def _names(model: nn.Module, args: Sequence[Any], keywords: Mapping[str, Any], labels: Sequence[Any]) -> list[str]:
     try:
         parameters = [p.name for p in inspect.signature(model.forward).parameters.values()
                       if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -187,12 +184,12 @@ def _names(model: nn.Module, args: Sequence[Any], keywords: Mapping[str, Any], l
     return [n if names.index(n) == i else f"{n}_{i}" for i, n in enumerate(names)]
 
 
-def _axes(names: Sequence[str], values: Sequence[torch.Tensor]) -> Dict[str, Dict[int, str]]:
-    axes: Dict[str, Dict[int, str]] = {}
-    shaped = [(n, v) for n, v in zip(names, values) if v.dim() > 0]
+def _axes(names: Sequence[str], values: Sequence[torch.Tensor]) -> dict[str, dict[int, str]]:
+    axes: dict[str, dict[int, str]] = {}
+    shaped = [(n, v) for n, v in zip(names, values, strict=True) if v.dim() > 0]
     if not shaped or len({v.shape[0] for _, v in shaped}) > 1:
         return axes
-    for n, v in shaped:
+    for n, _v in shaped:
         axes[n] = {0: "batch"}
     words = [(n, v) for n, v in shaped if v.dim() == 2 and not v.is_floating_point()]
     if words and len({v.shape[1] for _, v in words}) == 1:
@@ -201,10 +198,10 @@ def _axes(names: Sequence[str], values: Sequence[torch.Tensor]) -> Dict[str, Dic
     return axes
 
 
-def _sizes(names: Sequence[str], values: Sequence[torch.Tensor], axes: Any) -> Dict[str, int]:
+def _sizes(names: Sequence[str], values: Sequence[torch.Tensor], axes: Any) -> dict[str, int]:
     """The sizes that symbols have in the inputs; axes without names are left out."""
-    sizes: Dict[str, int] = {}
-    for name, value in zip(names, values):
+    sizes: dict[str, int] = {}
+    for name, value in zip(names, values, strict=True):
         symbols = (axes or {}).get(name)
         if isinstance(symbols, Mapping):
             for axis, symbol in symbols.items():
@@ -212,14 +209,14 @@ def _sizes(names: Sequence[str], values: Sequence[torch.Tensor], axes: Any) -> D
     return sizes
 
 
-def _modules(model: nn.Module, step: nn.Module, values: Sequence[torch.Tensor]) -> List[Dict[str, Any]]:
+def _modules(model: nn.Module, step: nn.Module, values: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
     """Lists the modules, with what one forward half tells of them."""
-    calls: Dict[nn.Module, int] = {}
-    changed: Dict[nn.Module, bool] = {}
-    odd: Dict[nn.Module, str] = {}
-    versions: Dict[nn.Module, List[Tuple[torch.Tensor, int]]] = {}
+    calls: dict[nn.Module, int] = {}
+    changed: dict[nn.Module, bool] = {}
+    odd: dict[nn.Module, str] = {}
+    versions: dict[nn.Module, list[tuple[torch.Tensor, int]]] = {}
 
-    def before(module: nn.Module, args: Tuple[Any, ...]) -> None:
+    def before(module: nn.Module, args: tuple[Any, ...]) -> None:
         calls[module] = calls.get(module, 0) + 1
         versions[module] = [(t, t._version) for t in tensors(args)]
 
@@ -238,14 +235,14 @@ def _modules(model: nn.Module, step: nn.Module, values: Sequence[torch.Tensor]) 
     finally:
         for h in handles:
             h.remove()
-    names: Dict[nn.Module, int] = {}
+    names: dict[nn.Module, int] = {}
     for _, m in model.named_modules(remove_duplicate=False):
         names[m] = names.get(m, 0) + 1
     out = []
     for name, m in model.named_modules():
         if not name:
             continue
-        why: Union[bool, str] = True
+        why: bool | str = True
         if isinstance(m, torch.jit.ScriptModule):
             why = "it is a ScriptModule"
         elif names[m] > 1:

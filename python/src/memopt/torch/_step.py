@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
-Inputs = Union[torch.Tensor, Sequence[Any], Mapping[str, Any]]
-Loss = Optional[Callable[..., torch.Tensor]]
+Inputs = torch.Tensor | Sequence[Any] | Mapping[str, Any]
+Loss = Callable[..., torch.Tensor] | None
 
 
-def split(inputs: Inputs) -> Tuple[Tuple[Any, ...], Mapping[str, Any]]:
+def split(inputs: Inputs) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """The positional and the keyword arguments that inputs stand for."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
@@ -20,7 +21,7 @@ def split(inputs: Inputs) -> Tuple[Tuple[Any, ...], Mapping[str, Any]]:
     return tuple(inputs), {}
 
 
-def labelled(labels: Any) -> Tuple[Any, ...]:
+def labelled(labels: Any) -> tuple[Any, ...]:
     """Labels as a tuple: none, one, or several."""
     if labels is None:
         return ()
@@ -29,7 +30,7 @@ def labelled(labels: Any) -> Tuple[Any, ...]:
     return (labels,)
 
 
-def loss_of(output: Any, loss: Loss, labels: Tuple[Any, ...]) -> torch.Tensor:
+def loss_of(output: Any, loss: Loss, labels: tuple[Any, ...]) -> torch.Tensor:
     """The loss of an output: by the function, or what the model itself returns as one."""
     if loss is not None:
         value = loss(output, *labels)

@@ -1,8 +1,8 @@
 """Small models that tests share."""
 
 import torch
-from torch import nn
 import torch.nn.functional as F
+from torch import nn
 
 
 class Block(nn.Module):
@@ -115,7 +115,7 @@ def plan(model, modules, **more):
         "parameters": {n: list(p.shape) for n, p in model.named_parameters()},
         "inputs": [{"name": "x", "type": "float", "shape": [12, 16]}],
         "modules": list(modules),
-        "calls": {m: 1 for m in modules},
+        "calls": dict.fromkeys(modules, 1),
         "preserve_rng_state": True,
         "peak_bytes": 1,
         "baseline_peak_bytes": 2,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple, Union
+from typing import Any
 
 FORMAT = "memopt-modules"
 VERSION = 1
@@ -20,10 +21,10 @@ class Plan:
     """Which modules run again in the backward half, and what that was predicted to take."""
 
     path: str
-    modules: Tuple[str, ...]
+    modules: tuple[str, ...]
     calls: Mapping[str, int]
-    parameters: Mapping[str, Tuple[int, ...]]
-    inputs: Tuple[Tuple[str, Tuple[int, ...]], ...]
+    parameters: Mapping[str, tuple[int, ...]]
+    inputs: tuple[tuple[str, tuple[int, ...]], ...]
     preserve_rng_state: bool
     nested: bool
     torch: str
@@ -32,7 +33,7 @@ class Plan:
     raw: Mapping[str, Any]
 
     @staticmethod
-    def load(source: Union["Plan", str, os.PathLike, Mapping[str, Any]]) -> "Plan":
+    def load(source: Plan | str | os.PathLike[str] | Mapping[str, Any]) -> Plan:
         """Reads a plan from a file, or from a mapping of the same form. A Plan is returned as it is."""
         if isinstance(source, Plan):
             return source
@@ -55,12 +56,12 @@ def _parse(path: str, raw: Any) -> Plan:
         )
     if raw.get("version") != VERSION:
         raise PlanError(
-            f"{path}: is of version {raw.get('version')!r}, this package reads {VERSION}; use the memopt_torch of the "
+            f"{path}: is of version {raw.get('version')!r}, this package reads {VERSION}; use the package of the "
             "memopt that wrote it"
         )
     try:
-        modules: List[str] = [str(name) for name in raw["modules"]]
-        calls: Dict[str, int] = {str(k): int(v) for k, v in raw.get("calls", {}).items()}
+        modules: list[str] = [str(name) for name in raw["modules"]]
+        calls: dict[str, int] = {str(k): int(v) for k, v in raw.get("calls", {}).items()}
         parameters = {str(k): tuple(int(n) for n in v) for k, v in raw["parameters"].items()}
         inputs = tuple((str(i["name"]), tuple(int(n) for n in i["shape"])) for i in raw["inputs"])
         return Plan(

@@ -1,16 +1,16 @@
 """Plans of memopt in PyTorch.
 
-    from memopt_torch import apply, check, export, measure
+    from memopt.torch import apply, check, export, measure
 
     export(model, inputs, "model.onnx", loss=loss, labels=labels)
     # memopt plan model.onnx --select modules --budget 60% --save-plan plan.json
     apply(model, "plan.json")
 
-``export`` writes what memopt plans, ``apply`` puts the modules of a plan under
-``torch.utils.checkpoint``, ``check`` proves that gradients stay equal bit for bit, ``measure`` says
-what a step takes.
+``export`` writes a file that memopt plans, ``apply`` puts the modules of a plan under ``torch.utils.checkpoint``,
+``check`` proves that gradients stay equal bit for bit, ``measure`` gives the peak and the time of a step.
 """
 
+from . import _version  # isort: skip  # before the others: it refuses a torch that they cannot use
 from ._apply import Applied, apply
 from ._check import Check, check
 from ._export import export
@@ -30,3 +30,5 @@ __all__ = [
     "measure",
     "selective_policy",
 ]
+
+del _version

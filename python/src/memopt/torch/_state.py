@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import nn
@@ -18,7 +18,7 @@ def kept(model: nn.Module) -> Iterator[None]:
     buffers = [(b, b.detach().clone()) for b in model.buffers()]
     grads = [(p, p.grad) for p in model.parameters()]
     cpu = torch.get_rng_state()
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    gpus = torch.cuda.get_rng_state_all() if gpus_used() else None
     for p, _ in grads:
         p.grad = None
     try:
@@ -30,8 +30,13 @@ def kept(model: nn.Module) -> Iterator[None]:
         with torch.no_grad():
             for b, old in buffers:
                 b.copy_(old)
-        for p, old in grads:
-            p.grad = old
+        for p, grad in grads:
+            p.grad = grad
+
+
+def gpus_used() -> bool:
+    """Whether the process has used a GPU."""
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def tensors(value: object) -> Iterator[torch.Tensor]:

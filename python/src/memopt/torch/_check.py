@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Optional, Tuple, Union
+from typing import Any
 
 import torch
 from torch import nn
@@ -44,7 +45,7 @@ class Check:
 
 def check(
     model: nn.Module,
-    plan: Union[Plan, str, os.PathLike, Mapping[str, Any]],
+    plan: Plan | str | os.PathLike[str] | Mapping[str, Any],
     inputs: Inputs,
     *,
     loss: Loss = None,
@@ -60,7 +61,7 @@ def check(
     plain = _run(model, inputs, loss, labels, seed)
     with apply(model, plan, **options):
         planned = _run(model, inputs, loss, labels, seed)
-    for (name, a), (_, b) in zip(plain.items(), planned.items()):
+    for (name, a), (_, b) in zip(plain.items(), planned.items(), strict=True):
         if (a is None) != (b is None):
             return Check(False, f"{name}, which one of the steps does not have,", float("inf"), 0.0, 0)
         if a is not None and b is not None and not _same(a, b):
@@ -79,13 +80,13 @@ def _bytes(t: torch.Tensor) -> torch.Tensor:
     return t.contiguous().reshape(-1).view(torch.uint8)
 
 
-def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -> Dict[str, Optional[torch.Tensor]]:
+def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -> dict[str, torch.Tensor | None]:
     target = _unwrapped(model)
     with kept(target):
         torch.manual_seed(seed)
         value = run(model, inputs, loss, labels)
-        value.backward()
-        out: Dict[str, Optional[torch.Tensor]] = {"the loss": value.detach().clone()}
+        torch.autograd.backward(value)
+        out: dict[str, torch.Tensor | None] = {"the loss": value.detach().clone()}
         for name, p in target.named_parameters():
             out[f"the gradient of {name}"] = None if p.grad is None else p.grad.detach()
         for name, b in target.named_buffers():
@@ -93,4 +94,4 @@ def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -
         return out
 
 
-__all__: Tuple[str, ...] = ("Check", "check")
+__all__: tuple[str, ...] = ("Check", "check")

@@ -1,0 +1,80 @@
+"""memopt fits a training step into a memory budget.
+
+    $ memopt plan model.onnx --dim batch=8 --budget 60%
+
+This distribution carries the program ``memopt``. ``binary`` gives its path and ``run`` runs it. ``memopt.torch`` plans
+models of PyTorch and applies the plans; it alone needs torch.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+__all__ = ["Error", "__version__", "binary", "run"]
+
+try:
+    __version__ = metadata.version("memopt")
+except metadata.PackageNotFoundError:  # a checkout on sys.path
+    __version__ = "0+unknown"
+
+
+class Error(Exception):
+    """A command of memopt that failed.
+
+    Attributes:
+        code: the exit code: 1 for a failed check, 2 for wrong usage or input, 3 where no plan fits the budget.
+        output: the text on standard output, which a failed command may have as well.
+    """
+
+    def __init__(self, message: str, code: int, output: str) -> None:
+        super().__init__(message)
+        self.code, self.output = code, output
+
+
+def binary() -> str:
+    """The path of the program: of the environment variable MEMOPT_BINARY where it is set, else of the one that this
+    distribution carries.
+
+    Raises:
+        FileNotFoundError: there is no such program.
+    """
+    named = os.environ.get("MEMOPT_BINARY")
+    path = Path(named) if named else Path(__file__).parent / "bin" / ("memopt.exe" if os.name == "nt" else "memopt")
+    if path.is_file():
+        return str(path)
+    if named:
+        raise FileNotFoundError(f"MEMOPT_BINARY={named}: no such file; wanted the program memopt")
+    raise FileNotFoundError(
+        f"{path}: no such file: this copy of the package is without the program; install a wheel of memopt, or "
+        "set MEMOPT_BINARY to a program that `go build ./cmd/memopt` has made"
+    )
+
+
+def run(*arguments: str | os.PathLike[str], stdin: str = "") -> str:
+    """Runs the program and returns the text on its standard output.
+
+        json.loads(memopt.run("plan", "model.onnx", "--budget", "60%", "-O", "json"))
+
+    Raises:
+        Error: the exit code is not 0. The message is the text on standard error.
+    """
+    done = subprocess.run([binary(), *arguments], input=stdin, check=False, capture_output=True,
+                          encoding="utf-8")
+    if done.returncode != 0:
+        message = done.stderr.strip() or f"memopt ended with exit code {done.returncode}"
+        raise Error(message, done.returncode, done.stdout)
+    return done.stdout
+
+
+def _execute(arguments: list[str]) -> int:
+    """Becomes the program, where the system can; else runs it and returns its exit code."""
+    path = binary()
+    if os.name == "posix":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execv(path, ["memopt", *arguments])
+    return subprocess.run([path, *arguments], check=False).returncode
