@@ -96,5 +96,5 @@ func (p *Plan) toBudget(ctx context.Context, b Budget, alternatives bool) (*plan
 	o := p.Baseline().Options
 	o.Strategy, o.Probe, o.SkipLayout, o.Within = b, nil, true, nil
 	o.RowPeaks, o.Alternatives = false, alternatives
-	return planner.MakeContext(ctx, p.Of.Model, p.Of.Types, o)
+	return p.Again(ctx, o)
 }

@@ -144,5 +144,5 @@ func (p *Plan) Layerwise() (*planner.Plan, error) {
 	o := p.Baseline().Options
 	o.Strategy, o.Probe, o.SkipLayout = planner.Layerwise, nil, true
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
-	return planner.Make(p.Of.Model, p.Of.Types, o)
+	return p.Again(context.Background(), o)
 }

@@ -25,7 +25,8 @@ type request struct {
 	whole   *Plan
 	applied *fission.Applied
 	share   *shares
-	floor   int64 // no parts come lower; 0: nothing is in parts, or it is not known yet
+	floor   int64         // no parts come lower; 0: nothing is in parts, or it is not known yet
+	least   []graph.Order // what memoryOrders has found; nil: it has not looked
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
@@ -157,7 +158,7 @@ func (m *maker) place(placements []recompute.Placement) (*choice, error) {
 func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	_, rewritten := m.model.Meta(recompute.Key)
 	p := &Plan{Model: m.model, Types: m.types, Options: m.opts, Rewritten: rewritten,
-		Fission: m.cuts, Whole: m.whole, applied: m.applied, floor: m.floor,
+		Fission: m.cuts, Whole: m.whole, applied: m.applied, floor: m.floor, least: m.least,
 		Analysis: m.analysis, Sizes: m.sizes, Persistent: m.persistent, Base: m.base,
 		costs: m.costs, demands: m.demands, Solver: c.solver, Stopped: c.stopped}
 	if m.unbound != nil {

@@ -105,9 +105,11 @@ func (r *request) writingLate(o graph.Order) (graph.Order, error) {
 // A plan to a budget takes the order that is best for the graph as it is, and another one only if
 // nothing fits in that.
 func (r *request) inLeast(ctx context.Context) (*Plan, error) {
-	orders, err := r.memoryOrders(ctx)
-	if err != nil {
-		return nil, err
+	if r.least == nil {
+		var err error
+		if r.least, err = r.memoryOrders(ctx); err != nil {
+			return nil, err
+		}
 	}
 	judged := *r
 	budgeted := r.opts.Budget() != nil
@@ -115,7 +117,7 @@ func (r *request) inLeast(ctx context.Context) (*Plan, error) {
 		judged.opts.Strategy, judged.opts.RowPeaks = nil, false
 	}
 	var plans []*Plan // the best first
-	for _, o := range orders {
+	for _, o := range r.least {
 		p, err := judged.in(ctx, o)
 		if err != nil {
 			return nil, err

@@ -160,6 +160,7 @@ type Plan struct {
 
 	applied *fission.Applied // how Model was made; nil where nothing is in parts
 	floor   int64            // what no plan comes below whatever it computes in parts; 0: nothing is in parts
+	least   []graph.Order    // the orders that OrderMemory compares; nil with another one
 	costs   *nodeCosts       // nil without sizes
 	demands *demands         // nil where there are none
 	// inRuntime is what Model as it is comes to in stock ONNX Runtime; nil without sizes.
@@ -193,7 +194,24 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := opts.Strategy.(*PlanFile); ok && f.Cuts != nil {
+	return r.made(ctx)
+}
+
+// Again plans the graph of Baseline with other options. They may differ in the strategy and in what is
+// worked out besides the plan; orders of least memory are those that this plan has found.
+func (p *Plan) Again(ctx context.Context, opts Options) (*Plan, error) {
+	of := p.Baseline()
+	r, err := newRequest(of.Model, of.Types, opts)
+	if err != nil {
+		return nil, err
+	}
+	r.least = of.least
+	return r.made(ctx)
+}
+
+// made makes the plan.
+func (r *request) made(ctx context.Context) (*Plan, error) {
+	if f, ok := r.opts.Strategy.(*PlanFile); ok && f.Cuts != nil {
 		return r.ofFile(ctx, f)
 	}
 	return r.planned(ctx)

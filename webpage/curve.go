@@ -51,7 +51,7 @@ func toShare(ctx context.Context, p *memopt.Plan, share float64) (*planner.Plan,
 	o.Strategy = memopt.Budget{Share: share, Solver: "greedy"}
 	o.Chunk = "" // parts are searched for with a clock
 	o.Probe, o.Within, o.SkipLayout, o.RowPeaks, o.Alternatives = nil, nil, true, false, false
-	return planner.MakeContext(ctx, p.Of.Model, p.Of.Types, o)
+	return p.Again(ctx, o)
 }
 
 // frontier leaves out points that cost no less than one with a lower peak. The rest begins with the

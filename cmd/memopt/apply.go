@@ -11,6 +11,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/anchor"
 	"memopt/report"
@@ -121,11 +122,17 @@ file that it refuses is warned about.`,
 	return cmd
 }
 
-// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory.
+// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory. Their
+// places are searched whatever time is left, since that is short beside the search for a plan, but for the
+// quickest answer.
 func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
-	anchoring, err := p.Anchor()
+	ctx := a.ctx
+	if timelimit.Spent(a.search) {
+		ctx = a.search
+	}
+	anchoring, err := p.Plan.Anchor(ctx)
 	if err != nil {
-		return nil, classify(err)
+		return nil, classify(&memopt.Error{Fault: memopt.OfMemopt, Err: err})
 	}
 	for _, w := range anchoring.Warnings {
 		a.warn("%s", w)

@@ -56,25 +56,30 @@ type Layout struct {
 	// the rounding of the highest buffer.
 	LowerBound int64
 	Method     string // what found the layout
+	// Final says that NewLayout gives the same: there are too many buffers for an exact search, and no
+	// context has ended the other ones.
+	Final bool
 }
 
 // NewLayout packs the buffers of a timeline: every buffer takes its size rounded up to the
 // alignment, and no two that live at once share a byte. A context that is done ends the search for
 // a smaller arena; the layout is complete all the same.
 func NewLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
-	return newLayout(t, bytes, func(buffers []pack.Buffer) *pack.Result {
+	return newLayout(ctx, t, bytes, func(buffers []pack.Buffer) *pack.Result {
 		return packed(ctx, buffers, manyThorough, thoroughNodes)
 	})
 }
 
 // QuickLayout is NewLayout with less work, for one of many plans that are looked at.
 func QuickLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
-	return newLayout(t, bytes, func(buffers []pack.Buffer) *pack.Result {
+	return newLayout(ctx, t, bytes, func(buffers []pack.Buffer) *pack.Result {
 		return packed(ctx, buffers, manyQuick, quickNodes)
 	})
 }
 
-func newLayout(t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack.Result) *Layout {
+func newLayout(
+	ctx context.Context, t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack.Result,
+) *Layout {
 	l := &Layout{Offsets: make([]int64, len(t.Root))}
 	own := func(i int) bool { return t.Root[i] == graph.ValueID(i) && bytes[i] > 0 }
 	count := 0
@@ -94,7 +99,7 @@ func newLayout(t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack
 		}
 	}
 	r := packed(buffers)
-	l.LowerBound, l.Method = r.LowerBound, r.Method
+	l.LowerBound, l.Method, l.Final = r.LowerBound, r.Method, len(buffers) > manyThorough && ctx.Err() == nil
 	for i, id := range ids {
 		l.Offsets[id] = r.Offsets[i]
 		l.Bytes = max(l.Bytes, r.Offsets[i]+bytes[id])

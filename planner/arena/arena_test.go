@@ -1,6 +1,7 @@
 package arena_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -42,4 +43,29 @@ func TestLayoutsOfDrawnTimelines(t *testing.T) {
 	}
 	require.Greater(t, better, 0)
 	t.Logf("%d of 60 layouts are better", better)
+}
+
+// TestFinal: of more buffers than an exact search is tried with, both layouts are the same, and the quick one
+// says so unless its context had ended.
+func TestFinal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 18))
+	drawn := func(n int) (*live.Timeline, []int64) {
+		tl, bytes := &live.Timeline{}, make([]int64, n)
+		for i := range n {
+			start := rng.IntN(2 * n)
+			tl.Root = append(tl.Root, graph.ValueID(i))
+			tl.Ranges = append(tl.Ranges, live.Range{Start: int32(start), End: int32(start + 1 + rng.IntN(40))})
+			bytes[i] = 1 + rng.Int64N(4096)
+		}
+		return tl, bytes
+	}
+	tl, bytes := drawn(2100)
+	quick := arena.QuickLayout(t.Context(), tl, bytes)
+	require.True(t, quick.Final)
+	require.Equal(t, arena.NewLayout(t.Context(), tl, bytes), quick)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.False(t, arena.QuickLayout(ended, tl, bytes).Final)
+	tl, bytes = drawn(1500)
+	require.False(t, arena.QuickLayout(t.Context(), tl, bytes).Final, "the other is searched exactly")
 }

@@ -171,7 +171,7 @@ func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 
 // packed packs the arena of a point with all effort.
 func (b *budgeter) packed(pt *point) (*point, error) {
-	if pt.layout.Bytes <= pt.layout.LowerBound {
+	if pt.layout.Bytes <= pt.layout.LowerBound || pt.layout.Final {
 		return pt, nil
 	}
 	e, err := b.p.Bench.Simulate(pt.placements)

@@ -190,7 +190,7 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 		return nil, err
 	}
 	pt.layout = e.QuickLayout(b.ctx)
-	if pt.layout.Bytes > b.budget && pt.layout.LowerBound <= rounded(b.budget) {
+	if pt.layout.Bytes > b.budget && pt.layout.LowerBound <= rounded(b.budget) && !pt.layout.Final {
 		pt.layout = e.Layout(b.ctx) // it may fit after all
 	}
 	pt.live, pt.arena = e.Peak, pt.layout.Bytes

@@ -127,7 +127,7 @@ func Build(ctx context.Context, box Box, sample Sampler, bound Bound, work *Work
 
 // bound adds pieces for the rest of the box: the largest have bounds of their own, the others
 // that of the whole box.
-func (e *Envelope) bound(left []task, bound Bound, work *Work) error {
+func (e *Envelope) bound(left []*task, bound Bound, work *Work) error {
 	var whole []Load
 	for i, t := range left {
 		loads, err := whole, error(nil)
@@ -194,6 +194,8 @@ type task struct {
 	sample   *Sample // at the largest sizes; nil: not taken yet
 	from     int     // doubts of the sample before this are settled
 	question question
+	of       *task    // the box that it is a part of; nil for the whole
+	parts    [2]*task // nil: it has not been cut
 }
 
 // partitioner cuts the largest boxes first, so that little is left where the work ends.
@@ -202,15 +204,15 @@ type partitioner struct {
 	sample Sampler
 	work   *Work
 	parts  []Part
-	left   []task // boxes that have not been looked at, the largest first
+	left   []*task // boxes that have not been looked at, the largest first
 	// bounded says that there are bounds for boxes: stuck are those that are left because each value of a
 	// symbol would need a part of its own.
 	bounded bool
-	stuck   []task
+	stuck   []*task
 }
 
 func (p *partitioner) run(box Box) error {
-	p.left = []task{{box: box}}
+	p.left = []*task{{box: box}}
 	if len(newRegion(box, p.work).wide) > maxAxes {
 		return nil
 	}
@@ -224,12 +226,14 @@ func (p *partitioner) run(box Box) error {
 			return err
 		}
 	}
-	p.left = append(p.stuck, p.left...)
+	if p.left = append(p.stuck, p.left...); p.bounded {
+		p.left = coarse(p.left, maxBounds)
+	}
 	return nil
 }
 
 // cut finds out whether a sample holds in a box, and cuts the box in two where it does not.
-func (p *partitioner) cut(t task) error {
+func (p *partitioner) cut(t *task) error {
 	if t.sample == nil {
 		var err error
 		if t.sample, err = p.sample(t.box.High()); err != nil {
@@ -244,18 +248,21 @@ func (p *partitioner) cut(t task) error {
 		return nil
 	}
 	if _, single := t.sample.doubts[at].(fixedNumber); single && p.bounded && q.spread(t.box) > maxNumbers {
-		p.stuck = append(p.stuck, task{box: t.box, question: q})
+		p.stuck = append(p.stuck, t)
 		return nil
 	}
 	below, above := q.divide(t.box)
-	p.push(task{box: below, question: q})
-	p.push(task{box: above, sample: t.sample, from: at, question: q})
+	t.parts = [2]*task{{box: below, question: q, of: t}, {box: above, sample: t.sample, from: at, question: q, of: t}}
+	t.sample = nil
+	for _, part := range t.parts {
+		p.push(part)
+	}
 	return nil
 }
 
 // push keeps tasks sorted: the one with the most bindings first.
-func (p *partitioner) push(t task) {
-	at, _ := slices.BinarySearchFunc(p.left, t, func(x, y task) int {
+func (p *partitioner) push(t *task) {
+	at, _ := slices.BinarySearchFunc(p.left, t, func(x, y *task) int {
 		return x.box.before(y.box)
 	})
 	p.left = slices.Insert(p.left, at, t)

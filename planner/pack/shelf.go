@@ -12,9 +12,11 @@ type slot struct {
 	offset, top int64
 }
 
-// shelf is a run of slots, ordered by offset, with the sections they reach.
+// shelf is a run of slots, ordered by offset, with the sections they reach. Most slots that are looked
+// at live at other times: lives has these sections by slot, close together.
 type shelf struct {
 	slots  []slot
+	lives  []stretch
 	lo, hi int32
 }
 
@@ -63,9 +65,11 @@ func (s *shelves) gap(j job) int64 {
 			s.budget--
 			continue
 		}
-		for k := range h.slots {
-			t := &h.slots[k]
-			if t.lo < j.hi && j.lo < t.hi && s.problem.meet(t.job, j) {
+		for k, life := range h.lives {
+			if life.lo >= j.hi || life.hi <= j.lo {
+				continue
+			}
+			if t := &h.slots[k]; s.problem.meet(t.job, j) {
 				if t.offset-at >= j.size {
 					s.budget -= int64(k)
 					return at
@@ -87,7 +91,7 @@ func (s *shelves) put(t slot) {
 	i = max(i-1, 0)
 	h := &s.list[i]
 	at := sort.Search(len(h.slots), func(k int) bool { return h.slots[k].offset > t.offset })
-	h.slots = slices.Insert(h.slots, at, t)
+	h.slots, h.lives = slices.Insert(h.slots, at, t), slices.Insert(h.lives, at, stretch{t.lo, t.hi})
 	h.lo, h.hi = min(h.lo, t.lo), max(h.hi, t.hi)
 	if len(h.slots) < shelfSlots {
 		return
@@ -98,8 +102,10 @@ func (s *shelves) put(t slot) {
 }
 
 func newShelf(slots []slot) shelf {
-	h := shelf{slots: append(make([]slot, 0, shelfSlots), slots...), lo: math.MaxInt32}
-	for _, t := range slots {
+	h := shelf{slots: append(make([]slot, 0, shelfSlots), slots...), lives: make([]stretch, len(slots), shelfSlots),
+		lo: math.MaxInt32}
+	for i, t := range slots {
+		h.lives[i] = stretch{t.lo, t.hi}
 		h.lo, h.hi = min(h.lo, t.lo), max(h.hi, t.hi)
 	}
 	return h

@@ -1,0 +1,48 @@
+package envelope
+
+import "slices"
+
+// coarse joins boxes that are left. A border along the diagonal of a box is not followed by cuts: each
+// takes off a strip, in which the work then ends as well. Cuts of which nothing came are therefore
+// taken back, and made again, the largest box first, as long as there are no more than most boxes.
+func coarse(left []*task, most int) []*task {
+	if len(left) <= most {
+		return left
+	}
+	open := map[*task]int{} // by box that was cut: its parts of which all is left
+	for _, t := range left {
+		for t.of != nil {
+			if open[t.of]++; open[t.of] < len(t.of.parts) {
+				break
+			}
+			t = t.of
+		}
+	}
+	var list []*task
+	add := func(t *task) {
+		at, _ := slices.BinarySearchFunc(list, t, func(x, y *task) int { return x.box.before(y.box) })
+		list = slices.Insert(list, at, t)
+	}
+	seen := map[*task]bool{}
+	for _, t := range left {
+		for t.of != nil && open[t.of] == len(t.of.parts) {
+			t = t.of
+		}
+		if !seen[t] {
+			seen[t] = true
+			add(t)
+		}
+	}
+	for len(list) < most {
+		at := slices.IndexFunc(list, func(t *task) bool { return t.parts[0] != nil })
+		if at < 0 {
+			break
+		}
+		t := list[at]
+		list = slices.Delete(list, at, at+1)
+		for _, part := range t.parts {
+			add(part)
+		}
+	}
+	return list
+}
