@@ -89,6 +89,9 @@ func Find(m *graph.Model, data []string) (r *Roles, err error) {
 		if !ok {
 			role = f.role(v)
 		}
+		if role == singleNumber && told.scripted && isPath(val.Name) {
+			role = Role{Kind: Parameter}
+		}
 		if val.Input && slices.Contains(data, val.Name) {
 			role = Role{Data, "data has its name"}
 		}

@@ -72,6 +72,9 @@ func TestRules(t *testing.T) {
 			"p = Gather<axis = 1>(x, ids)  y = Add(p, w)", number},
 		{"addend of Gemm", "float[1] w = {0.5}", "y = Gemm(x, k, w)", parameter},
 		{"slope of PRelu", "float[1] w = {0.25}", "y = PRelu(x, w)", parameter},
+		{"logarithm of a temperature", "float w = {2.6}", "e = Exp(w)  y = Mul(x, e)", parameter},
+		{"gate", "float[1] w = {0}", "g = Tanh(w)  y = Mul(x, g)", parameter},
+		{"number below a root", "float w = {2}", "r = Sqrt(w)  y = Mul(x, r)", number},
 
 		{"running mean", "float[2] w = {0, 0}", "y = BatchNormalization(x, one, one, w, one)",
 			roles.Role{Kind: roles.Statistic, Why: "a running mean"}},
@@ -141,6 +144,25 @@ func TestSignature(t *testing.T) {
 	r, err := roles.Find(m, nil)
 	require.NoError(t, err)
 	require.Equal(t, []roles.Change{{Kind: roles.Folded, Names: []string{"b"}}}, r.Exported)
+}
+
+// TestScripted: in a file of torch.onnx.export(dynamo=False), a single number with a path of modules for its
+// name is a parameter, unless its readers fix what it is.
+func TestScripted(t *testing.T) {
+	m := model(t, `(float[N, 2] x) => (y) <float "head.scale" = {2}, float[1] "onnx::Mul_7.1" = {3},
+		float "head.power" = {2}, float alone = {4}> {
+		p = Mul(x, "head.scale")  q = Mul(p, "onnx::Mul_7.1")  r = Pow(q, "head.power")  y = Mul(r, alone) }`)
+	kinds := func(scale roles.Kind) {
+		for name, kind := range map[string]roles.Kind{"head.scale": scale, "onnx::Mul_7.1": roles.Constant,
+			"head.power": roles.Constant, "alone": roles.Constant} {
+			require.Equal(t, kind, kindOf(t, m, name).Kind, name)
+		}
+	}
+	kinds(roles.Constant)
+	m.ProducerName = "pytorch"
+	kinds(roles.Parameter)
+	signed(m, "p_other: PARAMETER target='other'")
+	kinds(roles.Constant)
 }
 
 // TestRecord: Carry records the roles that Find would misjudge in a new file, and Find obeys the record.

@@ -40,6 +40,9 @@ func newFinder(g *graph.Graph) *finder {
 	return &finder{g: g, uses: map[*graph.Graph]*graph.Uses{}, seen: map[place]verdict{}}
 }
 
+// singleNumber is the role of a tensor of one element that no reader takes for a weight.
+var singleNumber = constant("a single number")
+
 // role is the role of an initializer by rules.
 func (f *finder) role(v graph.ValueID) Role {
 	role := f.operand(v)
@@ -52,7 +55,7 @@ func (f *finder) role(v graph.ValueID) Role {
 	}
 	n, err := t.Elements()
 	if err == nil && n == 1 && !f.readers(place{f.g, v}, nil).weight {
-		return constant("a single number")
+		return singleNumber
 	}
 	return role
 }

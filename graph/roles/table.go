@@ -59,6 +59,9 @@ func buildTable() (t [op.NumKinds]row) {
 		op.GroupNormalization, op.SimplifiedLayerNormalization, op.RMSNormalization)
 	weights([]int{1, 3}, op.DeformConv)
 	weights([]int{1}, op.PRelu)
+	// A constant's own exponential would be a constant: only a number that is learned, such as the
+	// temperature of CLIP, is kept as its logarithm.
+	weights([]int{0}, op.Exp, op.Sigmoid, op.Softplus, op.Tanh)
 	add(row{weights: []int{1, 2, 3, 7}, zeroStates: []int{5, 6}}, op.LSTM)
 	add(row{weights: []int{1, 2, 3}, zeroStates: []int{5}}, op.GRU, op.RNN)
 	add(row{zeroStates: []int{0, 1, 2, 3, 4, 5, 6, 7}}, op.Scan, op.Loop)

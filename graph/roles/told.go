@@ -42,6 +42,9 @@ type told struct {
 	names   []string            // the parameters of the PyTorch program, in its order
 	buffers []string            // its buffers
 	signed  bool                // specs has parameters
+	// scripted: torch.onnx.export(dynamo=False) wrote the file. Its constants are nodes, and initializers
+	// have the paths of the program's state_dict.
+	scripted bool
 }
 
 // toldBy reads the roles that a file states.
@@ -72,7 +75,13 @@ func toldBy(m *graph.Model) (*told, error) {
 	for _, r := range t.specs {
 		t.signed = t.signed || r.Kind == Parameter
 	}
+	t.scripted = m.ProducerName == "pytorch" && !t.signed
 	return t, nil
+}
+
+// isPath reports whether a name is a path of modules, such as head.scale.
+func isPath(name string) bool {
+	return strings.Contains(name, ".") && !strings.ContainsAny(name, ":/")
 }
 
 // signatureLine is a line of the graph's signature, such as

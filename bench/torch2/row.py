@@ -1,0 +1,240 @@
+"""One row of the table: a model, a way to export it, and everything that memopt then does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+import subprocess
+import time
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import nn
+
+import model
+from compare import Comparison
+
+UPDATES, RATE, NORM = 5, 1e-3, 1.0
+GRADIENTS, LOSSES = 1e-5, 1e-4  # the tolerances
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How torch.onnx.export is called: default and raw are dynamo=True with optimize=True and False,
+    script is dynamo=False."""
+
+    exporter: str
+    opset: int
+
+    def __str__(self):
+        return f"{self.exporter}-{self.opset}"
+
+
+class Refused(Exception):
+    """memopt did not do what it should."""
+
+
+class Memopt:
+    """The program."""
+
+    def __init__(self, binary: str, limit: int):
+        self.binary, self.limit, self.notes = binary, limit, []
+
+    def __call__(self, verb: str, *args) -> str:
+        command = [self.binary, verb, *map(str, args)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=self.limit)
+        if done.returncode != 0:
+            text = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            lines = [t for t in text if not t.startswith(("warning", "note"))] or ["no message"]
+            raise Refused(f"{verb} ends with {done.returncode}: {' '.join(lines)[:400]}")
+        self.notes += [line for line in done.stderr.splitlines() if line.startswith("warning")]
+        return done.stdout
+
+
+def export(made: model.Model, way: Way, path: pathlib.Path) -> None:
+    """Writes the file as users do: in training mode, with symbolic sizes."""
+    inputs = made.inputs(made.batch)
+    options = dict(input_names=list(inputs), output_names=["loss", "out"], opset_version=way.opset)
+    if way.exporter == "script":
+        torch.onnx.export(made.module, tuple(inputs.values()), str(path), dynamo=False, dynamic_axes=made.axes,
+                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, **options)
+        return
+    shapes = tuple(made.axes.get(name, {}) for name in inputs)
+    torch.onnx.export(made.module, tuple(inputs.values()), str(path), dynamo=True, dynamic_shapes=(shapes,) if
+                      takes_list(made.module) else shapes, optimize=way.exporter == "default", external_data=False,
+                      verbose=False, **options)
+
+
+def takes_list(module: nn.Module) -> bool:
+    """Whether forward has *inputs for its arguments."""
+    return bool(module.forward.__code__.co_flags & 4)
+
+
+def infer_norms(module: nn.Module) -> bool:
+    """Puts batch norms into inference mode, as the default exporter writes them."""
+    norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    for norm in norms:
+        norm.eval()
+    return bool(norms)
+
+
+def step(module: nn.Module, inputs: model.Inputs) -> torch.Tensor:
+    module.zero_grad(set_to_none=True)
+    loss = module(*inputs.values())[0]
+    loss.backward()
+    return loss
+
+
+def train(module: nn.Module, data: model.Inputs, batch: int) -> list[float]:
+    """The losses of a loop of PyTorch."""
+    optimizer = torch.optim.AdamW(module.parameters(), lr=RATE, weight_decay=0.0)
+    losses = []
+    for i in range(UPDATES):
+        losses.append(step(module, {k: v[i * batch:][:batch] for k, v in data.items()}).item())
+        nn.utils.clip_grad_norm_(module.parameters(), NORM)
+        optimizer.step()
+    return losses
+
+
+class Row:
+    """Runs the steps of a row in a folder; found has what the table shows."""
+
+    def __init__(self, name: str, way: Way, folder: pathlib.Path, binary: str, limit: int = 120):
+        self.name, self.way, self.folder = name, way, folder
+        self.memopt = Memopt(binary, limit)
+        self.found: dict[str, object] = {"model": name, "way": str(way)}
+
+    def run(self) -> dict[str, object]:
+        """Runs all steps. What a step cannot do is an error of its own; later ones are tried where they can be."""
+        begin = time.monotonic()
+        made = model.build(self.name)
+        torch.manual_seed(2)
+        self.inputs, self.data = made.inputs(made.batch), made.inputs(made.batch * UPDATES)
+        self.made, state = made, {k: v.clone() for k, v in made.module.state_dict().items()}
+        self.path = self.folder / "model.onnx"
+        try:
+            export(made, self.way, self.path)
+        except Exception as e:  # noqa: BLE001, exporters raise all kinds
+            self.found["not exported"] = first_line(e)
+            return self.found
+        self.found["export s"] = round(time.monotonic() - begin, 1)
+        made.module.load_state_dict(state)
+        made.module.train()
+        self.inference = self.way.exporter != "script" and infer_norms(made.module)
+        self.found["inference"] = self.inference
+        self.reference()
+        made.module.load_state_dict(state)
+        begin = time.monotonic()
+        for do in (self.read, self.gradients, self.verify, self.apply, self.train):
+            try:
+                do()
+            except (Refused, subprocess.TimeoutExpired) as e:
+                self.found[f"{do.__name__} error"] = first_line(e)
+                if do in (self.read, self.gradients):
+                    break
+            except Exception as e:  # noqa: BLE001, a fault of this script, or ONNX Runtime's error
+                self.found[f"{do.__name__} error"] = f"{type(e).__name__}: {first_line(e)}"
+        self.found["memopt s"] = round(time.monotonic() - begin, 1)
+        self.found["warnings"] = sorted(set(self.memopt.notes))
+        return self.found
+
+    def reference(self) -> None:
+        """PyTorch's loss and gradients, and the file's initializers."""
+        module = self.made.module
+        loss = step(module, self.inputs)
+        named = dict(module.named_parameters())
+        self.loss = loss.item()
+        self.wanted = {k: p.grad.numpy().copy() for k, p in named.items() if p.grad is not None}
+        self.file = onnx.load(self.path)
+        initializers = {t.name: numpy_helper.to_array(t) for t in self.file.graph.initializer}
+        self.comparison = Comparison({k: p.detach().numpy().copy() for k, p in named.items()}, initializers)
+
+    def read(self) -> None:
+        """Reads the file and plans it at its sizes."""
+        dims = {}
+        declared = {i.name: i.type.tensor_type.shape.dim for i in self.file.graph.input}
+        feed = {k: v.numpy() for k, v in self.inputs.items() if k in declared}
+        for name, x in feed.items():
+            dims.update({d.dim_param: n for d, n in zip(declared[name], x.shape) if d.dim_param})
+        np.savez(self.folder / "feed.npz", **feed)
+        np.savez(self.folder / "data.npz", **{k: v.numpy() for k, v in self.data.items() if k in declared})
+        self.feed = feed
+        self.dims = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
+        self.batches = [k for k, v in dims.items() if k == "batch"]
+        self.memopt("plan", self.path, *self.dims)
+        self.found["read"] = True
+
+    def gradients(self) -> None:
+        """Differentiates the file and compares its gradients with PyTorch's."""
+        self.memopt("grad", self.path, "-o", self.folder / "step.onnx", *self.dims)
+        self.memopt("run", self.folder / "step.onnx", "--data-dir", self.folder / "feed.npz", "--save-outputs",
+                    self.folder / "got.npz", "--warmup", "0", *self.dims)
+        self.found["gradients"] = self.compare(dict(np.load(self.folder / "got.npz")))
+
+    def compare(self, got: dict[str, np.ndarray]) -> dict[str, object]:
+        """The differences from PyTorch of a step's outputs."""
+        gradients = {k.removesuffix("_grad"): g for k, g in got.items() if k.endswith("_grad")}
+        worst, at, compared, missing = self.comparison.worst(gradients, self.wanted)
+        loss = float(np.asarray(got["loss"]).reshape(-1)[0])
+        return {"loss": abs(loss - self.loss) / max(abs(self.loss), 1e-9), "worst": worst, "at": at, "compared": compared,
+                "of": len(self.wanted), "missing": missing[:8], "unknown": sorted(self.comparison.unknown)[:8],
+                "computed": sorted(self.comparison.computed)[:8]}
+
+    def verify(self) -> None:
+        """Verifies the plan of level 1, or of the smallest budget that has one."""
+        self.memopt("verify", self.path, "--level", "1", "--data-dir", self.folder / "feed.npz", "--warmup", "0", *self.dims)
+        self.found["verified"] = True
+
+    def apply(self) -> None:
+        """Compares the gradients of the applied file in ONNX Runtime, unless that refuses the exported file itself."""
+        applied = self.folder / "applied.onnx"
+        self.memopt("apply", self.path, "--level", "1", "-o", applied, *self.dims)
+        try:
+            got = self.infer(applied)
+        except Exception:
+            try:
+                self.infer(self.path)
+            except Exception as e:  # noqa: BLE001, of ONNX Runtime
+                self.found["ort refuses the export"] = first_line(e)
+                return
+            raise
+        self.found["ort"] = self.compare(got)
+
+    def infer(self, path: pathlib.Path) -> dict[str, np.ndarray]:
+        """The outputs of a file in ONNX Runtime."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = 1, 4
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        feed = {i.name: self.feed[i.name] for i in session.get_inputs()}
+        return dict(zip(names, session.run(None, feed)))
+
+    def train(self) -> None:
+        """Trains in both and compares the losses of the updates."""
+        losses = train(self.made.module, self.data, self.made.batch)
+        job = self.folder / "job"
+        lengths = [d for d in (self.dims[1].split(",") if self.dims else []) if not d.startswith("batch=")]
+        self.memopt("train", self.path, "--data", self.folder / "data.npz", "--batch", self.made.batch, "--shuffle=false",
+                    "--max-steps", UPDATES, "--logging-steps", 1, "--optimizer", "adamw", "--learning-rate", RATE,
+                    "--weight-decay", 0, "--max-grad-norm", NORM, "--lr-scheduler", "constant", "--threads", 1, "-q", "-o",
+                    job, *(["--dim", ",".join(lengths)] if lengths else []))
+        lines = [json.loads(line) for line in (job / "metrics.jsonl").read_text().splitlines()]
+        got = [line["loss"] for line in lines if "loss" in line]
+        if len(got) != len(losses):
+            raise Refused(f"train made {len(got)} updates, wanted {len(losses)}")
+        self.found["train"] = max(abs(a - b) / abs(b) for a, b in zip(got, losses))
+        self.found["losses"] = [losses, got]
+
+
+def first_line(e: BaseException) -> str:
+    """The line of an error that says most: the cause that torch.onnx.export gives in its summary, else the first."""
+    lines = [re.sub("\x1b\\[[0-9;]*m", "", line).strip() for line in str(e).splitlines()]
+    causes = [line for line in lines if line.startswith("<class ")]
+    lines = [line for line in lines if line]
+    return (causes or lines or [type(e).__name__])[0][:300]

@@ -1,0 +1,91 @@
+"""The table of rows, and its totals."""
+
+from __future__ import annotations
+
+import pathlib
+
+from row import GRADIENTS, LOSSES
+
+COLUMNS = ("model", "export", "gradients", "loss", "plan", "ONNX Runtime", "training", "")
+EXPORTERS = {"default": "dynamo", "raw": "dynamo, optimize=False", "script": "script"}
+
+
+def gradient(found: dict | None) -> str:
+    """A comparison of gradients: the largest difference, and how many of PyTorch's were compared."""
+    if not found:
+        return "-"
+    return f"{found['worst']:.1e} ({found['compared']}/{found['of']})"
+
+
+def right(found: dict | None) -> bool:
+    return bool(found) and found["worst"] <= GRADIENTS and found["loss"] <= GRADIENTS
+
+
+def trained(found: dict) -> bool:
+    return found.get("train", 1) <= LOSSES
+
+
+def whole(found: dict) -> bool:
+    """Whether a row is as it should be."""
+    runs = right(found.get("ort")) or "ort refuses the export" in found
+    return right(found.get("gradients")) and bool(found.get("verified")) and runs and trained(found)
+
+
+def remarks(found: dict) -> str:
+    """What differs from the usual: errors, and the exporter's changes."""
+    notes = []
+    if found.get("inference"):
+        notes.append("batch norms in inference mode")
+    gradients = found.get("gradients") or {}
+    if gradients.get("computed"):
+        notes.append(f"{len(gradients['computed'])} computed of parameters")
+    for key, text in found.items():
+        if key.endswith(" error"):
+            notes.append(f"{key[:-6]}: {text}")
+    if "ort refuses the export" in found:
+        notes.append(f"ONNX Runtime refuses the exported file, too: {found['ort refuses the export']}")
+    if "gradients" in found and not right(found["gradients"]):
+        notes.append(f"largest at {gradients['at']}")
+    return "; ".join(notes).replace("|", "\\|").replace(str(pathlib.Path.home()), "~")
+
+
+def line(found: dict) -> str:
+    """A row of the table."""
+    exporter, opset = found["way"].split("-")
+    cells = [found["model"], f"{EXPORTERS[exporter]}, {opset}", gradient(found.get("gradients"))]
+    loss = found.get("gradients", {}).get("loss")
+    cells += ["-" if loss is None else f"{loss:.1e}", "equal" if found.get("verified") else "-", gradient(found.get("ort"))]
+    cells += [f"{found['train']:.1e}" if "train" in found else "-", remarks(found)]
+    return "| " + " | ".join(cells) + " |"
+
+
+def totals(results: list[dict]) -> list[str]:
+    """The numbers of rows that came so far."""
+    exported = [r for r in results if "not exported" not in r]
+    lines = []
+    for title, test in [
+        ("read and planned", lambda r: r.get("read")), ("differentiated", lambda r: r.get("gradients")),
+        ("gradients and loss within 1e-5 of PyTorch's", lambda r: right(r.get("gradients"))),
+        ("the plan's step equal bit for bit", lambda r: r.get("verified")),
+        ("the applied file within 1e-5 in ONNX Runtime", lambda r: right(r.get("ort"))),
+        ("losses of 5 updates within 1e-4 of PyTorch's", trained), ("all of these", whole),
+    ]:
+        passed = [r for r in exported if test(r)]
+        lines.append(f"| {title} | {len(passed)} | {len({r['model'] for r in passed})} |")
+    head = f"| exported | {len(exported)} | {len({r['model'] for r in exported})} |"
+    tried = f"| tried | {len(results)} | {len({r['model'] for r in results})} |"
+    return ["| | exports | models |", "| --- | ---: | ---: |", tried, head, *lines]
+
+
+def write(path: pathlib.Path, results: list[dict]) -> None:
+    """Writes the totals, a line for each export, and what PyTorch could not export."""
+    exported = [r for r in results if "not exported" not in r]
+    lines = ["# Results", "", *totals(results), "", "| " + " | ".join(COLUMNS) + " |", "| " + "--- | " * len(COLUMNS)]
+    lines += [line(r) for r in exported]
+    lines += ["", "## Not exported by PyTorch", "", "| model | export | message |", "| --- | --- | --- |"]
+    for r in results:
+        if "not exported" in r:
+            exporter, opset = r["way"].split("-")
+            message = r["not exported"].replace("|", "\\|")
+            lines.append(f"| {r['model']} | {EXPORTERS[exporter]}, {opset} | {message} |")
+    path.write_text("\n".join(line.rstrip() for line in lines) + "\n")
