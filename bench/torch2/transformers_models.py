@@ -60,7 +60,10 @@ GPT = dict(vocab_size=WORDS, n_embd=32, n_layer=2, n_head=4, n_positions=32, use
            eos_token_id=2)
 ENCODER = dict(vocab_size=WORDS, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
                max_position_embeddings=32, type_vocab_size=2, **IDS)
-MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+# Experts by products of batches, and attention without views of transposed tensors: the exporter has no
+# rules for the defaults.
+BATCHED, EAGER = dict(experts_implementation="batched_mm"), dict(attn_implementation="eager")
+MOE = BATCHED | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
 
 # Language models: family, and its configuration.
 for family, config in [
@@ -86,12 +89,12 @@ for family, config in [
     ("Qwen3", GROUPED),
     ("Qwen2Moe", GROUPED | MOE | dict(shared_expert_intermediate_size=16)),
     ("Qwen3Moe", GROUPED | MOE),
-    ("Mixtral", GROUPED | dict(num_local_experts=4, num_experts_per_tok=2)),
+    ("Mixtral", GROUPED | BATCHED | dict(num_local_experts=4, num_experts_per_tok=2)),
     ("Gemma", GROUPED),
     ("Gemma2", GROUPED | dict(sliding_window=6)),
     ("Olmo", GROUPED),
     ("Olmo2", GROUPED),
-    ("Olmoe", GROUPED | dict(num_experts=4, num_experts_per_tok=2)),
+    ("Olmoe", GROUPED | BATCHED | dict(num_experts=4, num_experts_per_tok=2)),
     ("StableLm", GROUPED | dict(partial_rotary_factor=0.5)),
     ("Starcoder2", GROUPED),
     ("Cohere", GROUPED),
@@ -107,10 +110,10 @@ for family, config in [
     ("Exaone4", GROUPED | dict(sliding_window=6)),
     ("Ernie4_5", GROUPED),
     ("Persimmon", DECODER),
-    ("DeepseekV3", DECODER | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
+    ("DeepseekV3", DECODER | BATCHED | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
                                   n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1, moe_intermediate_size=16,
                                   first_k_dense_replace=1, n_shared_experts=1)),
-    ("DeepseekV2", DECODER | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
+    ("DeepseekV2", DECODER | BATCHED | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
                                   n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=16,
                                   first_k_dense_replace=1, n_shared_experts=1)),
 ]:
@@ -172,7 +175,7 @@ PAIR = dict(vocab_size=WORDS, d_model=32, encoder_layers=2, decoder_layers=2, en
             decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=32, use_cache=False,
             decoder_start_token_id=2, **IDS)
 T5 = dict(vocab_size=WORDS, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, use_cache=False,
-          decoder_start_token_id=0)
+          decoder_start_token_id=0) | EAGER
 
 for family, config in [
     ("T5", T5), ("MT5", T5 | dict(feed_forward_proj="gated-gelu")), ("UMT5", T5), ("LongT5", T5 | dict(local_radius=4)),
@@ -252,9 +255,9 @@ for family, config, size, batch in [
     ("ViT", VISION, 32, 2), ("DeiT", VISION, 32, 2), ("Beit", VISION | dict(use_relative_position_bias=True), 32, 2),
     ("Dinov2", VISION | dict(mlp_ratio=2), 32, 2), ("Dinov2WithRegisters", VISION | dict(mlp_ratio=2), 32, 2),
     ("Data2VecVision", VISION, 32, 2), ("ViTMSN", VISION, 32, 2), ("IJepa", VISION, 32, 2),
-    ("Swin", dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4,
+    ("Swin", EAGER | dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4,
                   num_labels=CLASSES), 32, 2),
-    ("Swinv2", dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4,
+    ("Swinv2", EAGER | dict(image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4,
                     num_labels=CLASSES), 32, 2),
     ("ConvNext", dict(hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1], num_labels=CLASSES), 32, 2),
     ("ConvNextV2", dict(hidden_sizes=[16, 24, 32, 40], depths=[1, 1, 1, 1], num_labels=CLASSES), 32, 2),
