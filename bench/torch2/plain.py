@@ -94,8 +94,14 @@ def net_conv1d():
 @model
 def net_unet():
     def block(a, b):
-        return nn.Sequential(nn.Conv2d(a, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(inplace=True),
-                             nn.Conv2d(b, b, 3, padding=1, bias=False), nn.BatchNorm2d(b), nn.ReLU(inplace=True))
+        return nn.Sequential(
+            nn.Conv2d(a, b, 3, padding=1, bias=False),
+            nn.BatchNorm2d(b),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(b, b, 3, padding=1, bias=False),
+            nn.BatchNorm2d(b),
+            nn.ReLU(inplace=True),
+        )
 
     class UNet(nn.Module):
         def __init__(self):
@@ -182,8 +188,11 @@ def net_bag():
         def forward(self, x):
             return self.head(torch.cat([self.mean(x), self.sum(x)], 1))
 
-    return Model(WithLoss(Bags()), lambda n: {"x": words(n), "y": classes(n)},
-                 {"x": {0: "batch", 1: "length"}, "y": {0: "batch"}})
+    return Model(
+        WithLoss(Bags()),
+        lambda n: {"x": words(n), "y": classes(n)},
+        {"x": {0: "batch", 1: "length"}, "y": {0: "batch"}},
+    )
 
 
 @model
@@ -246,10 +255,18 @@ def net_autoencoder():
     class Autoencoder(nn.Module):
         def __init__(self):
             super().__init__()
-            self.encode = nn.Sequential(nn.Conv2d(1, 8, 3, 2, 1), nn.LeakyReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ELU(),
-                                        nn.Flatten(), nn.Linear(256, 16))
+            self.encode = nn.Sequential(
+                nn.Conv2d(1, 8, 3, 2, 1),
+                nn.LeakyReLU(),
+                nn.Conv2d(8, 16, 3, 2, 1),
+                nn.ELU(),
+                nn.Flatten(),
+                nn.Linear(256, 16),
+            )
             self.widen = nn.Linear(8, 256)
-            self.decode = nn.Sequential(nn.ConvTranspose2d(16, 8, 4, 2, 1), nn.GELU(), nn.ConvTranspose2d(8, 1, 4, 2, 1))
+            self.decode = nn.Sequential(
+                nn.ConvTranspose2d(16, 8, 4, 2, 1), nn.GELU(), nn.ConvTranspose2d(8, 1, 4, 2, 1)
+            )
 
         def forward(self, x, draw):
             mean, log_variance = self.encode(x).chunk(2, 1)
@@ -271,7 +288,10 @@ def net_resolution():
     class Resolution(nn.Module):
         def __init__(self):
             super().__init__()
-            self.begin, self.norm = nn.Conv2d(3, 16, 3, padding=1, padding_mode="reflect"), nn.InstanceNorm2d(16, affine=True)
+            self.begin, self.norm = (
+                nn.Conv2d(3, 16, 3, padding=1, padding_mode="reflect"),
+                nn.InstanceNorm2d(16, affine=True),
+            )
             self.more, self.shuffle = nn.Conv2d(16, 12, 3, padding=1), nn.PixelShuffle(2)
 
         def forward(self, x):

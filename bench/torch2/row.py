@@ -46,7 +46,7 @@ class Memopt:
 
     def __call__(self, verb: str, *args) -> str:
         command = [self.binary, verb, *map(str, args)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=self.limit)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=self.limit, check=False)
         if done.returncode != 0:
             text = (done.stderr.strip() or done.stdout.strip()).splitlines()
             lines = [t for t in text if not t.startswith(("warning", "note"))] or ["no message"]
@@ -60,13 +60,29 @@ def export(made: model.Model, way: Way, path: pathlib.Path) -> None:
     inputs = made.inputs(made.batch)
     options = dict(input_names=list(inputs), output_names=["loss", "out"], opset_version=way.opset)
     if way.exporter == "script":
-        torch.onnx.export(made.module, tuple(inputs.values()), str(path), dynamo=False, dynamic_axes=made.axes,
-                          training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False, **options)
+        torch.onnx.export(
+            made.module,
+            tuple(inputs.values()),
+            str(path),
+            dynamo=False,
+            dynamic_axes=made.axes,
+            training=torch.onnx.TrainingMode.PRESERVE,
+            do_constant_folding=False,
+            **options,
+        )
         return
     shapes = tuple(made.axes.get(name, {}) for name in inputs)
-    torch.onnx.export(made.module, tuple(inputs.values()), str(path), dynamo=True, dynamic_shapes=(shapes,) if
-                      takes_list(made.module) else shapes, optimize=way.exporter == "default", external_data=False,
-                      verbose=False, **options)
+    torch.onnx.export(
+        made.module,
+        tuple(inputs.values()),
+        str(path),
+        dynamo=True,
+        dynamic_shapes=(shapes,) if takes_list(made.module) else shapes,
+        optimize=way.exporter == "default",
+        external_data=False,
+        verbose=False,
+        **options,
+    )
 
 
 def takes_list(module: nn.Module) -> bool:
@@ -94,7 +110,7 @@ def train(module: nn.Module, data: model.Inputs, batch: int) -> list[float]:
     optimizer = torch.optim.AdamW(module.parameters(), lr=RATE, weight_decay=0.0)
     losses = []
     for i in range(UPDATES):
-        losses.append(step(module, {k: v[i * batch:][:batch] for k, v in data.items()}).item())
+        losses.append(step(module, {k: v[i * batch :][:batch] for k, v in data.items()}).item())
         nn.utils.clip_grad_norm_(module.parameters(), NORM)
         optimizer.step()
     return losses
@@ -119,7 +135,7 @@ class Row:
         try:
             if not self.path.exists():
                 export(made, self.way, self.path)
-        except Exception as e:  # noqa: BLE001, exporters raise all kinds
+        except Exception as e:
             self.found["not exported"] = first_line(e)
             return self.found
         self.found["export s"] = round(time.monotonic() - begin, 1)
@@ -139,7 +155,7 @@ class Row:
                 self.found[f"{do.__name__} error"] = first_line(e)
                 if do in (self.read, self.gradients):
                     break
-            except Exception as e:  # noqa: BLE001, a fault of this script, or ONNX Runtime's error
+            except Exception as e:
                 self.found[f"{do.__name__} error"] = f"{type(e).__name__}: {first_line(e)}"
         if "gradients" not in self.found and "ort refuses the export" in self.found:
             self.found["not exported"] = f"ONNX Runtime refuses the file: {self.found['ort refuses the export']}"
@@ -164,12 +180,14 @@ class Row:
         Also writes its data."""
         declared = {i.name: i.type.tensor_type.shape.dim for i in self.file.graph.input}
         self.feed = {k: v.numpy() for k, v in self.inputs.items() if k in declared}
-        self.sizes = {d.dim_param: n for name, x in self.feed.items() for d, n in zip(declared[name], x.shape) if d.dim_param}
+        self.sizes = {}
+        for name, x in self.feed.items():
+            self.sizes.update({d.dim_param: n for d, n in zip(declared[name], x.shape, strict=True) if d.dim_param})
         np.savez(self.folder / "feed.npz", **self.feed)
         np.savez(self.folder / "data.npz", **{k: v.numpy() for k, v in self.data.items() if k in declared})
         try:
             loss = float(self.infer(self.path)["loss"].reshape(-1)[0])
-        except Exception as e:  # noqa: BLE001, of ONNX Runtime
+        except Exception as e:
             self.found["ort refuses the export"] = first_line(e)
             return True
         if not abs(loss - self.loss) <= LOSSES * abs(self.loss):
@@ -186,8 +204,17 @@ class Row:
     def gradients(self) -> None:
         """Differentiates the file and compares its gradients with PyTorch's."""
         self.memopt("grad", self.path, "-o", self.folder / "step.onnx", *self.dims)
-        self.memopt("run", self.folder / "step.onnx", "--data-dir", self.folder / "feed.npz", "--save-outputs",
-                    self.folder / "got.npz", "--warmup", "0", *self.dims)
+        self.memopt(
+            "run",
+            self.folder / "step.onnx",
+            "--data-dir",
+            self.folder / "feed.npz",
+            "--save-outputs",
+            self.folder / "got.npz",
+            "--warmup",
+            "0",
+            *self.dims,
+        )
         self.found["gradients"] = self.compare(dict(np.load(self.folder / "got.npz")))
 
     def compare(self, got: dict[str, np.ndarray]) -> dict[str, object]:
@@ -195,13 +222,22 @@ class Row:
         gradients = {k.removesuffix("_grad"): g for k, g in got.items() if k.endswith("_grad")}
         worst, at, compared, missing = self.comparison.worst(gradients, self.wanted)
         loss = float(np.asarray(got["loss"]).reshape(-1)[0])
-        return {"loss": abs(loss - self.loss) / max(abs(self.loss), 1e-9), "worst": worst, "at": at, "compared": compared,
-                "of": len(self.wanted), "missing": missing[:8], "unknown": sorted(self.comparison.unknown)[:8],
-                "computed": sorted(self.comparison.computed)[:8]}
+        return {
+            "loss": abs(loss - self.loss) / max(abs(self.loss), 1e-9),
+            "worst": worst,
+            "at": at,
+            "compared": compared,
+            "of": len(self.wanted),
+            "missing": missing[:8],
+            "unknown": sorted(self.comparison.unknown)[:8],
+            "computed": sorted(self.comparison.computed)[:8],
+        }
 
     def verify(self) -> None:
         """Verifies the plan of level 1, or of the smallest budget that has one."""
-        self.memopt("verify", self.path, "--level", "1", "--data-dir", self.folder / "feed.npz", "--warmup", "0", *self.dims)
+        self.memopt(
+            "verify", self.path, "--level", "1", "--data-dir", self.folder / "feed.npz", "--warmup", "0", *self.dims
+        )
         self.found["verified"] = True
 
     def apply(self) -> None:
@@ -220,22 +256,47 @@ class Row:
         session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         names = [o.name for o in session.get_outputs()]
         feed = {i.name: self.feed[i.name] for i in session.get_inputs()}
-        return dict(zip(names, session.run(None, feed)))
+        return dict(zip(names, session.run(None, feed), strict=True))
 
     def train(self) -> None:
         """Trains in both and compares the losses of the updates."""
         losses = train(self.made.module, self.data, self.made.batch)
         job = self.folder / "job"
         lengths = {k: v for k, v in self.sizes.items() if k != "batch"}
-        self.memopt("train", self.path, "--data", self.folder / "data.npz", "--batch", self.made.batch, "--shuffle=false",
-                    "--max-steps", UPDATES, "--logging-steps", 1, "--optimizer", "adamw", "--learning-rate", RATE,
-                    "--weight-decay", 0, "--max-grad-norm", NORM, "--lr-scheduler", "constant", "--threads", 1, "-q", "-o",
-                    job, *bindings(lengths))
+        self.memopt(
+            "train",
+            self.path,
+            "--data",
+            self.folder / "data.npz",
+            "--batch",
+            self.made.batch,
+            "--shuffle=false",
+            "--max-steps",
+            UPDATES,
+            "--logging-steps",
+            1,
+            "--optimizer",
+            "adamw",
+            "--learning-rate",
+            RATE,
+            "--weight-decay",
+            0,
+            "--max-grad-norm",
+            NORM,
+            "--lr-scheduler",
+            "constant",
+            "--threads",
+            1,
+            "-q",
+            "-o",
+            job,
+            *bindings(lengths),
+        )
         lines = [json.loads(line) for line in (job / "metrics.jsonl").read_text().splitlines()]
         got = [line["loss"] for line in lines if "loss" in line]
         if len(got) != len(losses):
             raise Refused(f"train made {len(got)} updates, wanted {len(losses)}")
-        self.found["train"] = max(abs(a - b) / abs(b) for a, b in zip(got, losses))
+        self.found["train"] = max(abs(a - b) / abs(b) for a, b in zip(got, losses, strict=True))
         self.found["losses"] = [losses, got]
 
 

@@ -54,7 +54,11 @@ def line(found: dict) -> str:
     exporter, opset = found["way"].split("-")
     cells = [found["model"], f"{EXPORTERS[exporter]}, {opset}", gradient(found.get("gradients"))]
     loss = found.get("gradients", {}).get("loss")
-    cells += ["-" if loss is None else f"{loss:.1e}", "equal" if found.get("verified") else "-", gradient(found.get("ort"))]
+    cells += [
+        "-" if loss is None else f"{loss:.1e}",
+        "equal" if found.get("verified") else "-",
+        gradient(found.get("ort")),
+    ]
     cells += [f"{found['train']:.1e}" if "train" in found else "-", remarks(found)]
     return "| " + " | ".join(cells) + " |"
 
@@ -64,11 +68,13 @@ def totals(results: list[dict]) -> list[str]:
     exported = [r for r in results if "not exported" not in r]
     lines = []
     for title, test in [
-        ("read and planned", lambda r: r.get("read")), ("differentiated", lambda r: r.get("gradients")),
+        ("read and planned", lambda r: r.get("read")),
+        ("differentiated", lambda r: r.get("gradients")),
         ("gradients and loss within 1e-5 of PyTorch's", lambda r: right(r.get("gradients"))),
         ("the plan's step equal bit for bit", lambda r: r.get("verified")),
         ("the applied file within 1e-5 in ONNX Runtime", lambda r: right(r.get("ort"))),
-        ("losses of 5 updates within 1e-4 of PyTorch's", trained), ("all of these", whole),
+        ("losses of 5 updates within 1e-4 of PyTorch's", trained),
+        ("all of these", whole),
     ]:
         passed = [r for r in exported if test(r)]
         lines.append(f"| {title} | {len(passed)} | {len({r['model'] for r in passed})} |")

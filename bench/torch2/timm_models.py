@@ -25,23 +25,39 @@ for short, name, size, options in [
     ("beit", "beit_base_patch16_224", 32, SMALL_VIT),
     ("cait", "cait_xxs24_224", 32, SMALL_VIT),
     ("xcit", "xcit_nano_12_p16_224", 64, dict(depth=2, embed_dim=32, num_heads=4)),
-    ("swin", "swin_tiny_patch4_window7_224", 32,
-     dict(img_size=32, patch_size=2, window_size=4, embed_dim=16, depths=(2, 2), num_heads=(2, 4))),
-    ("swinv2", "swinv2_tiny_window8_256", 32,
-     dict(img_size=32, patch_size=2, window_size=4, embed_dim=16, depths=(2, 2), num_heads=(2, 4))),
-    ("maxvit", "maxvit_rmlp_pico_rw_256", 64,
-     dict(img_size=64, embed_dim=(32, 64), depths=(1, 1), stem_width=8)),
+    (
+        "swin",
+        "swin_tiny_patch4_window7_224",
+        32,
+        dict(img_size=32, patch_size=2, window_size=4, embed_dim=16, depths=(2, 2), num_heads=(2, 4)),
+    ),
+    (
+        "swinv2",
+        "swinv2_tiny_window8_256",
+        32,
+        dict(img_size=32, patch_size=2, window_size=4, embed_dim=16, depths=(2, 2), num_heads=(2, 4)),
+    ),
+    ("maxvit", "maxvit_rmlp_pico_rw_256", 64, dict(img_size=64, embed_dim=(32, 64), depths=(1, 1), stem_width=8)),
     ("repvit", "repvit_m0_9", 64, {}),
     ("nfnet", "nfnet_f0", 32, dict(channels=(16, 24, 32, 40), depths=(1, 1, 1, 1), stem_chs=16, group_size=8)),
     ("regnet", "regnetx_002", 32, {}),
     ("ghostnet", "ghostnet_050", 32, {}),
-    ("hiera", "hiera_tiny_224", 64,
-     dict(img_size=(64, 64), embed_dim=16, stages=(1, 1, 1, 1), num_heads=1)),
-    ("davit", "davit_tiny", 64, dict(depths=(1, 1, 1, 1), embed_dims=(16, 32, 32, 64), num_heads=(2, 2, 2, 2), window_size=4)),
+    ("hiera", "hiera_tiny_224", 64, dict(img_size=(64, 64), embed_dim=16, stages=(1, 1, 1, 1), num_heads=1)),
+    (
+        "davit",
+        "davit_tiny",
+        64,
+        dict(depths=(1, 1, 1, 1), embed_dims=(16, 32, 32, 64), num_heads=(2, 2, 2, 2), window_size=4),
+    ),
     ("edgenext", "edgenext_xx_small", 64, {}),
-    ("sequencer", "sequencer2d_s", 32,
-     dict(layers=(1, 1, 1, 1), patch_sizes=(4, 2, 1, 1), embed_dims=(16, 32, 32, 32), hidden_sizes=(4, 8, 8, 8))),
+    (
+        "sequencer",
+        "sequencer2d_s",
+        32,
+        dict(layers=(1, 1, 1, 1), patch_sizes=(4, 2, 1, 1), embed_dims=(16, 32, 32, 32), hidden_sizes=(4, 8, 8, 8)),
+    ),
 ]:
+
     def make(name=name, size=size, options=options):
         return create(name, size, 4, options)
 
@@ -54,8 +70,13 @@ def mixer(block):
 
     layer = dict(mixer=mlp_mixer.MixerBlock, gmlp=mlp_mixer.SpatialGatingBlock, resmlp=mlp_mixer.ResBlock)[block]
     options = dict(mixer={}, gmlp=dict(mlp_ratio=4), resmlp=dict(mlp_ratio=4, norm_layer=mlp_mixer.Affine))[block]
-    return images(mlp_mixer.MlpMixer(num_classes=CLASSES, img_size=32, patch_size=8, num_blocks=2, embed_dim=32,
-                                     block_layer=layer, **options), 32, 4)
+    return images(
+        mlp_mixer.MlpMixer(
+            num_classes=CLASSES, img_size=32, patch_size=8, num_blocks=2, embed_dim=32, block_layer=layer, **options
+        ),
+        32,
+        4,
+    )
 
 
 @model

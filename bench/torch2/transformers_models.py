@@ -14,7 +14,7 @@ class Keywords(nn.Module):
         self.module, self.names, self.output = module, names, output
 
     def forward(self, *inputs):
-        out = self.module(**dict(zip(self.names, inputs)))
+        out = self.module(**dict(zip(self.names, inputs, strict=True)))
         return out.loss, getattr(out, self.output)
 
 
@@ -64,6 +64,9 @@ ENCODER = dict(vocab_size=WORDS, hidden_size=32, intermediate_size=48, num_hidde
 # rules for the defaults.
 BATCHED, EAGER = dict(experts_implementation="batched_mm"), dict(attn_implementation="eager")
 MOE = BATCHED | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16)
+DEEPSEEK = DECODER | BATCHED | dict(
+    q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8, n_routed_experts=4,
+    num_experts_per_tok=2, topk_group=1, moe_intermediate_size=16, first_k_dense_replace=1, n_shared_experts=1)
 
 # Language models: family, and its configuration.
 for family, config in [
@@ -72,7 +75,8 @@ for family, config in [
     ("GPTBigCode", GPT),
     ("GPTJ", GPT | dict(rotary_dim=4)),
     ("CodeGen", GPT | dict(rotary_dim=4)),
-    ("GPTNeo", dict(vocab_size=WORDS, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global", "local"], 1]],
+    ("GPTNeo", dict(vocab_size=WORDS, hidden_size=32, num_layers=2, num_heads=4, attention_types=[[["global",
+         "local"], 1]],
                     window_size=4, max_position_embeddings=32, use_cache=False, bos_token_id=1, eos_token_id=2)),
     ("GPTNeoX", DECODER),
     ("OPT", dict(vocab_size=WORDS, hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
@@ -110,12 +114,8 @@ for family, config in [
     ("Exaone4", GROUPED | dict(sliding_window=6)),
     ("Ernie4_5", GROUPED),
     ("Persimmon", DECODER),
-    ("DeepseekV3", DECODER | BATCHED | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
-                                  n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1, moe_intermediate_size=16,
-                                  first_k_dense_replace=1, n_shared_experts=1)),
-    ("DeepseekV2", DECODER | BATCHED | dict(q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=8, qk_nope_head_dim=8, v_head_dim=8,
-                                  n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, moe_intermediate_size=16,
-                                  first_k_dense_replace=1, n_shared_experts=1)),
+    ("DeepseekV3", DEEPSEEK | dict(n_group=2)),
+    ("DeepseekV2", DEEPSEEK | dict(n_group=1)),
 ]:
     task = {"GPT2": "LMHeadModel", "OpenAIGPT": "LMHeadModel", "CTRL": "LMHeadModel"}.get(family, "ForCausalLM")
 
@@ -138,14 +138,16 @@ for family, task, config, labels in [
     ("MPNet", "ForMaskedLM", ENCODER, words),
     ("Deberta", "ForMaskedLM", ENCODER | dict(relative_attention=True, pos_att_type=["p2c", "c2p"],
                                               max_relative_positions=8), words),
-    ("DebertaV2", "ForMaskedLM", ENCODER | dict(relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8,
+    ("DebertaV2", "ForMaskedLM", ENCODER | dict(relative_attention=True, pos_att_type=["p2c", "c2p"],
+         position_buckets=8,
                                                 norm_rel_ebd="layer_norm", share_att_key=True), words),
     ("XLNet", "LMHeadModel", dict(vocab_size=WORDS, d_model=32, n_layer=2, n_head=4, d_inner=48, use_mems_train=False,
                                   use_cache=False), words),
     ("Funnel", "ForMaskedLM", dict(vocab_size=WORDS, block_sizes=[1, 1], num_decoder_layers=1, d_model=32, n_head=4,
                                    d_head=8, d_inner=48), words),
     ("ConvBert", "ForMaskedLM", ENCODER | dict(embedding_size=32), words),
-    ("MobileBert", "ForMaskedLM", ENCODER | dict(embedding_size=16, intra_bottleneck_size=16, true_hidden_size=16), words),
+    ("MobileBert", "ForMaskedLM", ENCODER | dict(embedding_size=16, intra_bottleneck_size=16, true_hidden_size=16),
+         words),
     ("SqueezeBert", "ForMaskedLM", ENCODER | dict(embedding_size=32), words),
     ("RoFormer", "ForMaskedLM", ENCODER | dict(embedding_size=32), words),
     ("FNet", "ForMaskedLM", ENCODER, words),
@@ -155,14 +157,14 @@ for family, task, config, labels in [
     ("RemBert", "ForMaskedLM", ENCODER | dict(input_embedding_size=16, output_embedding_size=16), words),
     ("IBert", "ForMaskedLM", ENCODER, words),
     ("Esm", "ForMaskedLM", ENCODER | dict(position_embedding_type="rotary", mask_token_id=3), words),
-    ("Flaubert", "WithLMHeadModel", dict(vocab_size=WORDS, emb_dim=32, n_layers=2, n_heads=4, max_position_embeddings=32,
+    ("Flaubert", "WithLMHeadModel", dict(vocab_size=WORDS, emb_dim=32, n_layers=2, n_heads=4,
+         max_position_embeddings=32,
                                          use_cache=False), words),
     ("Longformer", "ForMaskedLM", ENCODER | dict(attention_window=4), words),
 ]:
     def make(family=family, task=task, config=config, labels=labels):
         def inputs(n):
-            made = text(n, masked=family not in ("FNet",), labels=labels)
-            return made
+            return text(n, masked=family != "FNet", labels=labels)
 
         return wrap(of_config(family, task, config), inputs)
 
@@ -172,7 +174,8 @@ for family, task, config, labels in [
 # Models that read one text and write another.
 SHORT = 9
 PAIR = dict(vocab_size=WORDS, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
-            decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=32, use_cache=False,
+            decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=32,
+                use_cache=False,
             decoder_start_token_id=2, **IDS)
 T5 = dict(vocab_size=WORDS, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, use_cache=False,
           decoder_start_token_id=0) | EAGER
@@ -183,7 +186,8 @@ for family, config in [
     ("Blenderbot", PAIR), ("M2M100", PAIR), ("LED", PAIR | dict(attention_window=4, max_encoder_position_embeddings=32,
                                                                max_decoder_position_embeddings=32)),
     ("PLBart", PAIR),
-    ("SwitchTransformers", T5 | dict(num_experts=4, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, router_jitter_noise=0.0)),
+    ("SwitchTransformers", T5 | dict(num_experts=4, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1,
+         router_jitter_noise=0.0)),
 ]:
     def make(family=family, config=config):
         def inputs(n):
@@ -232,7 +236,8 @@ def speech_to_text():
 # Models of state spaces and of linear recurrences.
 for family, config in [
     ("Mamba", dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, state_size=4, use_cache=False)),
-    ("Mamba2", dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, state_size=4, num_heads=4, head_dim=16, n_groups=1,
+    ("Mamba2", dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, state_size=4, num_heads=4, head_dim=16,
+         n_groups=1,
                     chunk_size=4, use_cache=False, **IDS)),
     ("FalconMamba", dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, state_size=4, use_cache=False)),
     ("Rwkv", dict(vocab_size=WORDS, hidden_size=32, num_hidden_layers=2, attention_hidden_size=32, intermediate_size=48,
@@ -242,12 +247,14 @@ for family, config in [
         def inputs(n):
             return text(n, masked=False)
 
-        return wrap(of_config(family, "ForCausalLM", config), inputs, {"input_ids": {0: "batch"}, "labels": {0: "batch"}})
+        return wrap(of_config(family, "ForCausalLM", config), inputs, {"input_ids": {0: "batch"},
+            "labels": {0: "batch"}})
 
     MODELS[family.lower()] = make
 
 
-VISION = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=32, patch_size=8,
+VISION = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=32,
+    patch_size=8,
               num_labels=CLASSES)
 
 # Classifiers of images.
@@ -266,7 +273,8 @@ for family, config, size, batch in [
     ("PvtV2", dict(image_size=64, depths=[1, 1, 1, 1], hidden_sizes=[16, 16, 32, 32], num_attention_heads=[1, 1, 2, 2],
                    mlp_ratios=[2, 2, 2, 2], num_labels=CLASSES), 64, 2),
     ("PoolFormer", dict(hidden_sizes=[16, 16, 24, 32], depths=[1, 1, 1, 1], num_labels=CLASSES), 64, 2),
-    ("FocalNet", dict(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], focal_levels=[2, 2], focal_windows=[3, 3],
+    ("FocalNet", dict(image_size=32, patch_size=2, embed_dim=16, depths=[1, 1], focal_levels=[2, 2], focal_windows=[3,
+         3],
                       num_labels=CLASSES), 32, 2),
     ("MobileViT", dict(image_size=64, hidden_sizes=[16, 24, 32], neck_hidden_sizes=[8, 16, 16, 24, 32, 40, 48],
                        num_labels=CLASSES), 64, 4),
@@ -288,7 +296,8 @@ for family, config, size, batch in [
 
 @model
 def segformer():
-    config = dict(num_encoder_blocks=4, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32], num_attention_heads=[1, 2, 2, 4],
+    config = dict(num_encoder_blocks=4, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32], num_attention_heads=[1, 2,
+        2, 4],
                   decoder_hidden_size=16, num_labels=CLASSES)
 
     def inputs(n):
@@ -357,7 +366,8 @@ PICTURE = {key: value for key, value in VISION.items() if key != "num_labels"}
 for family, more in [("CLIP", dict(projection_dim=16)), ("Siglip", {}), ("ChineseCLIP", dict(projection_dim=16)),
                      ("AltCLIP", dict(projection_dim=16))]:
     def make(family=family, more=more):
-        config = dict(text_config=TEXT | (dict(projection_size=32) if family == "Siglip" else {}), vision_config=PICTURE) | more
+        config = dict(text_config=TEXT | (dict(projection_size=32) if family == "Siglip" else {}),
+            vision_config=PICTURE) | more
         module = of_config(family, "Model", config)
 
         def inputs(n):
@@ -402,7 +412,8 @@ def timesformer():
 @model
 def dpt():
     """Segmentation on the features of a vision transformer."""
-    config = VISION | dict(num_hidden_layers=4, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[8, 16, 16, 24], fusion_hidden_size=16,
+    config = VISION | dict(num_hidden_layers=4, backbone_out_indices=[0, 1, 2, 3], neck_hidden_sizes=[8, 16, 16, 24],
+        fusion_hidden_size=16,
                            is_hybrid=False, use_auxiliary_head=True)
 
     def inputs(n):
@@ -427,7 +438,8 @@ def patchtst():
 
 @model
 def patchtsmixer():
-    config = dict(num_input_channels=3, context_length=32, prediction_length=8, patch_length=8, patch_stride=8, num_layers=2,
+    config = dict(num_input_channels=3, context_length=32, prediction_length=8, patch_length=8, patch_stride=8,
+        num_layers=2,
                   d_model=16, loss="mse", scaling="std")
 
     def inputs(n):

@@ -30,9 +30,16 @@ OPSETS, SCRIPT_OPSETS = (18, 20, 23, 25), (17, 18, 20)
 # Models that have rows at all operator sets.
 EVERYWHERE = ("gpt2", "llama", "bert", "net_diffusion", "net_unet")
 # What CI runs: each exporter, and what is special of a kind of model.
-CHECKED = (("gpt2", Way("default", 20)), ("llama", Way("default", 23)), ("bert", Way("script", 18)), ("t5", Way("script", 17)),
-           ("net_lstm", Way("default", 18)), ("net_unet", Way("script", 20)), ("net_pieces", Way("raw", 25)),
-           ("tv_mobilenet_v3", Way("raw", 23)))
+CHECKED = (
+    ("gpt2", Way("default", 20)),
+    ("llama", Way("default", 23)),
+    ("bert", Way("script", 18)),
+    ("t5", Way("script", 17)),
+    ("net_lstm", Way("default", 18)),
+    ("net_unet", Way("script", 20)),
+    ("net_pieces", Way("raw", 25)),
+    ("tv_mobilenet_v3", Way("raw", 23)),
+)
 
 
 def all_rows() -> list[tuple[str, Way]]:
@@ -75,7 +82,9 @@ def run(name: str, way: Way, options, keep: pathlib.Path) -> dict:
     folder = keep / f"{name}.{way}" if options.files else pathlib.Path(tempfile.mkdtemp(dir=keep))
     shutil.rmtree(folder / "job", ignore_errors=True)
     folder.mkdir(exist_ok=True)
-    process = multiprocessing.get_context("fork").Process(target=child, args=(Row(name, way, folder, options.memopt), out))
+    process = multiprocessing.get_context("fork").Process(
+        target=child, args=(Row(name, way, folder, options.memopt), out)
+    )
     begin = time.monotonic()
     process.start()
     process.join(options.limit)
@@ -83,7 +92,9 @@ def run(name: str, way: Way, options, keep: pathlib.Path) -> dict:
         process.kill()
         process.join()
     if not out.exists():
-        fault = "no end within the limit" if time.monotonic() - begin >= options.limit else f"exit code {process.exitcode}"
+        fault = (
+            "no end within the limit" if time.monotonic() - begin >= options.limit else f"exit code {process.exitcode}"
+        )
         log = (folder / "log").read_text().strip().splitlines() if (folder / "log").exists() else []
         found = {"model": name, "way": str(way), "harness error": f"{fault}: {log[-1] if log else ''}"[:300]}
         out.write_text(json.dumps(found, indent=1) + "\n")
@@ -97,8 +108,11 @@ def outcome(found: dict) -> str:
     if "not exported" in found:
         return f"not exported: {found['not exported']}"
     faults = [f"{key[:-6]}: {text}" for key, text in found.items() if key.endswith(" error")]
-    figures = [f"{key} {found[key]['worst']:.1e} ({found[key]['compared']}/{found[key]['of']})" for key in ("gradients", "ort")
-               if key in found]
+    figures = [
+        f"{key} {found[key]['worst']:.1e} ({found[key]['compared']}/{found[key]['of']})"
+        for key in ("gradients", "ort")
+        if key in found
+    ]
     if "train" in found:
         figures.append(f"train {found['train']:.1e}")
     return "; ".join(figures + faults)
@@ -107,7 +121,9 @@ def outcome(found: dict) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("memopt", help="the program")
-    parser.add_argument("results", type=pathlib.Path, help="the folder of results, one file a row; rows there are not run again")
+    parser.add_argument(
+        "results", type=pathlib.Path, help="the folder of results, one file a row; rows there are not run again"
+    )
     parser.add_argument("models", nargs="*", help="names, or NAME.WAY such as gpt2.default-20; none: all")
     parser.add_argument("--checked", action="store_true", help="the rows that CI runs")
     parser.add_argument("--again", action="store_true", help="run rows that have results, too")
