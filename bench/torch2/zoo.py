@@ -31,14 +31,14 @@ OPSETS, SCRIPT_OPSETS = (18, 20, 23, 25), (17, 18, 20)
 EVERYWHERE = ("gpt2", "llama", "bert", "net_diffusion", "net_unet")
 # What CI runs: each exporter, and what is special of a kind of model.
 CHECKED = (
-    ("gpt2", Way("default", 20)),
+    ("gpt2", Way("raw", 20)),
     ("llama", Way("default", 23)),
     ("bert", Way("script", 18)),
     ("t5", Way("script", 17)),
+    ("vit", Way("script", 20)),
     ("net_lstm", Way("default", 18)),
-    ("net_unet", Way("script", 20)),
+    ("net_unet", Way("raw", 23)),
     ("net_pieces", Way("raw", 25)),
-    ("tv_mobilenet_v3", Way("raw", 23)),
 )
 
 
