@@ -82,10 +82,7 @@ func TestControlGroup(t *testing.T) {
 	}
 	defer os.Remove(group)
 	require.NoError(t, os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte("500000000"), 0o666))
-	program := filepath.Join(t.TempDir(), "memopt")
-	build := exec.Command("go", "build", "-o", program, ".")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program := ownProgram(t)
 	for line, want := range map[string]int{
 		"run example:mlp --dim batch=1024 --init random:1":                   exitUnfit,
 		"verify example:mlp --level 1 --dim batch=1024 --init random:1":      exitUnfit,

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +16,7 @@ func TestResidentMemory(t *testing.T) {
 	if executor.ReadProcessMemory().Peak == 0 {
 		t.Skip("/proc/self/status is missing: the test needs Linux, which says there how much memory is resident")
 	}
-	program := filepath.Join(t.TempDir(), "memopt")
-	out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	program := ownProgram(t)
 	for _, args := range [][]string{
 		{"example:cnn", "--dim", "batch=64"},
 		{"example:mlp", "--dim", "batch=512"},

@@ -53,7 +53,7 @@ func allocated(t *testing.T, line string) (bytes uint64, out ended) {
 // TestAllocationsAreLinear: four times the graph takes no more than about four times the memory,
 // allocated in all, whatever it is that there is more of and whatever is done with it.
 func TestAllocationsAreLinear(t *testing.T) {
-	const small, times, slack = 150, 4, 1.5
+	const small, times, slack = 100, 4, 1.5
 	const started = 4 << 20 // bytes that a run takes whatever it is given
 	t.Chdir(t.TempDir())
 	for _, f := range graphtest.Families() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 
 	"memopt/bench/gpu/stages"
 	"memopt/executor/ort"
@@ -20,6 +21,15 @@ func TestMain(m *testing.M) {
 		"memopt":    main,
 		"gpuverify": func() { os.Exit(stages.Main(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
+}
+
+// ownProgram is a file that runs as memopt: the program of the tests under that name.
+func ownProgram(t testing.TB) string {
+	own, err := os.Executable()
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "memopt")
+	require.NoError(t, os.Symlink(own, program))
+	return program
 }
 
 // forwardModels are files that every script finds in its folder.

@@ -18,8 +18,8 @@ import (
 //go:embed ptx.zip
 var archive []byte
 
-// manifest is what a reviewer reads instead of the archive: the compiler, then a line for each
-// module as sha256sum writes and checks them.
+// manifest is what a reviewer reads instead of the archive: the compiler, what it was given
+// (SourceSum), then a line for each module as sha256sum writes and checks them.
 //
 //go:embed ptx.sha256
 var manifest string
@@ -29,6 +29,25 @@ var manifest string
 func Compiler() string {
 	line, _, _ := strings.Cut(manifest, "\n")
 	return strings.TrimPrefix(line, "# ")
+}
+
+// SourceSum is the SHA-256 of all that the PTX depends on besides the compiler: the flags, and the names and
+// contents of the sources.
+func SourceSum() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", Flags)
+	files, err := Sources.ReadDir(".")
+	for _, f := range files {
+		var data []byte
+		if data, err = Sources.ReadFile(f.Name()); err != nil {
+			break
+		}
+		fmt.Fprintf(h, "%s %d\n%s", f.Name(), len(data), data)
+	}
+	if err != nil {
+		panic(err) // of a file that is in the program
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // opened is the directory of the archive.
@@ -76,7 +95,7 @@ func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 // Manifest is the text that goes with an archive of modules that a compiler made.
 func Manifest(compiler string, names []string, ptx map[string][]byte) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n", compiler)
+	fmt.Fprintf(&b, "# %s\n# of sources %s\n", compiler, SourceSum())
 	for _, name := range names {
 		fmt.Fprintf(&b, "%x  %s.ptx\n", sha256.Sum256(ptx[name]), name)
 	}

@@ -10,7 +10,8 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// TestManifest: the manifest that reviewers read says what is in the archive, and nothing else is.
+// TestManifest: the manifest that reviewers read says what is in the archive, and of which sources it was
+// made: these. Nothing else is in the archive.
 func TestManifest(t *testing.T) {
 	ptx := map[string][]byte{}
 	for _, module := range kernels.Modules() {
