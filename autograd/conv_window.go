@@ -141,12 +141,9 @@ func (c *Ctx) settle(s *slide, i int, in, out symbolic.Expr) {
 	one := symbolic.Const(1)
 	need := out.Sub(one).Mul(symbolic.Const(s.strides[i])).Add(symbolic.Const(s.extent(i) - s.begin[i])).Sub(in)
 	end, ok := need.Const()
-	switch {
-	case ok:
+	if ok {
 		s.end[i], s.over[i] = max(end, 0), max(-end, 0)
-	case ceil:
-		c.Unsupported("with ceil_mode and a size that is not static")
-	default:
+	} else {
 		s.open[i] = true
 	}
 }

@@ -11,7 +11,7 @@ func averagePoolRule(c *Ctx) {
 		size *= k
 	}
 	share := 1 / float64(size)
-	if counts := c.poolCounts(s, x); counts != None {
+	if counts := c.poolCounts(s, x, g); counts != None {
 		g, share = c.Div(g, counts), 1
 	}
 	c.Set(0, c.spreadPlanes(s, g, x, share))
@@ -26,17 +26,19 @@ func (c *Ctx) spreadPlanes(s *slide, g, x Value, weight float64) Value {
 }
 
 // poolCounts returns how many elements each place averages, [1, 1, …], or None where it is the
-// whole kernel everywhere: a convolution of ones with ones.
-func (c *Ctx) poolCounts(s *slide, x Value) Value {
+// whole kernel everywhere: a convolution of ones with ones. Where it is known only at run time how far the
+// last window of ceil_mode reaches beyond the end, the convolution has room for one more place, and the
+// excess is cut off, as the places of g say.
+func (c *Ctx) poolCounts(s *slide, x, g Value) Value {
 	n := s.axes()
-	include := c.Node.Int("count_include_pad", 0) != 0
+	include, ceil := c.Node.Int("count_include_pad", 0) != 0, c.Node.Int("ceil_mode", 0) != 0
 	stated := append([]int64(nil), c.listOr("pads", 2*n, 0)...)
 	if m := c.Node.Str("auto_pad", "NOTSET"); m != "NOTSET" && m != "" {
 		stated = s.pads()
 	}
 	over := *s // the places over the padded tensor, where padding counts
 	over.begin, over.end = append([]int64(nil), s.begin...), append([]int64(nil), s.end...)
-	partial := false
+	partial, excess := false, false
 	var dims []Value
 	for i := range n {
 		dim := c.Dim(x, int64(i+2))
@@ -47,6 +49,10 @@ func (c *Ctx) poolCounts(s *slide, x Value) Value {
 			}
 			over.begin[i], over.end[i] = 0, max(s.end[i]-stated[n+i], 0)
 		}
+		if s.open[i] && ceil && s.strides[i] > 1 {
+			over.end[i] += s.strides[i] - 1
+			excess = true
+		}
 		partial = partial || over.begin[i] > 0 || over.end[i] > 0
 		dims = append(dims, dim)
 	}
@@ -55,7 +61,11 @@ func (c *Ctx) poolCounts(s *slide, x Value) Value {
 	}
 	ones := c.filled(1, c.joinInts(append([]Value{c.Vector(1, 1)}, dims...)...), x)
 	kernel := c.filled(1, c.Vector(append([]int64{1, 1}, s.kernel...)...), x)
-	return c.Op("Conv", over.attrs(1), ones, kernel)
+	counts := c.Op("Conv", over.attrs(1), ones, kernel)
+	if excess {
+		counts = c.crop(counts, c.spatialDims(g), n)
+	}
+	return counts
 }
 
 // addConst adds a number to an int64 vector.

@@ -9,6 +9,7 @@ import io
 import json
 import logging
 import multiprocessing
+import os
 import pathlib
 import shutil
 import sys
@@ -69,7 +70,9 @@ def warm_up() -> None:
 
 def child(row: Row, out: pathlib.Path) -> None:
     """Runs a row, in a process of its own."""
-    sys.stdout = sys.stderr = open(row.folder / "log", "w")
+    log = os.open(row.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
     out.write_text(json.dumps(row.run(), indent=1) + "\n")
 
 
