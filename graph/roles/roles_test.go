@@ -147,22 +147,23 @@ func TestSignature(t *testing.T) {
 }
 
 // TestScripted: in a file of torch.onnx.export(dynamo=False), a single number with a path of modules for its
-// name is a parameter, unless its readers fix what it is.
+// name is a parameter, unless its readers fix what it is. Buffers of transformers are known by their names.
 func TestScripted(t *testing.T) {
 	m := model(t, `(float[N, 2] x) => (y) <float "head.scale" = {2}, float[1] "onnx::Mul_7.1" = {3},
-		float "head.power" = {2}, float alone = {4}> {
-		p = Mul(x, "head.scale")  q = Mul(p, "onnx::Mul_7.1")  r = Pow(q, "head.power")  y = Mul(r, alone) }`)
-	kinds := func(scale roles.Kind) {
+		float "head.power" = {2}, float alone = {4}, float[1, 2] "m.final_logits_bias" = {0, 0}> {
+		p = Mul(x, "head.scale")  q = Mul(p, "onnx::Mul_7.1")  r = Pow(q, "head.power")  s = Mul(r, alone)
+		y = Add(s, "m.final_logits_bias") }`)
+	kinds := func(scale, bias roles.Kind) {
 		for name, kind := range map[string]roles.Kind{"head.scale": scale, "onnx::Mul_7.1": roles.Constant,
-			"head.power": roles.Constant, "alone": roles.Constant} {
+			"head.power": roles.Constant, "alone": roles.Constant, "m.final_logits_bias": bias} {
 			require.Equal(t, kind, kindOf(t, m, name).Kind, name)
 		}
 	}
-	kinds(roles.Constant)
+	kinds(roles.Constant, roles.Parameter)
 	m.ProducerName = "pytorch"
-	kinds(roles.Parameter)
+	kinds(roles.Parameter, roles.Buffer)
 	signed(m, "p_other: PARAMETER target='other'")
-	kinds(roles.Constant)
+	kinds(roles.Constant, roles.Constant)
 }
 
 // TestRecord: Carry records the roles that Find would misjudge in a new file, and Find obeys the record.

@@ -79,6 +79,12 @@ func toldBy(m *graph.Model) (*told, error) {
 	return t, nil
 }
 
+// registered are buffers in the state_dict of models of transformers whose readers would have them weights. A
+// file of torch.onnx.export(dynamo=False) does not tell buffers from parameters.
+var registered = map[string]Role{
+	"final_logits_bias": {Buffer, "a buffer of zeros that transformers adds to the logits of BART and its kin"},
+}
+
 // isPath reports whether a name is a path of modules, such as head.scale.
 func isPath(name string) bool {
 	return strings.Contains(name, ".") && !strings.ContainsAny(name, ":/")
@@ -140,6 +146,11 @@ func (t *told) role(name string) (role Role, ok bool) {
 		return role, true
 	}
 	isParameter := func(name string) bool { return t.specs[name].Kind == Parameter }
+	if t.scripted {
+		_, own := splitName(name)
+		role, ok = registered[own]
+		return role, ok
+	}
 	weight, isBias := strings.CutSuffix(name, foldedBias)
 	if !t.signed || slices.ContainsFunc(t.folded[name], isParameter) || isBias && isParameter(weight) {
 		return Role{}, false
