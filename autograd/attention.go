@@ -11,22 +11,23 @@ import (
 //	Y = softmax(softcap(scale·Q·Kᵀ) + masks)·V
 //
 // so that each gradient is that of plain operators, and the planner decides what is stashed, above
-// all the probabilities. Where several query heads share a key head, the queries of the group are
+// all the probabilities. A query that masks leave no key gets zeros, and has no gradient. Where several query heads share a key head, the queries of the group are
 // the rows of one matrix: keys and values are not repeated.
 
 // attend is an attention at work. Queries, keys and values are [batch, heads, length, size].
 type attend struct {
-	c                *Ctx
-	q, k, v          Value
-	headsQ, headsKV  int64
-	scale            float64 // 0: one over the root of the size
-	softcap          float64 // 0: none
-	causal           bool
-	offset           Value       // how many keys come before the first query's, a scalar; None: 0
-	adds             []Value     // what is added to the scores
-	admits           Value       // bools, false for keys that are left out; None: all
-	precision        graph.DType // of the softmax
-	products, shares Value       // set by run: scores, and probabilities
+	c               *Ctx
+	q, k, v         Value
+	headsQ, headsKV int64
+	scale           float64 // 0: one over the root of the size
+	softcap         float64 // 0: none
+	causal          bool
+	offset          Value       // how many keys come before the first query's, a scalar; None: 0
+	adds            []Value     // what is added to the scores
+	mask            Value       // is added as well, and may be -∞, or bools, false for keys that are left out; None: none
+	precision       graph.DType // of the softmax
+	// Set by run: scores, probabilities, and true for queries that the mask leaves no key; None: there are none.
+	products, shares, dead Value
 }
 
 // run returns Y, [batch, headsQ, length, sizeV].
@@ -54,7 +55,15 @@ func (a *attend) run() Value {
 	if grouped {
 		y = c.Reshape(y, c.Vector(0, a.headsQ, -1, 0))
 	}
-	return y
+	return a.orZero(y)
+}
+
+// orZero clears the rows of queries without a key.
+func (a *attend) orZero(v Value) Value {
+	if a.dead == None {
+		return v
+	}
+	return a.c.Where(a.dead, a.c.Scalar(0, v), v)
 }
 
 // factor is what scores are multiplied by; the queries are, which have fewer elements.
@@ -70,20 +79,30 @@ func (a *attend) factor() Value {
 	return c.Op("Reciprocal", nil, c.Op("Sqrt", nil, c.Cast(c.Dim(a.q, 3), c.DType(a.q))))
 }
 
-// masked adds what is to be added and lowers keys that are left out to -∞.
+// masked adds what is to be added and lowers keys that are left out to -∞. The scores of queries without a key
+// stay as they are, since a softmax of -∞ alone is not defined.
 func (a *attend) masked(scores Value) Value {
 	c := a.c
 	for _, v := range a.adds {
 		scores = c.Add(scores, v)
 	}
 	lowest := c.Scalar(math.Inf(-1), scores)
-	if a.admits != None {
-		scores = c.Where(a.admits, scores, lowest)
+	if a.mask == None {
+		if a.causal {
+			scores = c.Where(a.later(), lowest, scores)
+		}
+		return scores
+	}
+	// The mask is the same for several heads, so that it is cheaper to change than the scores.
+	mask, zero := a.mask, c.Scalar(0, scores)
+	if c.DType(mask) == graph.Bool {
+		mask = c.Where(mask, zero, lowest)
 	}
 	if a.causal {
-		scores = c.Where(a.later(), lowest, scores)
+		mask = c.Where(a.later(), lowest, mask)
 	}
-	return scores
+	a.dead = c.Op("Equal", nil, c.Reduce("ReduceMax", mask, true, -1), lowest)
+	return c.Add(scores, c.Where(a.dead, zero, mask))
 }
 
 // later is true where a key comes after the query, [queries, keys].
@@ -134,7 +153,7 @@ func expandAttention(c *Ctx) []Value {
 	if c.Has(6) {
 		c.Unsupported("with lengths of keys (input 6)")
 	}
-	a := &attend{c: c, q: c.In(0), k: c.In(1), v: c.In(2), offset: None, admits: None,
+	a := &attend{c: c, q: c.In(0), k: c.In(1), v: c.In(2), offset: None, mask: None, dead: None,
 		scale: float64(c.Node.Float("scale", 0)), softcap: float64(c.Node.Float("softcap", 0)),
 		causal: c.Node.Int("is_causal", 0) != 0, precision: graph.DType(c.Node.Int("softmax_precision", 0))}
 	packed := c.Rank(a.q) == 3
@@ -170,11 +189,7 @@ func (a *attend) attentionMask() {
 			c.Unsupported("with a mask of fewer keys")
 		}
 	}
-	if c.DType(mask) == graph.Bool {
-		a.admits = mask
-	} else {
-		a.adds = append(a.adds, mask)
-	}
+	a.mask = mask
 }
 
 // stage is the output of scores: products or probabilities; what is between them is not given.
@@ -183,7 +198,7 @@ func (a *attend) stage() Value {
 	case 0:
 		return a.products
 	case 3:
-		return a.shares
+		return a.orZero(a.shares)
 	}
 	return None
 }

@@ -30,7 +30,7 @@ func expandMultiHeadAttention(c *Ctx) []Value {
 // of the mask of paddings and of what is added to the scores.
 func (c *Ctx) microsoftAttention(q, k, v Value, mask, bias int) []Value {
 	heads := c.Node.Int("num_heads", 0)
-	a := &attend{c: c, q: q, k: k, v: v, headsQ: heads, headsKV: heads, offset: None, admits: None,
+	a := &attend{c: c, q: q, k: k, v: v, headsQ: heads, headsKV: heads, offset: None, mask: None, dead: None,
 		scale: float64(c.Node.Float("scale", 0)), causal: c.Node.Int("unidirectional", 0) != 0}
 	if c.Has(mask) {
 		a.adds = append(a.adds, c.paddingBias(c.In(mask), q))

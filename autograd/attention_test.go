@@ -55,6 +55,17 @@ func TestAttention(t *testing.T) {
 		{Name: "admitting", Opset: 23,
 			Graph: `g (` + same + `, bool[2, 1, 3, 3] m) => (double[2, 2, 3, 2] y) { y = Attention(q, k, v, m) }`,
 			In:    admit},
+		{Name: "no key for some queries", Opset: 23,
+			Graph: `g (` + same + `, bool[2, 1, 3, 3] m) => (double[2, 2, 3, 2] y, double[2, 2, 3, 3] p) { y, a, b, p = Attention<qk_matmul_output_mode = 3>(q, k, v, m) }`,
+			In: map[string]*executor.Tensor{"m": {DType: graph.Bool, Shape: []int{2, 1, 3, 3},
+				Data: []byte{1, 0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 1}}}},
+		{Name: "no key by the mask and the order together", Opset: 24,
+			Graph: `g (` + same + `, bool[3, 3] m) => (double[2, 2, 3, 2] y) { y = Attention<is_causal = 1>(q, k, v, m) }`,
+			In: map[string]*executor.Tensor{"m": {DType: graph.Bool, Shape: []int{3, 3},
+				Data: []byte{0, 1, 1, 0, 1, 0, 1, 0, 0}}}},
+		{Name: "no key by what is added, shared keys", Opset: 23,
+			Graph: `g (double[2, 4, 3, 2] q, double[2, 2, 3, 2] k, double[2, 2, 3, 2] v) => (double[2, 4, 3, 2] y)
+				<double[3, 3] e = {0, 0, 0, 1, 0, 2, 1, 1, 1}> { m = Log(e)  y = Attention(q, k, v, m) }`},
 		{Name: "adding", Opset: 23,
 			Graph: `g (` + same +
 				`, double[3, 3] m) => (double[2, 2, 3, 2] y) { y = Attention<is_causal = 1>(q, k, v, m) }`},

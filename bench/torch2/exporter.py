@@ -1,6 +1,6 @@
 """Writes the files of cmd/memopt/testdata/pytorch/exporter: small modules by PyTorch's exporter.
 
-    python exporter.py FOLDER
+    python exporter.py FOLDER [NAME...]
 
 Each file is written with optimize=True, the default, by which the exporter merges equal initializers,
 drops zeros and folds batch norms, and with optimize=False. Nodes keep the entry of metadata that names
@@ -72,11 +72,25 @@ class Splits(nn.Module):
         return F.cross_entropy(scores, y.flatten()), right.float().mean()
 
 
+class Pairs(nn.Module):
+    """The loss of pairs in a batch, with a temperature whose logarithm is a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 4, bias=False), nn.Linear(8, 4, bias=False)
+        self.temperature = nn.Parameter(torch.tensor(0.7))
+
+    def forward(self, x, y):
+        scores = self.temperature.exp() * self.a(x) @ self.b(y).T
+        return F.cross_entropy(scores, torch.arange(x.shape[0]))
+
+
 def modules():
     tokens = torch.randint(0, 16, (2, 5))
     yield "fresh", Fresh(), (tokens, torch.randint(0, 16, (2, 5)))
     yield "batchnorms", BatchNorms(), (torch.randn(4, 3, 6, 6), torch.randint(0, 5, (4,)))
     yield "splits", Splits(), (torch.randn(2, 5, 8), torch.randint(0, 4, (2, 5)))
+    yield "pairs", Pairs(), (torch.randn(2, 8), torch.randn(2, 8))
 
 
 def strip(path):
@@ -90,9 +104,11 @@ def strip(path):
     onnx.save(model, path)
 
 
-def main(folder):
+def main(folder, names):
     torch.manual_seed(1)
     for name, module, inputs in modules():
+        if names and name not in names:
+            continue
         module.train()
         for optimize in (True, False):
             path = str(folder / f"{name}{'' if optimize else '-raw'}.onnx")
@@ -108,4 +124,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(sys.argv[1]), sys.argv[2:])

@@ -39,6 +39,9 @@ func (a *app) noteExported(list []roles.Change) {
 			a.warn("the exporter folded %s into the weights before (%s): they do not train; "+
 				"torch.onnx.export(..., dynamo=False, training=TrainingMode.TRAINING) keeps them",
 				count(n, "batch norm", "batch norms"), someOf(c.Names))
+		case roles.Computed:
+			a.note("%q was computed of %s of the program, and trains in place of that; %s", c.Value, someOf(c.Names),
+				keepsParameters)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestFilesOfExporter(t *testing.T) {
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
-		says []string // on standard error
+		says []string
 		kept bool     // the program's parameters
 	}{
 		{"fresh", []string{
@@ -33,6 +33,9 @@ func TestFilesOfExporter(t *testing.T) {
 		{"batchnorms-raw", []string{"2 nodes BatchNormalization are in inference mode"}, false},
 		{"splits", nil, false}, // its weights are folded into their transposes
 		{"splits-raw", nil, true},
+		{"pairs", []string{"was computed of temperature of the program, and trains in place of that",
+			"gradients of 3 parameters"}, false},
+		{"pairs-raw", nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
@@ -40,7 +43,7 @@ func TestFilesOfExporter(t *testing.T) {
 			end := inProcess(t.Context(), nil, "grad "+model+" -o step.onnx")
 			require.Zero(t, end.code, end.errors)
 			for _, text := range c.says {
-				require.Contains(t, strings.Join(strings.Fields(end.errors), " "), text)
+				require.Contains(t, strings.Join(strings.Fields(end.out+" "+end.errors), " "), text)
 			}
 			if c.kept {
 				require.NotContains(t, end.errors, "warning")

@@ -27,15 +27,18 @@ const (
 	Frozen
 	// FoldedNorms: batch norms were computed into the weights before them.
 	FoldedNorms
+	// Computed: an initializer of one element was computed of parameters, such as the exponential of one, and trains
+	// in their place.
+	Computed
 )
 
 // Change is a change of a program by its exporter of which training would take notice.
 type Change struct {
 	Kind ChangeKind
-	// Value is the initializer that stands for others (Merged), or that is the transpose of another
-	// (Untied); else "".
+	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied), or
+	// that was computed (Computed); else "".
 	Value string
-	// Names are the parameters (Merged, Untied, Dropped, Folded), nodes (Frozen) or modules (FoldedNorms).
+	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), nodes (Frozen) or modules (FoldedNorms).
 	// Without a signature of the program, parameters have the names of their modules.
 	Names []string
 }
@@ -46,6 +49,7 @@ func exported(m *graph.Model, t *told, r *Roles) []Change {
 	e.norms()
 	e.merged(t.absent(m.Graph))
 	e.untied(r)
+	e.computed()
 	return e.list
 }
 
@@ -214,6 +218,21 @@ func (e *exporter) untied(r *Roles) {
 			}
 		}
 		byShape[dims] = append(byShape[dims], v)
+	}
+}
+
+// computed finds numbers that the exporter computed of parameters. Larger tensors are left out: most are
+// transposed weights, which train as the program's do.
+func (e *exporter) computed() {
+	for _, v := range e.g.Initializers {
+		val := &e.g.Values[v]
+		of := e.told.parametersOf(val.Name)
+		if val.Data == nil || len(of) == 0 {
+			continue
+		}
+		if n, err := val.Data.Elements(); err == nil && n == 1 {
+			e.add(Computed, val.Name, of...)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func Find(m *graph.Model, data []string) (r *Roles, err error) {
 		if !ok {
 			role = f.role(v)
 		}
-		if role == singleNumber && told.scripted && isPath(val.Name) {
+		if role == singleNumber && told.isNumber(val.Name) {
 			role = Role{Kind: Parameter}
 		}
 		if val.Input && slices.Contains(data, val.Name) {

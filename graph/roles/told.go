@@ -85,11 +85,6 @@ var registered = map[string]Role{
 	"final_logits_bias": {Buffer, "a buffer of zeros that transformers adds to the logits of BART and its kin"},
 }
 
-// isPath reports whether a name is a path of modules, such as head.scale.
-func isPath(name string) bool {
-	return strings.Contains(name, ".") && !strings.ContainsAny(name, ":/")
-}
-
 // signatureLine is a line of the graph's signature, such as
 //
 //	p_head_weight: PARAMETER target='head.weight'
@@ -145,17 +140,32 @@ func (t *told) role(name string) (role Role, ok bool) {
 	if role, ok = t.input(name); ok {
 		return role, true
 	}
-	isParameter := func(name string) bool { return t.specs[name].Kind == Parameter }
 	if t.scripted {
 		_, own := splitName(name)
 		role, ok = registered[own]
 		return role, ok
 	}
 	weight, isBias := strings.CutSuffix(name, foldedBias)
-	if !t.signed || slices.ContainsFunc(t.folded[name], isParameter) || isBias && isParameter(weight) {
+	if !t.signed || len(t.parametersOf(name)) > 0 || isBias && t.specs[weight].Kind == Parameter {
 		return Role{}, false
 	}
 	return Role{Constant, "a constant of the PyTorch program"}, true
+}
+
+// parametersOf lists the parameters of the program of which a constant was computed.
+func (t *told) parametersOf(name string) (of []string) {
+	for _, from := range t.folded[name] {
+		if t.specs[from].Kind == Parameter {
+			of = append(of, from)
+		}
+	}
+	return of
+}
+
+// isNumber reports whether a single number is a parameter by its name: by its path in a scripted file, or
+// because it was computed of parameters.
+func (t *told) isNumber(name string) bool {
+	return t.scripted && strings.Contains(name, ".") && !strings.ContainsAny(name, ":/") || len(t.parametersOf(name)) > 0
 }
 
 // input returns the role that the file states for an input without contents.
