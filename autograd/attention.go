@@ -22,10 +22,11 @@ type attend struct {
 	scale           float64 // 0: one over the root of the size
 	softcap         float64 // 0: none
 	causal          bool
-	offset          Value       // how many keys come before the first query's, a scalar; None: 0
-	adds            []Value     // what is added to the scores
-	mask            Value       // is added as well, and may be -∞, or bools, false for keys that are left out; None: none
-	precision       graph.DType // of the softmax
+	offset          Value   // how many keys come before the first query's, a scalar; None: 0
+	adds            []Value // what is added to the scores
+	// mask is added as well, and may be -∞, or bools, false for keys that are left out; None: there is none.
+	mask      Value
+	precision graph.DType // of the softmax
 	// Set by run: scores, probabilities, and true for queries that the mask leaves no key; None: there are none.
 	products, shares, dead Value
 }

@@ -23,7 +23,7 @@ func TestFilesOfExporter(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		says []string
-		kept bool     // the program's parameters
+		kept bool // the program's parameters
 	}{
 		{"fresh", []string{
 			`"norm.0.weight" stands for 2 more parameters of the program (norm.1.weight, last.weight)`,

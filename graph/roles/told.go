@@ -165,7 +165,8 @@ func (t *told) parametersOf(name string) (of []string) {
 // isNumber reports whether a single number is a parameter by its name: by its path in a scripted file, or
 // because it was computed of parameters.
 func (t *told) isNumber(name string) bool {
-	return t.scripted && strings.Contains(name, ".") && !strings.ContainsAny(name, ":/") || len(t.parametersOf(name)) > 0
+	isPath := strings.Contains(name, ".") && !strings.ContainsAny(name, ":/")
+	return t.scripted && isPath || len(t.parametersOf(name)) > 0
 }
 
 // input returns the role that the file states for an input without contents.
