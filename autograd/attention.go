@@ -11,8 +11,9 @@ import (
 //	Y = softmax(softcap(scale·Q·Kᵀ) + masks)·V
 //
 // so that each gradient is that of plain operators, and the planner decides what is stashed, above
-// all the probabilities. A query that masks leave no key gets zeros, and has no gradient. Where several query heads share a key head, the queries of the group are
-// the rows of one matrix: keys and values are not repeated.
+// all the probabilities. A query that the mask leaves no key gets zeros, and has no gradient. Where several
+// query heads share a key head, the queries of the group are the rows of one matrix: keys and values
+// are not repeated.
 
 // attend is an attention at work. Queries, keys and values are [batch, heads, length, size].
 type attend struct {

@@ -241,6 +241,7 @@ class Row:
     def compare(self, got: dict[str, np.ndarray]) -> dict[str, object]:
         """The differences from PyTorch of a step's outputs."""
         gradients = {k.removesuffix("_grad"): g for k, g in got.items() if k.endswith("_grad")}
+        self.trained = set(gradients)
         worst, at, compared, missing = self.comparison.worst(gradients, self.wanted)
         loss = float(np.asarray(got["loss"]).reshape(-1)[0])
         return {
@@ -283,42 +284,32 @@ class Row:
         """Trains in both and compares the losses of the updates."""
         losses = train(self.made.module, self.data, self.made.batch)
         job = self.folder / "job"
+        frozen = self.frozen()
         lengths = {k: v for k, v in self.sizes.items() if k != "batch"}
-        self.memopt(
-            "train",
-            self.path,
-            "--data",
-            self.folder / "data.npz",
-            "--batch",
-            self.made.batch,
-            "--shuffle=false",
-            "--max-steps",
-            UPDATES,
-            "--logging-steps",
-            1,
-            "--optimizer",
-            "adamw",
-            "--learning-rate",
-            RATE,
-            "--weight-decay",
-            0,
-            "--max-grad-norm",
-            NORM,
-            "--lr-scheduler",
-            "constant",
-            "--threads",
-            1,
-            "-q",
-            "-o",
-            job,
-            *bindings(lengths),
+        flags = (
+            f"--batch {self.made.batch} --shuffle=false --max-steps {UPDATES} --logging-steps 1 --threads 1 -q "
+            f"--optimizer adamw --learning-rate {RATE} --weight-decay 0 --max-grad-norm {NORM} --lr-scheduler constant"
         )
+        named = [flag for name in frozen for flag in ("--freeze", name)]
+        data = self.folder / "data.npz"
+        self.memopt("train", self.path, "--data", data, "-o", job, *flags.split(), *named, *bindings(lengths))
         lines = [json.loads(line) for line in (job / "metrics.jsonl").read_text().splitlines()]
         got = [line["loss"] for line in lines if "loss" in line]
         if len(got) != len(losses):
             raise Refused(f"train made {len(got)} updates, wanted {len(losses)}")
         self.found["train"] = max(abs(a - b) / abs(b) for a, b in zip(got, losses, strict=True))
         self.found["losses"] = [losses, got]
+        self.found["frozen"] = frozen
+
+
+    def frozen(self) -> list[str]:
+        """Tensors of the file that PyTorch does not train, and that the file does not tell from parameters: parameters
+        that need no gradient, and in scripted files buffers. A user names them."""
+        module = self.made.module
+        names = {k for k, p in module.named_parameters() if not p.requires_grad}
+        if self.way.exporter == "script":
+            names |= {k for k, b in module.named_buffers() if b.is_floating_point()}
+        return sorted(names & self.trained)
 
 
 def bindings(sizes: dict[str, int]) -> list[str]:

@@ -53,6 +53,8 @@ def remarks(found: dict) -> str:
     for key, text in found.items():
         if key.endswith(" error"):
             notes.append(f"{key[:-6]}: {text}")
+    if found.get("frozen"):
+        notes.append(f"--freeze {', '.join(found['frozen'])}")
     if "ort refuses the export" in found:
         notes.append(f"ONNX Runtime refuses the exported file, too: {found['ort refuses the export']}")
     if "gradients" in found and not right(found["gradients"]):
