@@ -132,7 +132,7 @@ func TestPyTorch(t *testing.T) {
 			case within(0.05, s.Peak, peak):
 				near++
 			case notPeak[name] == "": // PyTorch stops what runs again once all that autograd saves is there
-				require.Greater(t, peak, s.Peak, "%s: peak with checkpoints, %s", name, way)
+				require.Greater(t, 10*peak, 9*s.Peak, "%s: peak with checkpoints, %s", name, way)
 			}
 			if slices.Contains(whole, name) {
 				requireWithin(t, 0.05, s.Peak, u.Peak-p.Program.Held, "%s: peak with checkpoints, %s", name, way)

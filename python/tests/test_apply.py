@@ -356,6 +356,28 @@ def test_larger_inputs():
         model(x.repeat(2, 1))
 
 
+def test_larger_inputs_are_said_once():
+    model, (x, _) = models.Net().train(), models.batch()
+    with apply(model, models.plan(model, ["h.0"]), sizes="warn"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            model(x.repeat(2, 1))
+    said = [str(w.message) for w in caught if "input of the model" in str(w.message)]
+    assert len(said) == 1 and said[0].endswith("the peak would be higher than promised")
+
+
+def test_steps_that_call_parts_of_the_model():
+    model, (x, _) = models.Net().train(), models.batch()
+    with apply(model, models.plan(model, ["h.0"])) as applied:
+        for _ in range(3):
+            applied.begin(x)
+            model.h[0](x).sum().backward()
+        with pytest.raises(PlanError, match=r"'h\.0' is called 2 times"):
+            model.h[0](x)
+        with pytest.raises(PlanError, match="an input of the model is"):
+            applied.begin(x.repeat(2, 1))
+
+
 def test_a_copy_has_its_own_weights():
     model, (x, y) = models.Net().train(), models.batch()
     with apply(model, models.plan(model, ["h.0", "h.2"])):

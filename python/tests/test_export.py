@@ -10,6 +10,7 @@ from torch import nn
 import models
 from memopt.torch import export, measure
 from memopt.torch._export import metadata
+from memopt.torch._measure import Meter
 
 warnings.filterwarnings("ignore")
 
@@ -212,6 +213,37 @@ def test_bytes():
     assert u.left_bytes == (1 << 20) + 4
     assert u.events > 4
     assert u.seconds <= u.median_seconds
+
+
+def test_measured_twice():
+    """Gradients of the step before, which are freed in a step, change neither its peak nor that of the next one."""
+    model, (x, y) = models.Net(blocks=6).train(), models.batch()
+    x, y = x.repeat(20, 1), y.repeat(20)
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        models.loss(model(x), y).backward()
+
+    def other():
+        models.loss(model(x), y).backward()
+        model.zero_grad(set_to_none=True)
+
+    first = measure(step, warmup=0, show=False)
+    assert measure(other, show=False).left_bytes == 0
+    for _ in range(3):
+        again = measure(step, warmup=0, show=False)
+        assert (again.peak_bytes, again.left_bytes) == (first.peak_bytes, first.left_bytes)
+    assert first.left_bytes == sum(p.numel() * p.element_size() for p in model.parameters())
+
+
+def test_measured_up_to_a_mark():
+    meter = Meter("cpu")
+    meter.start()
+    a = torch.ones(1 << 10)
+    meter.mark()
+    b = torch.ones(1 << 20)
+    assert meter.stop().peak == 4 << 10
+    del a, b
 
 
 def test_errors_of_measure():

@@ -24,14 +24,23 @@ _MARK = "_memopt_checkpointed"
 class Applied:
     """A plan that is applied to a model. ``remove`` undoes it; so does the end of a ``with`` block."""
 
-    def __init__(self, model: nn.Module, plan: Plan, wrapped: list[_Wrapped], hook: Any, caches: list[Any]) -> None:
+    def __init__(self, model: nn.Module, plan: Plan, wrapped: list[_Wrapped], begin: _Begin, hook: Any,
+                 caches: list[Any]) -> None:
         self.model, self.plan = model, plan
-        self._wrapped, self._hook, self._caches = wrapped, hook, caches
+        self._wrapped, self._begin, self._hook, self._caches = wrapped, begin, hook, caches
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The names of the modules under checkpoints."""
         return tuple(w.name for w in self._wrapped)
+
+    def begin(self, *args: Any, **kwargs: Any) -> None:
+        """Begins a step. Calls of the model begin one by themselves: it is for steps that call parts of the model.
+
+        Args:
+            args, kwargs: the inputs of the step, whose sizes are checked.
+        """
+        self._begin(self.model, args, kwargs)
 
     def remove(self) -> None:
         """Leaves the model as it was before apply; a second call does nothing."""
@@ -68,34 +77,34 @@ def apply(
         model: the model that was exported, in training mode; of a DistributedDataParallel the model in it.
         plan: a file of ``memopt plan --select modules --save-plan``, or its contents.
         sizes: "check" refuses inputs of a module that are larger than those that were planned, as far as the
-            plan tells; "ignore" takes them.
+            plan tells; "warn" takes them and says it once; "ignore" takes them.
         hooks: "refuse" modules that have others with hooks in them, which would run again in the backward
             half; "allow" takes them.
 
     Raises:
         PlanError: the plan is of another model, or a module cannot be run again; the model is as it was.
     """
-    for what, got, wanted in (("sizes", sizes, ("check", "ignore")), ("hooks", hooks, ("refuse", "allow"))):
+    for what, got, wanted in (("sizes", sizes, ("check", "warn", "ignore")), ("hooks", hooks, ("refuse", "allow"))):
         if got not in wanted:
-            raise ValueError(f"{what}={got!r}: wanted {' or '.join(map(repr, wanted))}")
+            raise ValueError(f"{what}={got!r}: wanted {', '.join(map(repr, wanted))}")
     plan = Plan.load(plan)
-    target = _unwrapped(model)
+    target = unwrapped(model)
     _compare(target, plan)
     _nested(plan)
     found = [(name, _module(target, plan, name)) for name in plan.modules]
     for name, module in found:
         _usable(target, plan, name, module, hooks)
     wrapped = [_Wrapped(name, module, plan) for name, module in found]
-    limit = max((_elements(shape) for _, shape in plan.inputs), default=0) if sizes == "check" else 0
+    limit = max((_elements(shape) for _, shape in plan.inputs), default=0) if sizes != "ignore" else 0
 
-    begin = _Begin(plan, wrapped, limit)
+    begin = _Begin(plan, wrapped, limit, sizes == "warn")
     hook = target.register_forward_pre_hook(begin, with_kwargs=True)
     for w in wrapped:
         w.wrap()
-    return Applied(model, plan, wrapped, hook, _without_caches(target) if wrapped else [])
+    return Applied(model, plan, wrapped, begin, hook, without_caches(target))
 
 
-def _without_caches(model: nn.Module) -> list[Any]:
+def without_caches(model: nn.Module) -> list[Any]:
     """Switches off the caches of transformers' models; the configurations that had them on."""
     found: dict[int, Any] = {id(c): c for c in (getattr(m, "config", None) for m in model.modules())}
     caches = [c for c in found.values() if getattr(c, "use_cache", None) is True]
@@ -110,16 +119,19 @@ def _without_caches(model: nn.Module) -> list[Any]:
 class _Begin:
     """The hook at the start of a step. A copy of the model gets a copy of it, and of what it refers to."""
 
-    def __init__(self, plan: Plan, wrapped: list[_Wrapped], limit: int) -> None:
-        self.plan, self.wrapped, self.limit = plan, wrapped, limit
+    def __init__(self, plan: Plan, wrapped: list[_Wrapped], limit: int, warn: bool) -> None:
+        self.plan, self.wrapped, self.limit, self.warn = plan, wrapped, limit, warn
 
     def __call__(self, _: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         if torch.compiler.is_compiling():
             return
         for w in self.wrapped:
             w.count = 0
-        if self.limit:
-            _fits(self.plan, (args, dict(kwargs)), self.limit)
+        if self.limit and (large := _larger(self.plan, (args, dict(kwargs)), self.limit)):
+            if not self.warn:
+                raise PlanError(f"{large}; plan for these sizes, or apply with sizes=\"ignore\"")
+            warnings.warn(large, stacklevel=2)
+            self.limit = 0
         if self.wrapped and kwargs.get("use_cache") and torch.is_grad_enabled():
             raise PlanError(
                 f"{self.plan.path}: the model is called with use_cache=True, and modules that run again would extend "
@@ -134,17 +146,18 @@ def _elements(shape: tuple[int, ...]) -> int:
     return n
 
 
-def _fits(plan: Plan, args: tuple[Any, ...], limit: int) -> None:
+def _larger(plan: Plan, args: tuple[Any, ...], limit: int) -> str:
+    """A sentence on an input that is larger than all that were planned; "" where there is none."""
     for t in tensors(args):
         if t.numel() > limit:
-            raise PlanError(
+            return (
                 f"{plan.path}: an input of the model is {tuple(t.shape)}, the plan was made for inputs "
-                f"{', '.join(f'{name} {shape}' for name, shape in plan.inputs)}: the peak would be higher than "
-                "promised; plan for these sizes, or apply with sizes=\"ignore\""
+                f"{', '.join(f'{name} {shape}' for name, shape in plan.inputs)}: the peak would be higher than promised"
             )
+    return ""
 
 
-def _unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
     """The model in a DistributedDataParallel. What copies or shards modules is refused."""
     kind = type(model).__name__
     if kind == "DistributedDataParallel":
@@ -240,8 +253,10 @@ def _usable(model: nn.Module, plan: Plan, name: str, module: nn.Module, hooks: s
 
 
 def _hooked(module: nn.Module) -> bool:
+    """Whether a module has hooks but those of fully_shard, which may run again."""
     lists = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    return any(getattr(module, x, None) for x in lists)
+    hooks = [h for x in lists for h in getattr(module, x, {}).values()]
+    return any("torch.distributed.fsdp" not in (getattr(h, "__module__", None) or "") for h in hooks)
 
 
 # Of a thread: how many checkpoints are running again.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ._apply import _unwrapped, apply
+from ._apply import apply, unwrapped
 from ._plan import Plan
 from ._state import kept
 from ._step import Inputs, Loss, run
@@ -81,7 +81,7 @@ def _bytes(t: torch.Tensor) -> torch.Tensor:
 
 
 def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -> dict[str, torch.Tensor | None]:
-    target = _unwrapped(model)
+    target = unwrapped(model)
     with kept(target):
         torch.manual_seed(seed)
         value = run(model, inputs, loss, labels)

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -65,8 +65,7 @@ def measure(
         raise ValueError(f"warmup={warmup}, repeat={repeat}: wanted at least 0 and 1")
     if device is None:
         device = "cuda" if gpus_used() else "cpu"
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"device={device!r}: wanted 'cpu' or 'cuda'")
+    meter = Meter(device)
     for _ in range(warmup):
         step()
     times = []
@@ -75,8 +74,10 @@ def measure(
         step()
         times.append(_now(device) - begin)
     gc.collect()
-    peak, left, events, reserved = _on_gpu(step) if device == "cuda" else _on_cpu(step)
-    u = Usage(peak, left, min(times), statistics.median(times), events, device, reserved)
+    meter.start()
+    step()
+    m = meter.stop()
+    u = Usage(m.peak, m.left, min(times), statistics.median(times), m.events, device, m.reserved)
     if show:
         print(u)
     return u
@@ -88,32 +89,67 @@ def _now(device: str) -> float:
     return time.perf_counter()
 
 
-def _on_gpu(step: Callable[[], Any]) -> tuple[int, int, int, int]:
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    step()
-    torch.cuda.synchronize()
-    stats = torch.cuda.memory_stats()
-    peak = stats["allocated_bytes.all.peak"] - before
-    return peak, torch.cuda.memory_allocated() - before, 0, stats["reserved_bytes.all.peak"]
+class Measured(NamedTuple):
+    """Bytes between start and stop of a Meter, as Usage has them."""
+
+    peak: int
+    left: int
+    events: int = 0
+    reserved: int = 0
 
 
-def _on_cpu(step: Callable[[], Any]) -> tuple[int, int, int, int]:
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as prof:
-        step()
-    sizes = allocations(prof)
-    now = top = 0
-    for n in sizes:
-        now += n
-        top = max(top, now)
-    return top, now, len(sizes), 0
+class Meter:
+    """Counts the bytes that the allocator of a device hands out from start to stop.
+
+    On the CPU both are called in one thread, outside of a backward half, and no other profiler may run between them.
+    """
+
+    def __init__(self, device: str) -> None:
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"device={device!r}: wanted 'cpu' or 'cuda'")
+        self.device = device
+        self._profile: Any = None
+        self._before = 0
+        self._marked: Measured | int | None = None
+
+    def start(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            self._before = torch.cuda.memory_allocated()
+            return
+        self._profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True)
+        self._profile.start()
+
+    def mark(self) -> None:
+        """Leaves out what comes between now and stop. A backward half may call it (queue_callback)."""
+        self._marked = self._on_gpu() if self.device == "cuda" else time.time_ns()
+
+    def stop(self) -> Measured:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+            return self._marked if isinstance(self._marked, Measured) else self._on_gpu()
+        self._profile.stop()
+        sizes = allocations(self._profile, self._marked if isinstance(self._marked, int) else None)
+        self._profile = None
+        now = top = 0
+        for n in sizes:
+            now += n
+            top = max(top, now)
+        return Measured(top, now, len(sizes))
+
+    def _on_gpu(self) -> Measured:
+        stats = torch.cuda.memory_stats()
+        return Measured(
+            stats["allocated_bytes.all.peak"] - self._before,
+            torch.cuda.memory_allocated() - self._before,
+            reserved=stats["reserved_bytes.all.peak"],
+        )
 
 
-def allocations(prof: Any) -> list[int]:
+def allocations(prof: Any, until: int | None = None) -> list[int]:
     """The bytes of the events of the CPU's allocator in order; what is freed is negative. What was allocated before
-    is no part of a step when it is freed in it."""
+    is no part of a step when it is freed in it. until: events behind this time, in ns, are left out."""
     found: list[tuple[int, int, int, int]] = []
     stack = list(prof.profiler.kineto_results.experimental_event_tree())
     while stack:
@@ -121,7 +157,7 @@ def allocations(prof: Any) -> list[int]:
         stack.extend(event.children)
         if event.tag == torch._C._profiler._EventType.Allocation:
             fields = event.extra_fields
-            if fields.device.type == "cpu":
+            if fields.device.type == "cpu" and (until is None or event.start_time_ns <= until):
                 found.append((event.start_time_ns, len(found), fields.alloc_size, fields.ptr))
     # Events of one instant lie in the tree in their order, which the stack has turned around.
     found.sort(key=lambda e: (e[0], -e[1]))
