@@ -17,19 +17,19 @@ const order = `
 	internal/memlimit
 	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate internal/nearmiss
 	internal/answers
-	symbolic
+	symbolic executor/half
 	graph
 	graph/op estimate/parts
 	graph/onnx graph/graphtest graph/live graph/modules
-	graph/examples graph/ortsim
+	graph/examples graph/ortsim graph/pattern
 	recompute planner/order planner/pack planner/remat
 	planner/arena fission
 	planner/place
 	planner/anchor planner/cluster planner/envelope
 	planner/budget
-	executor/half executor/small executor/einsum executor/cpu/simd executor/cpu/native
+	executor/small executor/einsum executor/cpu/simd executor/cpu/native
 	collective
-	collective/mpi graph/pattern
+	collective/mpi
 	graph/torchsim graph/roles
 	planner/moduleplan
 	executor/cpu/dnnl

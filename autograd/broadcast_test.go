@@ -85,3 +85,30 @@ func runTimeSums(g *graph.Graph) (sums int) {
 	}
 	return sums
 }
+
+// TestNeverStretched: of a table of positions Min(positions, T) rows are added to T of them. None of them is
+// stretched but that of a table with one row, for otherwise a single row says that T is 1. So no node
+// finds that out at run time, whose results would have sizes that depend on data. With as many positions as
+// a symbol says one does.
+func TestNeverStretched(t *testing.T) {
+	for positions, sums := range map[string]int{"1": 0, "2": 0, "3": 0, "P": 1} {
+		text := fmt.Sprintf(`g (double[N, T, 2] x, double[1, %s, 2] table) => (double loss)
+			<int64[1] none = {0}, int64[1] one = {1}>
+			{ s = Shape<start = 1, end = 2>(x)  p = Slice(table, none, s, one)  a = Add(x, p)  y = Mul(a, a)
+			  loss = ReduceSum<keepdims = 0>(y) }`, positions)
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "table")
+		require.NoError(t, err)
+		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x", "table"}})
+		require.NoError(t, err)
+		require.Equal(t, sums, runTimeSums(j.Model.Graph), "%s positions", positions)
+		for size := int64(1); size <= 3; size++ {
+			for rows := int64(1); rows <= 3; rows++ {
+				if positions != "P" && positions != fmt.Sprint(rows) || rows > 1 && rows < size {
+					continue // another number, or the operands do not fit
+				}
+				checkGradients(t, []gradCase{{Name: fmt.Sprint(size, " of ", rows), Graph: text,
+					Dims: symbolic.Env{"N": 2, "T": size, "P": rows}, Seeds: 1}})
+			}
+		}
+	}
+}

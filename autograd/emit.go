@@ -9,6 +9,7 @@ import (
 	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // emitter adds nodes to the graph. Every method returns the value that the new node makes, with its
@@ -245,12 +246,15 @@ func (e *emitter) SumTo(g, like Value) Value {
 	for i := range extra {
 		lead = append(lead, int64(i))
 	}
+	same := true
 	for i, w := range want {
 		h := have[extra+i]
 		switch {
 		case w.Equal(h):
 		case w.IsConst(1):
 			kept = append(kept, int64(extra+i))
+		case neverStretched(w, h):
+			same = false
 		default:
 			if _, known := w.Const(); !known { // a number other than 1 is not stretched
 				return e.sumAtRunTime(g, like)
@@ -259,7 +263,22 @@ func (e *emitter) SumTo(g, like Value) Value {
 	}
 	// The kept axes first: with the leading ones gone their numbers would shift.
 	g = e.ReduceSum(g, true, kept...)
-	return e.ReduceSum(g, false, lead...)
+	g = e.ReduceSum(g, false, lead...)
+	if !same {
+		g = e.Reshape(g, e.Shape(like))
+	}
+	return g
+}
+
+// neverStretched reports whether broadcasting to a dim cannot have stretched another one, so that they are
+// equal: where that is 1, the dim is 1 as well. It is so of Min(64, seq), the rows that are taken of a table
+// of 64 positions, beside seq.
+func neverStretched(dim, to symbolic.Expr) bool {
+	bounds := symbolic.Bounds{}
+	for _, symbol := range slices.Concat(dim.Symbols(), to.Symbols()) {
+		bounds[symbol] = symbolic.Range{Lo: 0, Hi: math.MaxInt64} // a dim of 0 is stretched to as well
+	}
+	return symbolic.AtMost(dim, to, bounds) && symbolic.AtMost(symbolic.Min(to, symbolic.Const(2)), dim, bounds)
 }
 
 // sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: where g has 1 as

@@ -18,12 +18,21 @@ func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Anal
 		Backward: live.Split(g, b, order),
 		rejected: make([]int32, len(g.Nodes)), entries: make([]int32, len(g.Nodes))}
 	a.Stashed = live.Stashed(g, order, a.Backward, func(id graph.NodeID) bool { return op.IsConstant(g, id) })
-	a.BoundaryNorms = boundaryNorms(a)
-	if probe.Layers && len(a.BoundaryNorms) == 0 {
+	starts, behind := boundaryNorms(a)
+	for _, s := range starts {
+		a.BoundaryNorms = append(a.BoundaryNorms, s.norm)
+	}
+	switch {
+	case !probe.Layers || len(starts) > 0:
+	case behind:
+		a.Warnings = append(a.Warnings, "the norms of the transformer layers stand behind the residual additions, "+
+			"as in BERT: the layer boundary of the probe, which is ONNX Runtime's, is a norm before a block, and has "+
+			"no effect here")
+	default:
 		a.Warnings = append(a.Warnings,
 			"no norm that bounds a transformer layer was found, so the layer boundary of the probe has no effect")
 	}
-	newSearch(a).run()
+	newSearch(a, starts).run()
 	return a
 }
 
@@ -42,14 +51,14 @@ type search struct {
 	ids      map[string]int
 }
 
-func newSearch(a *Analysis) *search {
+func newSearch(a *Analysis, starts []layerStart) *search {
 	nodes := len(a.Graph.Nodes)
 	s := &search{a: a, edges: ortsim.NewEdges(a.Graph), pos: a.Order.Positions(), policy: newPolicy(a),
 		entry: make([]bool, nodes), bound: make([]bool, nodes), visited: make([]int32, nodes),
 		size: make([]uint8, len(a.Graph.Values)), ids: map[string]int{}}
 	norm := map[graph.ValueID]bool{}
-	for _, id := range a.BoundaryNorms {
-		norm[a.Graph.Nodes[id].Input(0)] = true
+	for _, s := range starts {
+		norm[s.of] = true
 	}
 	for _, st := range a.Stashed {
 		s.entry[st.Node] = true

@@ -29,7 +29,7 @@ func (a *Analysis) Force(chains [][]graph.NodeID, kept []bool) (forced []Candida
 			continue
 		}
 		if s == nil {
-			s = newSearch(a)
+			s = newSearch(a, nil)
 			s.policy = replayPolicy{NewReplays(a.Model)}
 			for id, k := range kept {
 				s.entry[id] = s.entry[id] || k

@@ -5,21 +5,65 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/pattern"
 )
+
+// layerStart is a norm at which a transformer layer begins: the node, of several that are one the last of
+// them, and the value that it normalizes.
+type layerStart struct {
+	norm graph.NodeID
+	of   graph.ValueID
+}
 
 // boundaryNorms finds the norms at which transformer layers begin: a norm whose input
 // also feeds the residual addition that closes the block, and from which a
-// softmax is reached before that addition. They come in order of execution.
-func boundaryNorms(a *Analysis) []graph.NodeID {
+// softmax is reached before that addition. They come in order of execution. behind says that there are norms
+// which stand behind such additions instead, where the next block reads what they make.
+func boundaryNorms(a *Analysis) (starts []layerStart, behind bool) {
 	g, pos, uses := a.Graph, a.Order.Positions(), graph.NewUses(a.Graph)
 	f := normFinder{a: a, pos: pos, uses: uses, visited: make([]int32, len(g.Nodes))}
-	var out []graph.NodeID
 	for _, id := range a.Order {
-		if op.Of(g.Nodes[id].Kind).Has(op.Norm) && f.isBoundary(id) {
-			out = append(out, id)
+		in := f.normalized(id)
+		switch {
+		case in == graph.NoValue || !f.inForward(id):
+		case f.isBoundary(id, in):
+			starts = append(starts, layerStart{id, in})
+		case f.isBoundary(id, g.Nodes[id].Output(0)):
+			behind = true
 		}
 	}
-	return out
+	return starts, behind
+}
+
+// writtenNorms are the norms that exporters write out, by their last nodes.
+var writtenNorms = func() (list []*pattern.Pattern) {
+	for _, form := range []string{
+		`Div(` + pattern.Centred + `, ` + pattern.Spread + `)`, `Mul(` + pattern.Centred + `, ` + pattern.Inverse + `)`,
+		`Div(d, ` + pattern.Spread + `)`, `Mul(d, ` + pattern.Inverse + `)`,
+	} {
+		list = append(list, pattern.Parse(form))
+	}
+	return list
+}()
+
+// normalized returns the value that a node normalizes, alone or as the last of several; NoValue where it
+// does not. ONNX Runtime makes one node of several before it looks for layers.
+func (f *normFinder) normalized(id graph.NodeID) graph.ValueID {
+	g := f.a.Graph
+	n := g.Nodes[id]
+	if op.Of(n.Kind).Has(op.Norm) {
+		return n.Input(0)
+	}
+	for _, p := range writtenNorms {
+		if p.Last() != n.Kind {
+			continue
+		}
+		m := p.Find(g, n, func(v graph.ValueID) (float64, bool) { return pattern.Number(g, v) })
+		if m != nil {
+			return m.Input()
+		}
+	}
+	return graph.NoValue
 }
 
 type normFinder struct {
@@ -31,15 +75,15 @@ type normFinder struct {
 	work    int // nodes met by all walks
 }
 
-func (f *normFinder) isBoundary(norm graph.NodeID) bool {
+// isBoundary reports whether an addition closes the block that a norm begins, to which a value goes besides.
+func (f *normFinder) isBoundary(norm graph.NodeID, besides graph.ValueID) bool {
 	g := f.a.Graph
-	in := g.Nodes[norm].Input(0)
-	if in == graph.NoValue || !f.inForward(norm) {
+	if besides == graph.NoValue {
 		return false
 	}
 	// Of several additions the last to run is taken as the one that closes the block.
 	add := graph.NoNode
-	for _, u := range f.uses.Of(in) {
+	for _, u := range f.uses.Of(besides) {
 		if op.Of(g.Nodes[u.Node].Kind).Has(op.AddNode) && (add == graph.NoNode || f.pos[u.Node] > f.pos[add]) {
 			add = u.Node
 		}
