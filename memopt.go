@@ -183,6 +183,8 @@ func (m *Model) passes(strict bool) []graph.Pass {
 				"contradict the shapes"},
 		{Name: "split", Run: op.SplitSequences,
 			Doc: "sequences of which each tensor has a known place become outputs of Split, which has a gradient"},
+		{Name: "scan", Run: op.ScanSequences,
+			Doc: "sequences that a Loop fills become its scan outputs, which have a gradient"},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls",
 			Run: func(read *graph.Model) (bool, error) {
 				infer := op.InferAsIs

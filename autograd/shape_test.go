@@ -255,6 +255,9 @@ func TestConcatGradients(t *testing.T) {
 
 func TestSliceGradients(t *testing.T) {
 	one := func(elems ...int64) *executor.Tensor { return ints([]int{len(elems)}, elems...) }
+	narrow := func(elems ...int32) *executor.Tensor {
+		return executor.NewTensor(graph.Int32, []int{len(elems)}, elems...)
+	}
 	const body = `{ y = Slice(x, s, e, a, t) }`
 	const two = `<int64[2] s = {1, -4}, int64[2] e = {9223372036854775807, -1}, int64[2] a = {-1, 0}> { y = Slice(x, s, e, a) }`
 	checkGradients(t, []gradCase{
@@ -315,8 +318,14 @@ func TestSliceGradients(t *testing.T) {
 			Graph: `g (double[4] x, int64[?] n, int64[1] s, int64[1] e) => (double[2] y) { a = Reshape(x, n)  b = Slice(a, s, e)  y = Slice(b, s, e) }`,
 			Wrt:   []string{"x"}, Fails: "rank"},
 		{Name: "axes at run time",
-			Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a) => (double[A, B] y) { y = Slice(x, s, e, a) }`,
-			Fails: "axes are not known"},
+			Graph: `g (double[6, S] x, int64[2] s, int64[2] e, int64[2] a) => (double[?, ?] y) { y = Slice(x, s, e, a) }`,
+			Dims:  nks, In: tensors{"s": one(1, 2), "e": one(-1, 5), "a": one(1, 0)}},
+		{Name: "axes and steps at run time",
+			Graph: `g (double[6, S] x, int32[2] s, int32[2] e, int32[2] a, int32[2] t) => (double[?, ?] y) { y = Slice(x, s, e, a, t) }`,
+			Dims:  nks, In: tensors{"s": narrow(-1, 1), "e": narrow(-6, 3), "a": narrow(0, 1), "t": narrow(-2, 1)}},
+		{Name: "as many axes as a symbol says",
+			Graph: `g (double[6, S] x, int64[L] s, int64[L] e) => (double[?, ?] y) { y = Slice(x, s, e) }`,
+			Dims:  symbolic.Env{"L": 1, "S": 4}, In: tensors{"s": one(1), "e": one(4)}},
 	})
 }
 

@@ -105,7 +105,7 @@ func (j *joint) knownSlice(n *graph.Node) (start, end, axis int64, ok bool) {
 	if !ranked || !known || !known2 {
 		return 0, 0, 0, false
 	}
-	b := c.bounds()
+	b, _ := c.bounds() // known, as the operands are
 	i := b.onlyCut(c.extentsOf(n.Inputs[0], 0), c.extentsOf(n.Outputs[0], 0))
 	if i < 0 || slices.ContainsFunc(b.steps, func(step int64) bool { return step != 1 }) {
 		return 0, 0, 0, false

@@ -22,7 +22,11 @@ func sliceRule(c *Ctx) {
 		return
 	}
 	g, x := c.Grad(0), c.In(0)
-	b := c.bounds()
+	b, known := c.bounds()
+	if !known {
+		c.Set(0, c.unslice(g, x))
+		return
+	}
 	dims, have := c.extentsOf(x, 0), c.extentsOf(c.Out(0), 0)
 	var padded []int
 	for i, axis := range b.axes {
@@ -46,6 +50,20 @@ func sliceRule(c *Ctx) {
 		g = c.padBack(g, x, &b, padded)
 	}
 	c.Set(0, g)
+}
+
+// unslice scatters the gradient to the places of all elements that the slice took, where the axes are not
+// known before the run.
+func (c *Ctx) unslice(g, x Value) Value {
+	shape := c.Shape(x)
+	flat := c.Unsqueeze(c.Op("Size", nil, x), 0)
+	places := []Value{c.Reshape(c.iota(flat), shape)}
+	for i := range c.Node.Inputs[1:] {
+		places = append(places, c.In(i+1))
+	}
+	taken := c.Reshape(c.Op("Slice", nil, places...), c.Vector(-1))
+	all := c.Op("ScatterElements", nil, c.zerosOf(flat, g), taken, c.Reshape(g, c.Vector(-1)))
+	return c.Reshape(all, shape)
 }
 
 // slicePart is the gradient as that of a part of one axis; ok is false where more axes are cut, or it
@@ -98,10 +116,10 @@ func firstOf(b *bounds, i int, d, n symbolic.Expr) (symbolic.Expr, bool) {
 	return symbolic.Const(start), known && taken > 0 || n.Equal(d.Sub(symbolic.Const(start)))
 }
 
-// bounds reads the operands of the Slice; axes count from 0.
-func (c *Ctx) bounds() bounds {
-	n, rank := c.Node, c.Rank(c.In(0))
-	b := bounds{startsAt: None, endsAt: None, axesAt: None, stepAt: None}
+// bounds reads the operands of the Slice; axes count from 0. known is false where they come at run time.
+func (c *Ctx) bounds() (b bounds, known bool) {
+	n := c.Node
+	b = bounds{startsAt: None, endsAt: None, axesAt: None, stepAt: None}
 	if c.Version < sliceInputs {
 		b.starts, b.ends, b.axes = n.IntList("starts", nil), n.IntList("ends", nil), n.IntList("axes", nil)
 		b.steps = ones(len(b.starts))
@@ -110,9 +128,8 @@ func (c *Ctx) bounds() bounds {
 		b.starts, _ = c.intsOf(b.startsAt)
 		b.ends, _ = c.intsOf(b.endsAt)
 		if b.axesAt != None {
-			var ok bool
-			if b.axes, ok = c.intsOf(b.axesAt); !ok {
-				c.Unsupported("its axes are not known before the run")
+			if b.axes, known = c.intsOf(b.axesAt); !known {
+				return b, false
 			}
 		}
 		if b.stepAt != None {
@@ -120,12 +137,15 @@ func (c *Ctx) bounds() bounds {
 		}
 	}
 	if b.axes == nil {
-		count := c.startCount(b.startsAt, len(b.starts))
+		count, known := c.startCount(b.startsAt, len(b.starts))
+		if !known {
+			return b, false
+		}
 		for i := range count {
 			b.axes = append(b.axes, int64(i))
 		}
 	}
-	axes := make([]int64, len(b.axes))
+	axes, rank := make([]int64, len(b.axes)), c.Rank(c.In(0))
 	for i, a := range b.axes {
 		axes[i] = c.Axis(a, rank)
 	}
@@ -133,21 +153,19 @@ func (c *Ctx) bounds() bounds {
 	if b.stepAt == None {
 		b.steps = ones(len(axes))
 	}
-	return b
+	return b, true
 }
 
 // startCount is the number of starts: the length of the list if it has any, else that of the value.
-func (c *Ctx) startCount(starts Value, listed int) int {
+func (c *Ctx) startCount(starts Value, listed int) (count int, known bool) {
 	if listed > 0 || starts == None {
-		return listed
+		return listed, true
 	}
 	if dims, ok := c.Dims(starts); ok && len(dims) == 1 {
-		if n, ok := dims[0].Const(); ok {
-			return int(n)
-		}
+		n, known := dims[0].Const()
+		return int(n), known
 	}
-	c.Unsupported("its axes are not known before the run")
-	return 0
+	return 0, false
 }
 
 func ones(n int) []int64 {

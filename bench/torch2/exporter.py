@@ -85,23 +85,37 @@ class Pairs(nn.Module):
         return F.cross_entropy(scores, torch.arange(x.shape[0]))
 
 
+class Bags(nn.Module):
+    """Bags of an embedding, of which the exporter makes a loop that fills a sequence."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean, self.sum = nn.EmbeddingBag(16, 8, mode="mean"), nn.EmbeddingBag(16, 8, mode="sum")
+        self.scores = nn.Linear(8, 4)
+
+    def forward(self, x, y):
+        return F.cross_entropy(self.scores(torch.tanh(self.mean(x)) * self.sum(x)), y)
+
+
 def modules():
     tokens = torch.randint(0, 16, (2, 5))
     yield "fresh", Fresh(), (tokens, torch.randint(0, 16, (2, 5)))
     yield "batchnorms", BatchNorms(), (torch.randn(4, 3, 6, 6), torch.randint(0, 5, (4,)))
     yield "splits", Splits(), (torch.randn(2, 5, 8), torch.randint(0, 4, (2, 5)))
     yield "pairs", Pairs(), (torch.randn(2, 8), torch.randn(2, 8))
+    yield "bags", Bags(), (torch.randint(0, 16, (2, 5)), torch.randint(0, 4, (2,)))
 
 
-def strip(path):
+def strip(graph):
     """Removes all metadata of nodes but their modules."""
-    model = onnx.load(path)
-    for node in model.graph.node:
+    for node in graph.node:
         kept = [p for p in node.metadata_props if p.key == SCOPES]
         del node.metadata_props[:]
         node.metadata_props.extend(kept)
         node.doc_string = ""
-    onnx.save(model, path)
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                strip(attribute.g)
 
 
 def main(folder, names):
@@ -114,7 +128,9 @@ def main(folder, names):
             path = str(folder / f"{name}{'' if optimize else '-raw'}.onnx")
             torch.onnx.export(module, inputs, path, dynamo=True, optimize=optimize, input_names=["x", "y"],
                               dynamic_shapes=({0: "batch"}, {0: "batch"}), external_data=False, verbose=False)
-            strip(path)
+            model = onnx.load(path)
+            strip(model.graph)
+            onnx.save(model, path)
         out = module(*inputs)
         loss = out[0] if isinstance(out, tuple) else out
         loss.backward()
