@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -122,14 +124,20 @@ file that it refuses is warned about.`,
 	return cmd
 }
 
-// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory. Their
-// places are searched whatever time is left, since that is short beside the search for a plan, but for the
-// quickest answer.
+// anchorGrace is the time that the search for places of anchors has where the limit has ended that for the
+// plan.
+const anchorGrace = 100 * time.Millisecond
+
+// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory.
 func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
-	ctx := a.ctx
-	if timelimit.Spent(a.search) {
-		ctx = a.search
+	ctx, done := a.search, func() {}
+	if end, ok := ctx.Deadline(); ok && !timelimit.Spent(ctx) {
+		if grace := time.Now().Add(anchorGrace); end.Before(grace) {
+			end = grace
+		}
+		ctx, done = context.WithDeadline(a.ctx, end)
 	}
+	defer done()
 	anchoring, err := p.Plan.Anchor(ctx)
 	if err != nil {
 		return nil, classify(&memopt.Error{Fault: memopt.OfMemopt, Err: err})
