@@ -6,12 +6,14 @@ scale for each channel (a batch norm). Weights are random, so that elements tell
 
 import numpy as np
 
-# What exporters compute of a parameter, element by element: the function and its derivative.
+# What exporters compute of a parameter, element by element: the function, its derivative, and whether an
+# optimizer without weight decay changes the result as it would the parameter.
 FUNCTIONS = {
-    "1 + p": (lambda p: 1 + p, lambda p: np.ones_like(p)),
-    "-p": (lambda p: -p, lambda p: -np.ones_like(p)),
-    "exp(p)": (np.exp, np.exp),
-    "-exp(p)": (lambda p: -np.exp(p), lambda p: -np.exp(p)),
+    "1 + p": (lambda p: 1 + p, np.ones_like, True),
+    "-p": (lambda p: -p, lambda p: -np.ones_like(p), True),
+    "1 - p": (lambda p: 1 - p, lambda p: -np.ones_like(p), True),
+    "exp(p)": (np.exp, np.exp, False),
+    "-exp(p)": (lambda p: -np.exp(p), lambda p: -np.exp(p), False),
 }
 LEAST = 1e-3  # of the model's largest gradient: differences of smaller ones are relative to it
 
@@ -22,6 +24,7 @@ class Comparison:
     def __init__(self, parameters: dict[str, np.ndarray], initializers: dict[str, np.ndarray]):
         self.parameters, self.initializers = parameters, initializers
         self.computed: set[str] = set()  # initializers that are functions of parameters
+        self.another: set[str] = set()  # those of them that do not train as the parameters do
         self.unknown: set[str] = set()
         self.places = self.elements()
 
@@ -50,6 +53,7 @@ class Comparison:
             scale = channel_scale(value, own)
             if scale is not None:
                 self.computed.add(name)
+                self.another.add(name)
                 add(sums, seen, name, gradient * scale, np.ones(own.shape, bool))
                 return
         if not self.moved(value, gradient, sums, seen) and not self.function(name, value, gradient, sums, seen):
@@ -78,9 +82,11 @@ class Comparison:
         for key, p in self.parameters.items():
             if p.size != value.size:
                 continue
-            for of, derivative in FUNCTIONS.values():
+            for of, derivative, alike in FUNCTIONS.values():
                 if np.allclose(of(p).reshape(-1), value.reshape(-1), rtol=1e-6, atol=1e-7):
                     self.computed.add(name)
+                    if not alike or key in self.initializers:
+                        self.another.add(name)
                     add(sums, seen, key, gradient.reshape(p.shape) * derivative(p), np.ones(p.shape, bool))
                     return True
         return False

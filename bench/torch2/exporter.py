@@ -73,14 +73,15 @@ class Splits(nn.Module):
 
 
 class Pairs(nn.Module):
-    """The loss of pairs in a batch, with a temperature whose logarithm is a parameter."""
+    """The loss of pairs in a batch, one of them a mixture, with a temperature whose logarithm is a parameter."""
 
     def __init__(self):
         super().__init__()
         self.a, self.b = nn.Linear(8, 4, bias=False), nn.Linear(8, 4, bias=False)
-        self.temperature = nn.Parameter(torch.tensor(0.7))
+        self.temperature, self.mix = nn.Parameter(torch.tensor(0.7)), nn.Parameter(torch.rand(8))
 
     def forward(self, x, y):
+        x = self.mix * x + (1 - self.mix) * y
         scores = self.temperature.exp() * self.a(x) @ self.b(y).T
         return F.cross_entropy(scores, torch.arange(x.shape[0]))
 

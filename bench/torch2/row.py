@@ -50,7 +50,7 @@ class Memopt:
         if done.returncode != 0:
             text = (done.stderr.strip() or done.stdout.strip()).splitlines()
             lines = [t for t in text if not t.startswith(("warning", "note"))] or ["no message"]
-            raise Refused(f"{verb} ends with {done.returncode}: {' '.join(lines)[:400]}")
+            raise Refused(f"{verb} ends with {done.returncode}: {' '.join(lines)[:600]}")
         self.notes += [line for line in done.stderr.splitlines() if line.startswith("warning")]
         return done.stdout
 
@@ -282,6 +282,9 @@ class Row:
 
     def train(self) -> None:
         """Trains in both and compares the losses of the updates."""
+        if self.comparison.another:
+            self.found["another"] = sorted(self.comparison.another)
+            return
         losses = train(self.made.module, self.data, self.made.batch)
         job = self.folder / "job"
         frozen = self.frozen()
@@ -292,7 +295,13 @@ class Row:
         )
         named = [flag for name in frozen for flag in ("--freeze", name)]
         data = self.folder / "data.npz"
-        self.memopt("train", self.path, "--data", data, "-o", job, *flags.split(), *named, *bindings(lengths))
+        try:
+            self.memopt("train", self.path, "--data", data, "-o", job, *flags.split(), *named, *bindings(lengths))
+        except Refused as e:
+            if "--allow-merged" not in str(e):
+                raise
+            self.found["refused"] = str(e)
+            return
         lines = [json.loads(line) for line in (job / "metrics.jsonl").read_text().splitlines()]
         got = [line["loss"] for line in lines if "loss" in line]
         if len(got) != len(losses):
@@ -300,7 +309,6 @@ class Row:
         self.found["train"] = max(abs(a - b) / abs(b) for a, b in zip(got, losses, strict=True))
         self.found["losses"] = [losses, got]
         self.found["frozen"] = frozen
-
 
     def frozen(self) -> list[str]:
         """Tensors of the file that PyTorch does not train, and that the file does not tell from parameters: parameters

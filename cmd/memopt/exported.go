@@ -25,6 +25,9 @@ func (a *app) noteExported(list []roles.Change) {
 				keepsParameters)
 		case roles.Untied:
 			a.warn("%q is the transpose of %q, and they train apart; %s tied", c.Names[0], c.Value, keepsTies)
+		case roles.Apart:
+			a.warn("%s computed of %q by the exporter (%s), and they train apart; %s",
+				count(n, "initializer was", "initializers were"), c.Value, someOf(c.Names), keepsParameters)
 		case roles.Dropped:
 			a.warn("the exporter left out %s of zeros (%s), which do not train; %s", count(n, "bias", "biases"),
 				someOf(c.Names), keepsParameters)
@@ -61,13 +64,17 @@ func (t *training) refuseMerged(j *autograd.Joint) error {
 		return nil
 	}
 	trains := func(c roles.Change) bool {
-		return (c.Kind == roles.Merged || c.Kind == roles.Untied) && slices.Contains(j.Wrt, c.Value)
+		return c.Kind.TrainsAnother() && slices.Contains(j.Wrt, c.Value)
 	}
 	i := slices.IndexFunc(j.Exported, trains)
 	if i < 0 {
 		return nil
 	}
 	c := j.Exported[i]
+	if c.Kind == roles.Apart {
+		return invalid(fmt.Errorf("%s: the job would train %q apart from what the exporter computed of it (%s); %s; "+
+			"--allow-merged trains them", t.name, c.Value, someOf(c.Names), keepsParameters))
+	}
 	if c.Kind == roles.Untied {
 		return invalid(fmt.Errorf("%s: the job would train %q and its transpose %q apart, which the program ties; "+
 			"%s tied; --allow-merged trains them", t.name, c.Value, c.Names[0], keepsTies))

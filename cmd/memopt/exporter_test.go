@@ -36,7 +36,7 @@ func TestFilesOfExporter(t *testing.T) {
 		{"splits", nil, false, ""}, // its weights are folded into their transposes
 		{"splits-raw", nil, true, ""},
 		{"pairs", []string{"was computed of temperature of the program, and trains in place of that",
-			"gradients of 3 parameters"}, false, ""},
+			`1 initializer was computed of "mix" by the exporter`, "gradients of 5 parameters"}, false, ""},
 		{"pairs-raw", nil, true, ""},
 		{"bags", nil, true, "unknown dimension"},
 		{"bags-raw", nil, true, "unknown dimension"},
@@ -138,4 +138,10 @@ func TestMergedParameters(t *testing.T) {
 	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "fresh.onnx")+job+" --freeze norm.0.*")
 	require.Equal(t, exitInvalid, end.code, end.errors)
 	require.Contains(t, end.errors, "and its transpose")
+	arrays, err = npz.Read(filepath.Join(folder, "pairs.npz"))
+	require.NoError(t, err)
+	writeArrays(t, "in.npz", slices.DeleteFunc(arrays, func(a npz.Array) bool { return a.Name != "x" && a.Name != "y" }))
+	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "pairs.onnx")+job)
+	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Contains(t, end.errors, `the job would train "mix" apart from what the exporter computed of it (sub)`)
 }

@@ -30,15 +30,21 @@ const (
 	// Computed: an initializer of one element was computed of parameters, such as the exponential of one, and trains
 	// in their place.
 	Computed
+	// Apart: initializers were computed of a parameter that nodes read as well, such as 1 - w beside w. They would
+	// train apart.
+	Apart
 )
+
+// TrainsAnother reports whether a job on the file would train another model than the program is.
+func (k ChangeKind) TrainsAnother() bool { return k == Merged || k == Untied || k == Apart }
 
 // Change is a change of a program by its exporter of which training would take notice.
 type Change struct {
 	Kind ChangeKind
-	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied), or
-	// that was computed (Computed); else "".
+	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied),
+	// that was computed (Computed), or of which others were (Apart); else "".
 	Value string
-	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), nodes (Frozen) or modules (FoldedNorms).
+	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes (Frozen) or modules (FoldedNorms).
 	// Without a signature of the program, parameters have the names of their modules.
 	Names []string
 }
@@ -59,6 +65,7 @@ type exporter struct {
 	told   *told
 	module []string // by node, the innermost module; "": it is not known
 	list   []Change
+	uses   *graph.Uses // by isRead
 }
 
 // modulesOf returns the innermost modules of the nodes. A model without modules has no names.
@@ -221,19 +228,41 @@ func (e *exporter) untied(r *Roles) {
 	}
 }
 
-// computed finds numbers that the exporter computed of parameters. Larger tensors are left out: most are
-// transposed weights, which train as the program's do.
+// computed finds initializers that the exporter computed of parameters which nodes read as well, and numbers
+// that it computed of others. Larger tensors of others are left out: most are transposed weights, which train
+// as the program's do.
 func (e *exporter) computed() {
 	for _, v := range e.g.Initializers {
 		val := &e.g.Values[v]
 		of := e.told.parametersOf(val.Name)
-		if val.Data == nil || len(of) == 0 {
+		if val.Data == nil || len(of) == 0 || e.isTranspose(val.Name) {
 			continue
 		}
-		if n, err := val.Data.Elements(); err == nil && n == 1 {
+		if i := slices.IndexFunc(of, e.isRead); i >= 0 {
+			e.add(Apart, of[i], val.Name)
+		} else if n, err := val.Data.Elements(); err == nil && n == 1 {
 			e.add(Computed, val.Name, of...)
 		}
 	}
+}
+
+// isRead reports whether a node reads an initializer of that name.
+func (e *exporter) isRead(name string) bool {
+	v, ok := e.g.Lookup(name)
+	if !ok || e.g.Values[v].Data == nil {
+		return false
+	}
+	if e.uses == nil {
+		e.uses = graph.NewUses(e.g)
+	}
+	return len(e.uses.Of(v)) > 0
+}
+
+// isTranspose reports whether an initializer was found to be the transpose of another.
+func (e *exporter) isTranspose(name string) bool {
+	return slices.ContainsFunc(e.list, func(c Change) bool {
+		return c.Kind == Untied && (c.Value == name || slices.Contains(c.Names, name))
+	})
 }
 
 // transposed reports whether y is the transpose of x. Most pairs differ in the first elements.
