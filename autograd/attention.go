@@ -155,6 +155,11 @@ func expandAttention(c *Ctx) []Value {
 	if c.Has(6) {
 		c.Unsupported("with lengths of keys (input 6)")
 	}
+	for _, name := range []string{"left_window_size", "right_window_size"} {
+		if c.Node.Int(name, -1) >= 0 {
+			c.Unsupported("with a window of keys (%s)", name)
+		}
+	}
 	a := &attend{c: c, q: c.In(0), k: c.In(1), v: c.In(2), offset: None, mask: None, dead: None,
 		scale: float64(c.Node.Float("scale", 0)), softcap: float64(c.Node.Float("softcap", 0)),
 		causal: c.Node.Int("is_causal", 0) != 0, precision: graph.DType(c.Node.Int("softmax_precision", 0))}

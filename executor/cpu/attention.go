@@ -24,9 +24,22 @@ type attentionKernel[T blas.Float] struct {
 // softmaxDouble is float64's number in the attribute softmax_precision.
 const softmaxDouble = 11
 
+// RefuseWindows returns an error where queries attend to a window of keys, as of operator set 25.
+func RefuseWindows(p *executor.Prep) error {
+	for _, name := range []string{"left_window_size", "right_window_size"} {
+		if n := p.Node.Int(name, -1); n >= 0 {
+			return p.Unsupported("attribute %s is %d: windows of keys have no kernel", name, n)
+		}
+	}
+	return nil
+}
+
 func newAttention(p *executor.Prep) (executor.Kernel, error) {
 	if !p.Has(1) || !p.Has(2) {
 		return nil, p.Errorf("has no keys (input 1) or no values (input 2)")
+	}
+	if err := RefuseWindows(p); err != nil {
+		return nil, err
 	}
 	for i, d := range p.In {
 		switch {

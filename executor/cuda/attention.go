@@ -23,6 +23,9 @@ func newAttention(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	if p.Node.Int("softmax_precision", 0) == softmaxDouble {
 		return nil, p.Unsupported("no CUDA kernel has a softmax in float64 (softmax_precision)")
 	}
+	if err := cpu.RefuseWindows(p); err != nil {
+		return nil, err
+	}
 	core, err := newAttentionCore(d, p)
 	k := &attentionKernel{attentionCore: core, p: p}
 	k.heads = [2]int{int(p.Node.Int("q_num_heads", 0)), int(p.Node.Int("kv_num_heads", 0))}
