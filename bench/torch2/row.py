@@ -41,8 +41,8 @@ class Refused(Exception):
 class Memopt:
     """The program."""
 
-    def __init__(self, binary: str, limit: int):
-        self.binary, self.limit, self.notes = binary, limit, []
+    def __init__(self, binary: str, limit: int, folder: pathlib.Path):
+        self.binary, self.limit, self.folder, self.notes = binary, limit, folder, []
 
     def __call__(self, verb: str, *args) -> str:
         command = [self.binary, verb, *map(str, args)]
@@ -50,7 +50,8 @@ class Memopt:
         if done.returncode != 0:
             text = (done.stderr.strip() or done.stdout.strip()).splitlines()
             lines = [t for t in text if not t.startswith(("warning", "note"))] or ["no message"]
-            raise Refused(f"{verb} ends with {done.returncode}: {' '.join(lines)[:600]}")
+            text = " ".join(lines).replace(f"{self.folder}/", "")
+            raise Refused(f"{verb} ends with {done.returncode}: {text[:600]}")
         self.notes += [line for line in done.stderr.splitlines() if line.startswith("warning")]
         return done.stdout
 
@@ -121,7 +122,7 @@ class Row:
 
     def __init__(self, name: str, way: Way, folder: pathlib.Path, binary: str, limit: int = 120):
         self.name, self.way, self.folder = name, way, folder
-        self.memopt = Memopt(binary, limit)
+        self.memopt = Memopt(binary, limit, folder)
         self.found: dict[str, object] = {"model": name, "way": str(way)}
 
     def run(self) -> dict[str, object]:

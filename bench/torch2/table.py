@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 from row import GRADIENTS, LOSSES
 
@@ -56,6 +57,15 @@ def whole(found: dict) -> bool:
     )
 
 
+SHORT = 200
+
+
+def short(text: str) -> str:
+    """A message in a cell."""
+    text = re.sub(r"/\S*/", "", text.replace("|", "\\|"))
+    return text if len(text) <= SHORT else text[:SHORT] + "..."
+
+
 def remarks(found: dict) -> str:
     """What differs from the usual: errors, and the exporter's changes."""
     notes = []
@@ -66,20 +76,20 @@ def remarks(found: dict) -> str:
         notes.append(f"{len(gradients['computed'])} computed of parameters")
     for key, text in found.items():
         if key.endswith(" error"):
-            notes.append(f"{key[:-6]}: {text}")
+            notes.append(f"{key[:-6]}: {short(text)}")
     if changed(found):
         notes.append(changed(found))
     if found.get("frozen"):
         notes.append(f"--freeze {', '.join(found['frozen'])}")
     if "ort refuses the export" in found:
-        notes.append(f"ONNX Runtime refuses the exported file, too: {found['ort refuses the export']}")
+        notes.append(f"ONNX Runtime refuses the exported file, too: {short(found['ort refuses the export'])}")
     if "gradients" in found and not right(found["gradients"]):
         notes.append(f"largest at {gradients['at']}")
     if own(found):
         notes.append(f"PyTorch's float32 is {own(found):.1e} off its float64")
     if (found["model"], found["way"]) in REASONS:
         notes.append(REASONS[found["model"], found["way"]])
-    return "; ".join(notes).replace("|", "\\|").replace(str(pathlib.Path.home()), "~")
+    return "; ".join(notes)
 
 
 def line(found: dict) -> str:
@@ -127,6 +137,5 @@ def write(path: pathlib.Path, results: list[dict]) -> None:
     for r in results:
         if "not exported" in r:
             exporter, opset = r["way"].split("-")
-            message = r["not exported"].replace("|", "\\|")
-            lines.append(f"| {r['model']} | {EXPORTERS[exporter]}, {opset} | {message} |")
+            lines.append(f"| {r['model']} | {EXPORTERS[exporter]}, {opset} | {short(r['not exported'])} |")
     path.write_text("\n".join(line.rstrip() for line in lines) + "\n")
