@@ -283,12 +283,12 @@ class Row:
 
     def train(self) -> None:
         """Trains in both and compares the losses of the updates."""
-        if self.comparison.another:
-            self.found["another"] = sorted(self.comparison.another)
+        frozen = self.frozen()
+        if another := (self.comparison.another | self.comparison.unknown) - set(frozen):
+            self.found["another"] = sorted(another)
             return
         losses = train(self.made.module, self.data, self.made.batch)
         job = self.folder / "job"
-        frozen = self.frozen()
         lengths = {k: v for k, v in self.sizes.items() if k != "batch"}
         flags = (
             f"--batch {self.made.batch} --shuffle=false --max-steps {UPDATES} --logging-steps 1 --threads 1 -q "

@@ -13,11 +13,11 @@ SMALL_VIT = dict(img_size=32, patch_size=8, embed_dim=32, depth=2, num_heads=4)
 
 # Name, timm's name, the size of images, and options that make the model small.
 for short, name, size, options in [
-    ("resnet10t", "resnet10t", 32, dict(channels=(8, 16, 24, 32))),
+    ("resnet10t", "resnet10t", 64, dict(channels=(8, 16, 24, 32))),
     ("resnetv2", "resnetv2_50", 32, dict(layers=(1, 1, 1, 1), channels=(32, 32, 64, 64), stem_chs=16)),
     ("convnext", "convnext_atto", 32, dict(depths=(1, 1, 2, 1), dims=(16, 24, 32, 40))),
-    ("efficientnet", "efficientnet_lite0", 32, {}),
-    ("mobilenetv3", "mobilenetv3_small_050", 32, {}),
+    ("efficientnet", "efficientnet_lite0", 64, {}),
+    ("mobilenetv3", "mobilenetv3_small_050", 64, {}),
     ("mobilenetv4", "mobilenetv4_conv_small_035", 64, {}),
     ("vit", "vit_tiny_patch16_224", 32, SMALL_VIT),
     ("deit3", "deit3_small_patch16_224", 32, SMALL_VIT),
@@ -40,8 +40,8 @@ for short, name, size, options in [
     ("maxvit", "maxvit_rmlp_pico_rw_256", 64, dict(img_size=64, embed_dim=(32, 64), depths=(1, 1), stem_width=8)),
     ("repvit", "repvit_m0_9", 64, {}),
     ("nfnet", "nfnet_f0", 32, dict(channels=(16, 24, 32, 40), depths=(1, 1, 1, 1), stem_chs=16, group_size=8)),
-    ("regnet", "regnetx_002", 32, {}),
-    ("ghostnet", "ghostnet_050", 32, {}),
+    ("regnet", "regnetx_002", 64, {}),
+    ("ghostnet", "ghostnet_050", 64, {}),
     ("hiera", "hiera_tiny_224", 64, dict(img_size=(64, 64), embed_dim=16, stages=(1, 1, 1, 1), num_heads=1)),
     (
         "davit",
@@ -59,17 +59,18 @@ for short, name, size, options in [
 ]:
 
     def make(name=name, size=size, options=options):
-        return create(name, size, 4, options)
+        return create(name, size, 8, options)
 
     MODELS[f"timm_{short}"] = make
 
 
 def mixer(block):
     """A perceptron that mixes patches and channels in turn."""
+    from timm.layers import GatedMlp
     from timm.models import mlp_mixer
 
     layer = dict(mixer=mlp_mixer.MixerBlock, gmlp=mlp_mixer.SpatialGatingBlock, resmlp=mlp_mixer.ResBlock)[block]
-    options = dict(mixer={}, gmlp=dict(mlp_ratio=4), resmlp=dict(mlp_ratio=4, norm_layer=mlp_mixer.Affine))[block]
+    options = dict(mixer={}, gmlp=dict(mlp_ratio=4, mlp_layer=GatedMlp), resmlp=dict(mlp_ratio=4, norm_layer=mlp_mixer.Affine))[block]
     return images(
         mlp_mixer.MlpMixer(
             num_classes=CLASSES, img_size=32, patch_size=8, num_blocks=2, embed_dim=32, block_layer=layer, **options

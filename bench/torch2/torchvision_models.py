@@ -11,7 +11,7 @@ def classifier(name, **options):
     def make():
         from torchvision import models
 
-        return images(getattr(models, name)(weights=None, num_classes=CLASSES, **options), 32, 4)
+        return images(getattr(models, name)(weights=None, num_classes=CLASSES, **options), 64, 8)
 
     return make
 
@@ -28,7 +28,7 @@ MODELS["tv_regnet"] = classifier("regnet_y_400mf")
 def tv_resnet():
     from torchvision.models.resnet import BasicBlock, ResNet
 
-    return images(ResNet(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES, width_per_group=64), 32, 4)
+    return images(ResNet(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES, width_per_group=64), 64, 8)
 
 
 @model
@@ -75,7 +75,7 @@ def tv_lraspp():
     module = lraspp_mobilenet_v3_large(weights=None, weights_backbone=None, num_classes=CLASSES)
 
     def inputs(n):
-        return {"x": torch.randn(n, 3, 32, 32), "y": classes(n, 32, 32)}
+        return {"x": torch.randn(n, 3, 64, 64), "y": classes(n, 64, 64)}
 
     axes = {"x": {0: "batch"}, "y": {0: "batch"}}
     return Model(WithLoss(module, pick=lambda out: out["out"]), inputs, axes, 4)
