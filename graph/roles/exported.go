@@ -44,8 +44,9 @@ type Change struct {
 	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied),
 	// that was computed (Computed), or of which others were (Apart); else "".
 	Value string
-	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes (Frozen) or modules (FoldedNorms).
-	// Without a signature of the program, parameters have the names of their modules.
+	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes
+	// (Frozen) or modules (FoldedNorms). Without a signature of the program, parameters have the names of
+	// their modules.
 	Names []string
 }
 
