@@ -77,8 +77,14 @@ func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) 
 	if flops == 0 && traffic == 0 || info.Has(op.ConstantRole) {
 		return 0
 	}
+	return p.Kernel(info.Class == op.Expensive, d, flops, traffic)
+}
+
+// Kernel estimates one kernel by the roofline model: product says that it is bound by arithmetic (op.Expensive),
+// traffic is the bytes that it reads and writes.
+func (p *Profile) Kernel(product bool, d graph.DType, flops, traffic float64) float64 {
 	rates := &p.Loops
-	if info.Class == op.Expensive {
+	if product {
 		rates = &p.Products
 	}
 	return max(flops/rates.Of(d), traffic/p.BytesPerSec, p.LaunchSeconds)

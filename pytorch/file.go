@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"memopt"
 	"memopt/configs"
+	"memopt/graph/modules"
+	"memopt/graph/torchsim"
 )
 
 // Format and Version name the plan files that memopt.torch reads.
@@ -18,60 +21,35 @@ const (
 
 // file is a plan file (docs/schemas/modules.schema.json).
 type file struct {
-	Format          string             `json:"format"`
-	Version         int                `json:"version"`
-	Model           string             `json:"model"`
-	StructureSHA256 string             `json:"structure_sha256"`
-	Device          string             `json:"device"`
-	Dims            map[string]int64   `json:"dims"`
-	Inputs          []fileInput        `json:"inputs"`
-	Parameters      map[string][]int64 `json:"parameters"`
-	PreserveRNG     bool               `json:"preserve_rng_state"`
-	Modules         []string           `json:"modules"`
-	Nested          bool               `json:"nested"`
-	Torch           string             `json:"torch"`
-	Calls           map[string]int     `json:"calls"`
+	Format          string                 `json:"format"`
+	Version         int                    `json:"version"`
+	Model           string                 `json:"model"`
+	StructureSHA256 string                 `json:"structure_sha256"`
+	Device          string                 `json:"device"`
+	Dims            map[string]int64       `json:"dims"`
+	Inputs          []torchsim.TracedInput `json:"inputs"`
+	Parameters      map[string][]int64     `json:"parameters"`
+	PreserveRNG     bool                   `json:"preserve_rng_state"`
+	Modules         []string               `json:"modules"`
+	Nested          bool                   `json:"nested"`
+	Torch           string                 `json:"torch"`
+	Calls           map[string]int         `json:"calls"`
 	usageJSON
 	BaselinePeak  int64   `json:"baseline_peak_bytes"`
 	BaselineSaved int64   `json:"baseline_saved_bytes"`
 	StepSeconds   float64 `json:"step_seconds"`
 }
 
-type fileInput struct {
-	Name  string  `json:"name"`
-	Type  string  `json:"type"`
-	Shape []int64 `json:"shape"`
-}
-
 // File returns the plan as a plan file.
 func (p *Plan) File() ([]byte, error) {
-	f := &file{Format: Format, Version: Version, Model: filepath.Base(p.Of.Path), StructureSHA256: p.Of.StructureSHA256,
-		Device: "cpu", Dims: p.Of.Dims, Inputs: []fileInput{}, Parameters: map[string][]int64{},
-		PreserveRNG: p.Random(p.Chosen), Modules: p.Names(p.Chosen),
-		Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
+	f := &file{Format: Format, Version: Version, Model: filepath.Base(p.Source.Path),
+		StructureSHA256: p.Source.StructureSHA256, Device: p.Source.Device, Dims: p.Source.Dims,
+		Inputs: p.Source.Inputs, Parameters: p.Source.Parameters, PreserveRNG: p.Random(p.Chosen),
+		Modules: p.Names(p.Chosen), Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
 		usageJSON: p.usage(p.Chosen), BaselinePeak: p.Baseline.Usage.Peak, BaselineSaved: p.Baseline.Usage.Saved,
 		StepSeconds: p.Step}
 	for _, name := range f.Modules {
 		f.Calls[name] = 1
-	}
-	g := p.Of.Graph
-	for _, d := range g.Inputs {
-		v := &g.Values[d.Value]
-		if v.IsInitializer() || slices.Contains(p.Wrt, v.Name) {
-			continue
-		}
-		shape, err := p.shape(v.Name)
-		if err != nil {
-			return nil, err
-		}
-		f.Inputs = append(f.Inputs, fileInput{v.Name, v.Type.DType.String(), shape})
-	}
-	for _, name := range p.Wrt {
-		shape, err := p.shape(name)
-		if err != nil {
-			return nil, err
-		}
-		f.Parameters[p.parameter(name)] = shape
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -89,20 +67,46 @@ func (p *Plan) nested() bool {
 	})
 }
 
-// parameter is a parameter's name in the program: without the attribute that holds the model.
-func (p *Plan) parameter(name string) string {
-	if p.Tree.Root == "" {
-		return name
+// sourceOf describes a forward model whose gradients by wrt are made.
+func sourceOf(m *memopt.Model, tree *modules.Tree, wrt []string) (Source, error) {
+	src := Source{Path: m.Path, StructureSHA256: m.StructureSHA256, Device: "cpu", Dims: m.Dims,
+		Inputs: []torchsim.TracedInput{}, Parameters: map[string][]int64{},
+		Node: func(s *torchsim.Step) string { return m.Graph.NodeLabel(s.Node) }}
+	for _, d := range m.Graph.Inputs {
+		v := &m.Graph.Values[d.Value]
+		if v.IsInitializer() || slices.Contains(wrt, v.Name) {
+			continue
+		}
+		shape, err := shapeOf(m, v.Name)
+		if err != nil {
+			return src, err
+		}
+		src.Inputs = append(src.Inputs, torchsim.TracedInput{Name: v.Name, Type: v.Type.DType.String(), Shape: shape})
 	}
-	return strings.TrimPrefix(name, p.Tree.Root+".")
+	for _, name := range wrt {
+		shape, err := shapeOf(m, name)
+		if err != nil {
+			return src, err
+		}
+		src.Parameters[inProgram(tree, name)] = shape
+	}
+	return src, nil
 }
 
-// shape evaluates a value's dims.
-func (p *Plan) shape(name string) ([]int64, error) {
-	v, _ := p.Of.Graph.Lookup(name)
+// inProgram is a parameter's name in the program: without the attribute that holds the model.
+func inProgram(tree *modules.Tree, name string) string {
+	if tree.Root == "" {
+		return name
+	}
+	return strings.TrimPrefix(name, tree.Root+".")
+}
+
+// shapeOf evaluates a value's dims.
+func shapeOf(m *memopt.Model, name string) ([]int64, error) {
+	v, _ := m.Graph.Lookup(name)
 	out := []int64{}
-	for _, d := range p.Of.Graph.Values[v].Type.Shape.Dims {
-		n, err := d.Eval(p.Of.Dims)
+	for _, d := range m.Graph.Values[v].Type.Shape.Dims {
+		n, err := d.Eval(m.Dims)
 		if err != nil {
 			return nil, err
 		}

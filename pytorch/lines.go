@@ -13,7 +13,7 @@ import (
 func (p *Plan) Lines(w io.Writer) error {
 	var b strings.Builder
 	x := p.Chosen
-	fmt.Fprintf(&b, "# %s: peak in PyTorch %s instead of %s, %s of a step more.\n", report.Plain(p.Of.Path),
+	fmt.Fprintf(&b, "# %s: peak in PyTorch %s instead of %s, %s of a step more.\n", report.Plain(p.Source.Path),
 		report.Bytes(x.Usage.Peak), report.Bytes(p.Baseline.Usage.Peak), report.Percent(p.Overhead(x)))
 	if len(x.Calls) == 0 {
 		b.WriteString("# Nothing needs to run again: leave the model as it is.\n")

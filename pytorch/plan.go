@@ -1,16 +1,19 @@
 package pytorch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"memopt"
 	"memopt/autograd"
+	"memopt/graph"
 	"memopt/graph/modules"
 	"memopt/graph/torchsim"
 	"memopt/planner"
 	"memopt/planner/moduleplan"
+	"memopt/symbolic"
 )
 
 // Options says what is planned. Without a limit and without Every, nothing runs again.
@@ -29,15 +32,26 @@ type Options struct {
 	Gradients autograd.Options
 }
 
+// Source is the file that a plan was made of.
+type Source struct {
+	Path            string
+	StructureSHA256 string
+	Device          string // whose kernels the step has: "cpu" or "cuda"
+	Dims            symbolic.Env
+	Inputs          []torchsim.TracedInput
+	Parameters      map[string][]int64 // the shapes of those that are trained, by their names in the program
+	// Node names the node of the model that a step is of; "" in a step that PyTorch traced.
+	Node func(s *torchsim.Step) string
+}
+
 // Plan is a choice of modules, and what PyTorch takes with it.
 type Plan struct {
-	Of      *memopt.Model
+	Source  Source
 	Tree    *modules.Tree
 	Program *torchsim.Program
-	Wrt     []string // the parameters, by their names in the file
-	Limit   int64    // bytes in total; 0: none
-	Share   float64  // Options.Share
-	Step    float64  // estimated seconds of a step without checkpoints
+	Limit   int64   // bytes in total; 0: none
+	Share   float64 // Options.Share
+	Step    float64 // estimated seconds of a step without checkpoints
 
 	Baseline    *moduleplan.Plan // nothing runs again
 	Chosen      *moduleplan.Plan
@@ -74,13 +88,13 @@ var shares = []float64{0.9, 0.75, 0.6, 0.45, 0.3}
 // ErrBackward, an error of Differentiate or a *symbolic.UnboundError. A plan that does not fit is one with
 // Fits false, of the lowest peak that was found.
 func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
-	p := &Plan{Of: m, Share: o.Share}
+	p := &Plan{Share: o.Share}
 	var err error
 	if p.Tree, err = modules.Read(m.Model, o.Map); err != nil {
 		return nil, err
 	}
 	if o.Gradients.Params == nil {
-		o.Gradients.Params = p.trained()
+		o.Gradients.Params = trained(m.Graph, p.Tree)
 	}
 	step, how, err := m.Training(o.Gradients, nil)
 	switch {
@@ -100,21 +114,48 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 	for _, s := range all {
 		p.Step += s
 	}
-	p.Wrt = how.Wrt
 	p.Program, err = torchsim.Build(m.Model, m.Types, torchsim.Options{Dims: m.Dims, Tree: p.Tree, Wrt: how.Wrt,
 		Loss: how.Loss, Seconds: seconds})
 	if err != nil {
+		return nil, err
+	}
+	if p.Source, err = sourceOf(m, p.Tree, how.Wrt); err != nil {
 		return nil, err
 	}
 	p.search(ctx, o)
 	return p, nil
 }
 
+// MakeTraced plans modules of a step that PyTorch traced. Options.Map and Options.Gradients have no use there.
+// path names the file in reports. A plan that does not fit is one with Fits false.
+func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) (*Plan, error) {
+	p := &Plan{Share: o.Share, Tree: t.Tree, Program: t.Program,
+		Source: Source{Path: path, StructureSHA256: hash, Device: t.Device, Dims: symbolic.Env{}, Inputs: t.Inputs,
+			Parameters: t.Parameters, Node: func(*torchsim.Step) string { return "" }}}
+	if len(t.Tree.Calls) == 0 {
+		return nil, errNoCalls
+	}
+	profile := cmp.Or(o.Profile, &planner.DefaultProfile)
+	for i := range t.Steps {
+		k := &t.Kernels[i]
+		seconds := profile.Kernel(k.FLOPs > 0, k.Type, float64(k.FLOPs), float64(k.Moved))
+		p.Step += seconds
+		if i < t.Backward {
+			t.Steps[i].Seconds = seconds
+			t.Program.Seconds += seconds
+		}
+	}
+	p.search(ctx, o)
+	return p, nil
+}
+
+// errNoCalls: a traced step runs no module but the model itself.
+var errNoCalls = errors.New("the step calls no module of the model, so that no module can run again")
+
 // trained lists the parameters that the file lists. nil: it lists none, and roles tell.
-func (p *Plan) trained() []string {
-	g := p.Of.Graph
+func trained(g *graph.Graph, tree *modules.Tree) []string {
 	var out []string
-	for _, name := range p.Tree.Parameters {
+	for _, name := range tree.Parameters {
 		if v, ok := g.Lookup(name); ok && g.Values[v].IsInitializer() {
 			out = append(out, name)
 		}

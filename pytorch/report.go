@@ -81,7 +81,7 @@ func (p *Plan) choices() []choiceJSON {
 // at says where the peak of a plan is.
 func (p *Plan) at(x *moduleplan.Plan) peakJSON {
 	s := &p.Program.Steps[x.Usage.At]
-	at := peakJSON{Operator: s.Op, Node: p.Of.Graph.NodeLabel(s.Node), Again: x.Usage.Again}
+	at := peakJSON{Operator: s.Op, Node: p.Source.Node(s), Again: x.Usage.Again}
 	if s.Call >= 0 {
 		at.Module = p.Tree.Modules[p.Tree.Calls[s.Call].Module].Name
 	}
@@ -92,7 +92,7 @@ func (p *Plan) at(x *moduleplan.Plan) peakJSON {
 func (p *Plan) Report(w io.Writer, format report.Format) error {
 	switch format {
 	case report.JSONFormat:
-		j := &planJSON{Schema: Schema, Model: modelJSON{p.Of.Path, p.Of.StructureSHA256}, Dims: p.Of.Dims, Fits: p.Fits,
+		j := &planJSON{Schema: Schema, Model: modelJSON{p.Source.Path, p.Source.StructureSHA256}, Dims: p.Source.Dims, Fits: p.Fits,
 			Held: p.Program.Held, Step: p.Step, Exact: p.Chosen.Exact, Modules: p.Names(p.Chosen), Peak: p.at(p.Chosen),
 			Compared: p.choices(), usageJSON: p.usage(p.Chosen)}
 		if p.Limit > 0 {
@@ -125,12 +125,18 @@ func (p *Plan) sentences() []string {
 			report.Bytes(p.Limit)))
 	}
 	at := p.at(x)
-	again := ""
-	if at.Again {
-		again = ", where it runs again"
+	where := at.Operator
+	switch {
+	case at.Node != "":
+		where += " at " + at.Node
+	case at.Module != "":
+		where += " of " + at.Module
 	}
-	out = append(out, fmt.Sprintf("Peak in PyTorch: %s, of which %s are parameters, buffers and inputs; in %s at %s%s.",
-		report.Bytes(x.Usage.Peak), report.Bytes(p.Program.Held), at.Operator, at.Node, again))
+	if at.Again {
+		where += ", where it runs again"
+	}
+	out = append(out, fmt.Sprintf("Peak in PyTorch: %s, of which %s are parameters, buffers and inputs; in %s.",
+		report.Bytes(x.Usage.Peak), report.Bytes(p.Program.Held), where))
 	switch {
 	case len(x.Calls) == 0 && !p.Fits:
 		return append(out, "Nothing runs again: no checkpoint lowers this peak.", "")

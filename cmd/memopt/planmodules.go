@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"memopt"
 	"memopt/configs"
 	"memopt/graph/modules"
 	"memopt/graph/torchsim"
@@ -44,19 +48,9 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 			return usage("output %q: wanted one of table, json, csv, markdown, torch", a.global.output)
 		}
 	}
-	m, err := a.load(name)
+	p, err := a.modulePlan(name, sel, moduleMap)
 	if err != nil {
 		return err
-	}
-	defer m.Close()
-	o, err := a.moduleOptions(m, sel, moduleMap)
-	if err != nil {
-		return err
-	}
-	a.status.say("searching for modules")
-	p, err := pytorch.Make(a.search, m, *o)
-	if err != nil {
-		return a.classifyModules(name, err)
 	}
 	var unfit error
 	if e := p.Unfit(); e != nil {
@@ -81,13 +75,67 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 	return cmp.Or(p.Report(a.out, format), unfit)
 }
 
-// moduleOptions makes options of the flags.
-func (a *app) moduleOptions(m *memopt.Model, sel *selectionFlags, moduleMap string) (*pytorch.Options, error) {
+// modulePlan makes the plan of a model, or of a step that PyTorch traced.
+func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*pytorch.Plan, error) {
+	o, err := a.moduleOptions(sel, moduleMap)
+	if err != nil {
+		return nil, err
+	}
+	traced, hash, err := a.readStep(name)
+	if err != nil {
+		return nil, invalid(wrap(name, err))
+	}
+	if traced != nil {
+		if moduleMap != "" || len(a.global.dims) > 0 {
+			return nil, usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it",
+				name)
+		}
+		a.status.say("searching for modules")
+		p, err := pytorch.MakeTraced(a.search, traced, name, hash, *o)
+		if err != nil {
+			return nil, invalid(wrap(name, err))
+		}
+		return p, nil
+	}
+	m, err := a.load(name)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
 	r, err := sel.step.recipe(m, a.global.seed, false)
 	if err != nil {
 		return nil, err
 	}
-	o := &pytorch.Options{Gradients: r.Differentiate}
+	o.Gradients = r.Differentiate
+	a.status.say("searching for modules")
+	p, err := pytorch.Make(a.search, m, *o)
+	if err != nil {
+		return nil, a.classifyModules(name, err)
+	}
+	return p, nil
+}
+
+// readStep reads a step that PyTorch traced, and the hash of its file. nil: the file is none, or cannot be opened,
+// which reading it as a model will say.
+func (a *app) readStep(name string) (*torchsim.Traced, string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, "", nil
+	}
+	defer file.Close()
+	r := bufio.NewReader(file)
+	if head, _ := r.Peek(256); !torchsim.IsStep(head) {
+		return nil, "", nil
+	}
+	a.status.say("reading %s", name)
+	hash := sha256.New()
+	t, err := torchsim.ReadStep(io.TeeReader(r, hash))
+	return t, hex.EncodeToString(hash.Sum(nil)), err
+}
+
+// moduleOptions makes options of the flags.
+func (a *app) moduleOptions(sel *selectionFlags, moduleMap string) (*pytorch.Options, error) {
+	o := &pytorch.Options{}
 	switch sel.level {
 	case "", "0":
 	case "1":
@@ -100,6 +148,7 @@ func (a *app) moduleOptions(m *memopt.Model, sel *selectionFlags, moduleMap stri
 		return nil, usage("--level %q: with --select modules wanted 0, or 1 for every block", sel.level)
 	}
 	var b planner.Budget
+	var err error
 	if err := a.parseBudget(sel.budget, &b); err != nil {
 		return nil, err
 	}

@@ -31,14 +31,28 @@ type listed struct {
 	Parameters []string `json:"parameters"`
 	// Sizes has those of the symbols in the inputs of the export; files of older releases have none.
 	Sizes   map[string]int64 `json:"sizes"`
-	Modules []struct {
-		Name           string         `json:"name"`
-		Class          string         `json:"class"`
-		Calls          int            `json:"calls"`
-		Training       *bool          `json:"training"`
-		Checkpointable any            `json:"checkpointable"`
-		Attributes     map[string]any `json:"attributes"`
-	} `json:"modules"`
+	Modules []Entry          `json:"modules"`
+}
+
+// Entry is what memopt.torch says of a module.
+type Entry struct {
+	Name           string         `json:"name"`
+	Class          string         `json:"class"`
+	Calls          int            `json:"calls"`
+	Training       *bool          `json:"training"`       // nil: it is
+	Checkpointable any            `json:"checkpointable"` // true, or why not
+	Attributes     map[string]any `json:"attributes"`
+}
+
+// Traced returns the tree of a step that PyTorch traced: of each call the name of its module and, in calls, the
+// call around it. Nodes there are none of.
+func Traced(torch string, calls []Call, names []string, entries []Entry) *Tree {
+	t := &Tree{Calls: calls, Listed: true, Torch: torch, byName: map[string]ID{}}
+	for i, name := range names {
+		t.Calls[i].Module = t.module(name)
+	}
+	t.describe(&listed{Modules: entries})
+	return t
 }
 
 // Read finds the modules of a model's main graph. globs, which may be nil, says by name of a module which

@@ -35,8 +35,19 @@ type Step struct {
 	Saves    bool    // of a backward step: it reads tensors that autograd saved
 	Random   bool    // it draws random numbers
 	Moves    bool    // it moves running statistics
+	Keeps    Keeping // of a forward step, where Program.Early is set
 	Seconds  float64 // of a forward step
 }
+
+// Keeping says which of a forward step's tensors autograd saves.
+type Keeping int8
+
+// The kinds of Keeping. Inputs are saved before the step runs, results after it.
+const (
+	KeepsNothing Keeping = iota
+	KeepsInputs
+	KeepsResults
+)
 
 // Program is a training step as PyTorch runs it.
 type Program struct {
@@ -50,6 +61,9 @@ type Program struct {
 	// PyTorch 2.1 on (_CheckpointFrame in torch/utils/checkpoint.py). Else it keeps that from the forward half on, and
 	// runs again by itself, as in PyTorch up to 2.0.
 	Stacked bool
+	// Early: a checkpoint that runs again stops once all that autograd saves is there, as from PyTorch 2.1 on
+	// (_StopRecomputationError in torch/utils/checkpoint.py). Step.Keeps says where that is.
+	Early bool
 }
 
 // stacked reports whether checkpoints of a version of PyTorch are stacked. A version that is not known is a new one.

@@ -150,11 +150,51 @@ func (s *Simulator) need(c int32) {
 
 // rerun appends the forward steps of a checkpoint, those of checkpoints in it included.
 func (s *Simulator) rerun(c int32) {
-	for i := range s.p.Steps[:s.p.Backward] {
+	for i := range s.p.Steps[:s.stop(c)] {
 		if s.under(s.of[i], c) {
 			s.seq = append(s.seq, place{int32(i), c})
 		}
 	}
+}
+
+// stop is the forward step before which a checkpoint that runs again ends: all that it saves itself is there then,
+// and the inputs of the checkpoints in it, which save the rest when they run again.
+func (s *Simulator) stop(c int32) int {
+	end := s.p.Backward
+	if !s.p.Early {
+		return end
+	}
+	inner := int32(-1) // the checkpoint in this one of which the step is, seen from its last step to its first
+	first := 0
+	for i := s.p.Backward - 1; i >= 0; i-- {
+		of := s.of[i]
+		if of < 0 || !s.under(of, c) {
+			continue
+		}
+		if of != c {
+			for s.parent[of] != c {
+				of = s.parent[of]
+			}
+			if inner >= 0 && of != inner {
+				break
+			}
+			inner, first = of, i
+			continue
+		}
+		if inner >= 0 {
+			break
+		}
+		switch s.p.Steps[i].Keeps {
+		case KeepsResults:
+			return i + 1
+		case KeepsInputs:
+			return i
+		}
+	}
+	if inner >= 0 {
+		return first
+	}
+	return end
 }
 
 // fill makes a slice of n equal numbers.

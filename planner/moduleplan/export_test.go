@@ -1,7 +1,7 @@
 package moduleplan
 
 // Chain reports whether the units form a chain.
-func (s *Search) Chain() bool { return s.cuts[0].chain != nil }
+func (s *Search) Chain() bool { return s.cuts[0].chain != nil && s.cuts[0].loose == 0 }
 
 // Choices calls f with every choice of options: its calls, its peak by simulation and by the terms of a chain
 // (-1 where there is none), and its cost.
@@ -15,7 +15,7 @@ func (s *search) choices(f func(calls []int32, peak, terms int64, seconds float6
 	choice := make([]int, len(s.units))
 	for {
 		terms := int64(-1)
-		if c := s.chain; c != nil {
+		if c := s.chain; c != nil && s.loose == 0 {
 			kept := int64(0)
 			for i, o := range choice {
 				p := 0

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// fewChoices is how many choices are all tried.
-const fewChoices = 1 << 14
+// fewSteps is how many steps may be simulated to try all choices: a tenth of a second.
+const fewSteps = 1 << 21
 
 // few reports whether there are so few choices that all can be tried.
 func (s *search) few() bool {
-	n := 1
+	n := len(s.p.Steps)
 	for i := range s.units {
-		if n *= len(s.units[i].options); n > fewChoices {
+		if n *= len(s.units[i].options); n > fewSteps {
 			return false
 		}
 	}

@@ -30,6 +30,7 @@ type search struct {
 	units  []unit
 	of     []int // by forward step: its unit
 	chain  *chain
+	loose  int64 // bytes by which the chain's peaks may be too high
 	tried  int
 	manual bool // tests: not all choices are tried, however few they are
 }
@@ -60,11 +61,33 @@ func newSearch(f *finder, units []unit) *search {
 			s.options(f, i)
 		}
 	}
-	if s.isChain() {
-		s.chain = newChain(s)
+	if slices.IsSorted(s.of) {
+		s.chain, s.loose = s.newChain()
 	}
 	return s
 }
+
+// newChain returns the chain of the units, and by how many bytes its peaks may be too high since it is one of the
+// extended program. nil: there is none.
+func (s *search) newChain() (c *chain, loose int64) {
+	far := s.far()
+	if len(far) == 0 {
+		return newChain(s), 0
+	}
+	var bytes int64
+	for _, id := range far {
+		bytes += s.p.Storages[id].Bytes
+	}
+	if bytes > s.peak(make([]int, len(s.units)))/smallShare {
+		return nil, 0
+	}
+	x := &search{p: s.extended(far), units: s.units, of: s.of}
+	x.sim = x.p.Simulator()
+	return newChain(x), bytes
+}
+
+// smallShare is the share of the peak that may count for longer than it lives, so that units are a chain.
+const smallShare = 32
 
 // Blocks lists the blocks (search.Blocks) of the finest cut.
 func (s *Search) Blocks() Blocks { return s.cuts[0].Blocks() }
@@ -123,13 +146,21 @@ func (s *search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
 
 // solve finds a choice within a limit.
 func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, ok bool) {
-	if s.chain != nil {
+	if s.chain != nil && s.loose == 0 {
 		choice, ok = s.chain.solve(limit)
 		return choice, true, ok
 	}
 	if !s.manual && s.few() {
 		choice, ok = s.all(limit)
 		return choice, true, ok
+	}
+	if s.chain != nil {
+		if choice, ok = s.chain.solve(limit); ok {
+			return choice, false, true
+		}
+		if _, ok = s.chain.solve(limit + s.loose); !ok {
+			return nil, true, false
+		}
 	}
 	choice, ok = s.local(ctx, limit)
 	return choice, false, ok
@@ -141,7 +172,7 @@ func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact b
 	choice = make([]int, len(s.units))
 	low, high := limit, s.peak(choice)
 	exact = true
-	for high-low > max(high>>10, 1) && ctx.Err() == nil {
+	for high-low > max(high>>10, s.slack(), 1) && ctx.Err() == nil {
 		mid := low + (high-low)/2
 		c, e, ok := s.solve(ctx, mid)
 		exact = exact && e
@@ -151,7 +182,15 @@ func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact b
 		}
 		choice, high = c, min(s.peak(c), mid)
 	}
-	return choice, exact && ctx.Err() == nil
+	return choice, exact && s.slack() == 0 && ctx.Err() == nil
+}
+
+// slack is by how many bytes the lowest peak that a search finds may be above the lowest of all.
+func (s *search) slack() int64 {
+	if s.chain == nil || !s.manual && s.few() {
+		return 0
+	}
+	return s.loose
 }
 
 // callsOf are the calls of a choice.

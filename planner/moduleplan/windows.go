@@ -52,17 +52,18 @@ func (s *search) unitOf(step int) int {
 
 // isChain reports whether units run one after the other, and what a unit makes in the forward half is needed by
 // it and the next unit alone, or for as long whatever runs again.
-func (s *search) isChain() bool {
-	if !slices.IsSorted(s.of) {
-		return false
-	}
+func (s *search) isChain() bool { return slices.IsSorted(s.of) && len(s.far()) == 0 }
+
+// far lists the storages that a unit after the next one reads, and that are needed up to another place if units run
+// again: an attention mask that all layers add.
+func (s *search) far() []torchsim.StorageID {
 	none := s.ends(make([]int, len(s.units)))
 	choice := make([]int, len(s.units))
 	for i := range s.units {
 		choice[i] = max(s.units[i].whole, 0)
 	}
 	whole := s.ends(choice)
-	far := make([]int, len(s.p.Storages)) // the last unit that reads it
+	last := make([]int, len(s.p.Storages)) // the last unit that reads it
 	maker := make([]int, len(s.p.Storages))
 	for i := range maker {
 		maker[i] = -1
@@ -70,7 +71,7 @@ func (s *search) isChain() bool {
 	for i := range s.p.Steps {
 		u := s.unitOf(i)
 		for _, id := range s.p.Steps[i].Reads {
-			far[id] = max(far[id], u)
+			last[id] = max(last[id], u)
 		}
 		if i < s.p.Backward {
 			for _, id := range s.p.Steps[i].Makes {
@@ -78,12 +79,28 @@ func (s *search) isChain() bool {
 			}
 		}
 	}
+	var out []torchsim.StorageID
 	for id := range maker {
-		if maker[id] >= 0 && far[id] > maker[id]+1 && none[id] != whole[id] {
-			return false
+		next := maker[id] + 1
+		if maker[id] < 0 || last[id] <= next || none[id] == whole[id] {
+			continue
+		}
+		// Units go back in the other order: what the next unit needs last, no other one needs later.
+		if s.unitOf(none[id]) > next || s.unitOf(whole[id]) > next {
+			out = append(out, torchsim.StorageID(id))
 		}
 	}
-	return true
+	return out
+}
+
+// extended is the program in which storages live to the end, so that its units are a chain. Its peaks are no lower than
+// those of the program itself.
+func (s *search) extended(far []torchsim.StorageID) *torchsim.Program {
+	p := *s.p
+	p.Steps = slices.Clone(p.Steps)
+	end := &p.Steps[len(p.Steps)-1]
+	end.Reads = append(slices.Clone(end.Reads), far...)
+	return &p
 }
 
 // ends are the steps at which storages are needed last with a choice.
