@@ -35,6 +35,7 @@ type file struct {
 	Torch           string                 `json:"torch"`
 	Calls           map[string]int         `json:"calls"`
 	usageJSON
+	Held          int64   `json:"held_bytes"`
 	BaselinePeak  int64   `json:"baseline_peak_bytes"`
 	BaselineSaved int64   `json:"baseline_saved_bytes"`
 	StepSeconds   float64 `json:"step_seconds"`
@@ -46,7 +47,7 @@ func (p *Plan) File() ([]byte, error) {
 		StructureSHA256: p.Source.StructureSHA256, Device: p.Source.Device, Dims: p.Source.Dims,
 		Inputs: p.Source.Inputs, Parameters: p.Source.Parameters, PreserveRNG: p.Random(p.Chosen),
 		Modules: p.Names(p.Chosen), Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
-		usageJSON: p.usage(p.Chosen), BaselinePeak: p.Baseline.Usage.Peak, BaselineSaved: p.Baseline.Usage.Saved,
+		usageJSON: p.usage(p.Chosen), Held: p.Program.Held, BaselinePeak: p.Baseline.Usage.Peak, BaselineSaved: p.Baseline.Usage.Saved,
 		StepSeconds: p.Step}
 	for _, name := range f.Modules {
 		f.Calls[name] = 1

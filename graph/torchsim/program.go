@@ -2,6 +2,7 @@ package torchsim
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/modules"
@@ -20,6 +21,9 @@ type Storage struct {
 	Held bool
 	// Kept: it is made in the step and stays, the gradient of a parameter.
 	Kept bool
+	// Cached: torch.autocast keeps it until its context ends, which is the end of the forward half, or of what runs
+	// again: a parameter in the type that products are computed in (at::autocast::cached_cast).
+	Cached bool
 }
 
 // Step is one operator of ATen, or the backward of one.
@@ -73,6 +77,12 @@ func stacked(version string) bool {
 		return true
 	}
 	return major > 2 || major == 2 && minor >= 1
+}
+
+// random reports whether the forward half draws random numbers. Checkpoints keep the state of the generator only then:
+// a plan says so to memopt.torch.
+func (p *Program) random() bool {
+	return slices.ContainsFunc(p.Steps[:p.Backward], func(s Step) bool { return s.Random })
 }
 
 // Saved is the bytes that autograd keeps between the halves: storages of the forward half that backward

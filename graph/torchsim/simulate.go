@@ -15,7 +15,7 @@ type Usage struct {
 }
 
 // GeneratorState is the bytes of the state of PyTorch's generator of random numbers on the CPU, which each
-// checkpoint keeps.
+// checkpoint keeps where the forward half draws random numbers.
 const GeneratorState = 5056
 
 // block and page are the units of PyTorch's allocator for GPUs.
@@ -31,6 +31,7 @@ type place struct {
 type Simulator struct {
 	p     *Program
 	maker []int32 // by storage: the step that makes it, -1: none
+	state int64   // bytes of the state of the generator that each checkpoint keeps
 	// of one simulation
 	over         []int32 // by call: the innermost checkpoint over it, an index of the selection; -1: none
 	parent       []int32 // by checkpoint: the one around it, -1: none
@@ -41,6 +42,7 @@ type Simulator struct {
 	again        [][]int32 // by depth and storage: the same of what a checkpoint of this depth made again; -1: nothing
 	first, final []int32   // by checkpoint: the backward steps that need what was saved
 	end          []int32   // by checkpoint: its last step that runs again
+	middle       int32     // the place of the last step of the forward half
 	delta        []int64
 	round        []int64
 	top          []int64 // by place: what is live there, workspaces included
@@ -50,6 +52,9 @@ type Simulator struct {
 func (p *Program) Simulator() *Simulator {
 	s := &Simulator{p: p, maker: make([]int32, len(p.Storages)), over: make([]int32, len(p.Tree.Calls)),
 		of: make([]int32, len(p.Steps)), last: make([]int32, len(p.Storages))}
+	if p.random() {
+		s.state = GeneratorState
+	}
 	for i := range s.maker {
 		s.maker[i] = -1
 	}
@@ -131,9 +136,15 @@ func (s *Simulator) sequence(n int) {
 				s.final[d] = int32(len(s.seq))
 			}
 		}
+		if i == s.p.Backward-1 {
+			s.middle = int32(len(s.seq))
+		}
 		s.seq = append(s.seq, place{int32(i), -1})
 	}
 }
+
+// State is the bytes that a checkpoint keeps beside storages: the state of the generator of random numbers.
+func (s *Simulator) State() int64 { return s.state }
 
 // need has a checkpoint run again if it has not.
 func (s *Simulator) need(c int32) {
@@ -224,8 +235,22 @@ func (s *Simulator) lifetimes() {
 				s.used(id, pl, int32(at))
 			}
 		}
+		for _, id := range step.Makes {
+			s.cached(id, pl)
+		}
 	}
 	s.results()
+}
+
+// cached keeps a storage that torch.autocast caches until its context ends.
+func (s *Simulator) cached(id StorageID, pl place) {
+	switch {
+	case !s.p.Storages[id].Cached:
+	case pl.again >= 0:
+		s.hold(id, s.depth[pl.again], s.end[pl.again])
+	case int(pl.step) < s.p.Backward:
+		s.hold(id, -1, s.middle)
+	}
 }
 
 // used notes that a step has a storage.
@@ -304,7 +329,7 @@ func (s *Simulator) count(n int) Usage {
 	clear(s.round)
 	for c := range n {
 		if s.final[c] >= 0 { // the state of the generator
-			s.live(GeneratorState, s.begins(int32(c)), s.final[c])
+			s.live(s.state, s.begins(int32(c)), s.final[c])
 		}
 	}
 	for at, pl := range s.seq {
@@ -332,7 +357,7 @@ func (s *Simulator) count(n int) Usage {
 		if pl.again >= 0 {
 			u.Seconds += step.Seconds
 		}
-		if int(pl.step) == s.p.Backward-1 && pl.again < 0 {
+		if int32(at) == s.middle {
 			u.Saved = now + s.delta[at+1]
 		}
 	}
@@ -375,16 +400,13 @@ func (s *Simulator) Live(f func(step int, live int64)) {
 }
 
 // Between calls f with the storages of the last run that are live between the halves: the forward step that
-// makes each, and its bytes.
+// makes each, and its bytes. Those that torch.autocast caches are among them, though they end with the forward half.
 func (s *Simulator) Between(f func(maker int, bytes int64)) {
-	middle := int32(0)
-	for at, pl := range s.seq {
-		if int(pl.step) == s.p.Backward-1 && pl.again < 0 {
-			middle = int32(at)
-		}
-	}
 	for id, maker := range s.maker {
-		if maker >= 0 && int(maker) < s.p.Backward && s.last[id] > middle {
+		if maker < 0 || int(maker) >= s.p.Backward {
+			continue
+		}
+		if s.last[id] > s.middle || s.p.Storages[id].Cached {
 			f(int(maker), s.p.Storages[id].Bytes)
 		}
 	}

@@ -68,9 +68,10 @@ type stepCall struct {
 }
 
 type stepStorage struct {
-	Bytes int64 `json:"bytes"`
-	Held  bool  `json:"held"`
-	Kept  bool  `json:"kept"`
+	Bytes  int64 `json:"bytes"`
+	Held   bool  `json:"held"`
+	Kept   bool  `json:"kept"`
+	Cached bool  `json:"cached"`
 }
 
 // stepOp is a step in the file. Call and Of are nil for none.
@@ -135,7 +136,7 @@ func (t *Traced) storages(f *stepFile) error {
 			return fmt.Errorf("storage %d has %d bytes", i, s.Bytes)
 		}
 		total += s.Bytes
-		t.Storages = append(t.Storages, Storage{Bytes: s.Bytes, Held: s.Held, Kept: s.Kept})
+		t.Storages = append(t.Storages, Storage{Bytes: s.Bytes, Held: s.Held, Kept: s.Kept, Cached: s.Cached})
 		if s.Held {
 			t.Held += s.Bytes
 		}

@@ -87,7 +87,7 @@ func (s *search) newChain() (c *chain, loose int64) {
 }
 
 // smallShare is the share of the peak that may count for longer than it lives, so that units are a chain.
-const smallShare = 32
+const smallShare = 4
 
 // Blocks lists the blocks (search.Blocks) of the finest cut.
 func (s *Search) Blocks() Blocks { return s.cuts[0].Blocks() }
@@ -156,7 +156,7 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 	}
 	if s.chain != nil {
 		if choice, ok = s.chain.solve(limit); ok {
-			return choice, false, true
+			return s.lightened(ctx, choice, limit), false, true
 		}
 		if _, ok = s.chain.solve(limit + s.loose); !ok {
 			return nil, true, false
@@ -183,6 +183,28 @@ func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact b
 		choice, high = c, min(s.peak(c), mid)
 	}
 	return choice, exact && s.slack() == 0 && ctx.Err() == nil
+}
+
+// lightened takes cheaper options of units for as long as one of them fits: the room that an extended program has left.
+func (s *search) lightened(ctx context.Context, choice []int, limit int64) []int {
+	for better := true; better && ctx.Err() == nil; {
+		better = false
+		unit, option, least := 0, 0, s.seconds(choice)
+		for i := range choice {
+			now := choice[i]
+			for o := range s.units[i].options {
+				choice[i] = o
+				if sec := s.seconds(choice); sec < least && s.peak(choice) <= limit {
+					unit, option, least, better = i, o, sec, true
+				}
+			}
+			choice[i] = now
+		}
+		if better {
+			choice[unit] = option
+		}
+	}
+	return choice
 }
 
 // slack is by how many bytes the lowest peak that a search finds may be above the lowest of all.

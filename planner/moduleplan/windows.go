@@ -37,7 +37,7 @@ func (s *search) windows(choice []int) *windows {
 		}
 	})
 	for i, o := range choice {
-		w.kept[i] += int64(len(s.units[i].options[o].calls)) * torchsim.GeneratorState
+		w.kept[i] += int64(len(s.units[i].options[o].calls)) * s.sim.State()
 	}
 	return w
 }
@@ -55,7 +55,8 @@ func (s *search) unitOf(step int) int {
 func (s *search) isChain() bool { return slices.IsSorted(s.of) && len(s.far()) == 0 }
 
 // far lists the storages that a unit after the next one reads, and that are needed up to another place if units run
-// again: an attention mask that all layers add.
+// again, such as an attention mask that all layers add; and those that torch.autocast caches, which are there while
+// all units after run, though none of them reads it.
 func (s *search) far() []torchsim.StorageID {
 	none := s.ends(make([]int, len(s.units)))
 	choice := make([]int, len(s.units))
@@ -82,6 +83,10 @@ func (s *search) far() []torchsim.StorageID {
 	var out []torchsim.StorageID
 	for id := range maker {
 		next := maker[id] + 1
+		if maker[id] >= 0 && s.p.Storages[id].Cached {
+			out = append(out, torchsim.StorageID(id))
+			continue
+		}
 		if maker[id] < 0 || last[id] <= next || none[id] == whole[id] {
 			continue
 		}

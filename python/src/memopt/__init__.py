@@ -62,8 +62,9 @@ def run(*arguments: str | os.PathLike[str], stdin: str = "") -> str:
     Raises:
         Error: the exit code is not 0. The message is the text on standard error.
     """
-    done = subprocess.run([binary(), *arguments], input=stdin, check=False, capture_output=True,
-                          encoding="utf-8")
+    done = subprocess.run(
+        [binary(), *arguments], input=stdin, check=False, capture_output=True, encoding="utf-8", env=_environment()
+    )
     if done.returncode != 0:
         message = done.stderr.strip() or f"memopt ended with exit code {done.returncode}"
         raise Error(message, done.returncode, done.stdout)
@@ -76,5 +77,10 @@ def _execute(arguments: list[str]) -> int:
     if os.name == "posix":
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(path, ["memopt", *arguments])
-    return subprocess.run([path, *arguments], check=False).returncode
+        os.execve(path, ["memopt", *arguments], _environment())
+    return subprocess.run([path, *arguments], check=False, env=_environment()).returncode
+
+
+def _environment() -> dict[str, str]:
+    """The variables of the process without the one that is this package's own."""
+    return {k: v for k, v in os.environ.items() if k != "MEMOPT_BINARY"}

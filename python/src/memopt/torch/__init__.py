@@ -1,13 +1,14 @@
 """Plans of memopt in PyTorch.
 
-    from memopt.torch import apply, check, export, measure
+    from memopt.torch import apply, check, measure, plan
 
-    export(model, inputs, "model.onnx", loss=loss, labels=labels)
-    # memopt plan model.onnx --select modules --budget 60% --save-plan plan.json
-    apply(model, "plan.json")
+    p = plan(model, batch, budget="60%")
+    apply(model, p)
 
-``export`` writes a file that memopt plans, ``apply`` puts the modules of a plan under ``torch.utils.checkpoint``,
-``check`` proves that gradients stay equal bit for bit, ``measure`` gives the peak and the time of a step.
+``plan`` traces a training step on fake tensors and chooses the modules that run again in the backward half,
+``apply`` puts them under ``torch.utils.checkpoint``, ``check`` proves that gradients stay equal bit for bit,
+``measure`` gives the peak and the time of a step. ``export`` writes the model as an ONNX file, of which the program ``memopt``
+makes such plans too: ``memopt plan model.onnx --select modules --budget 60% --save-plan plan.json``.
 """
 
 from . import _version  # isort: skip  # before the others: it refuses a torch that they cannot use
@@ -16,19 +17,26 @@ from ._check import Check, check
 from ._export import export
 from ._measure import Usage, measure
 from ._plan import Plan, PlanError
+from ._planner import BudgetError, plan
 from ._selective import selective_policy
+from ._trace import Trace, TraceError, trace
 
 __all__ = [
     "Applied",
+    "BudgetError",
     "Check",
     "Plan",
     "PlanError",
+    "Trace",
+    "TraceError",
     "Usage",
     "apply",
     "check",
     "export",
     "measure",
+    "plan",
     "selective_policy",
+    "trace",
 ]
 
 del _version

@@ -13,13 +13,11 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from ._state import kept, tensors
+from ._modules import Watch
+from ._state import kept
 from ._step import Inputs, Loss, labelled, loss_of, split
 
 _ROOT = "model"
-
-# Attributes of modules on which memory depends.
-_ATTRIBUTES = ("inplace", "approximate", "p", "momentum", "track_running_stats")
 
 
 class _Step(nn.Module):
@@ -211,58 +209,10 @@ def _sizes(names: Sequence[str], values: Sequence[torch.Tensor], axes: Any) -> d
 
 def _modules(model: nn.Module, step: nn.Module, values: Sequence[torch.Tensor]) -> list[dict[str, Any]]:
     """Lists the modules, with what one forward half tells of them."""
-    calls: dict[nn.Module, int] = {}
-    changed: dict[nn.Module, bool] = {}
-    odd: dict[nn.Module, str] = {}
-    versions: dict[nn.Module, list[tuple[torch.Tensor, int]]] = {}
-
-    def before(module: nn.Module, args: tuple[Any, ...]) -> None:
-        calls[module] = calls.get(module, 0) + 1
-        versions[module] = [(t, t._version) for t in tensors(args)]
-
-    def after(module: nn.Module, _: Any, output: Any) -> None:
-        if any(t._version != v for t, v in versions.pop(module, [])):
-            changed[module] = True
-        if not list(tensors(output)):
-            odd[module] = type(output).__name__
-
-    handles = []
-    for m in model.modules():
-        if not isinstance(m, torch.jit.ScriptModule):
-            handles += [m.register_forward_pre_hook(before), m.register_forward_hook(after)]
-    try:
+    watch = Watch(model)
+    with watch:
         step(*values)
-    finally:
-        for h in handles:
-            h.remove()
-    names: dict[nn.Module, int] = {}
-    for _, m in model.named_modules(remove_duplicate=False):
-        names[m] = names.get(m, 0) + 1
-    out = []
-    for name, m in model.named_modules():
-        if not name:
-            continue
-        why: bool | str = True
-        if isinstance(m, torch.jit.ScriptModule):
-            why = "it is a ScriptModule"
-        elif names[m] > 1:
-            why = "the model has it under several names"
-        elif calls.get(m, 0) > 1:
-            why = f"a step calls it {calls[m]} times"
-        elif changed.get(m):
-            why = "it changes its input in place"
-        elif m in odd:
-            why = f"it returns {odd[m]}, not tensors"
-        kind = type(m)
-        out.append({
-            "name": name,
-            "class": f"{kind.__module__}.{kind.__qualname__}",
-            "calls": calls.get(m, 0),
-            "training": m.training,
-            "checkpointable": why,
-            "attributes": {a: v for a in _ATTRIBUTES if isinstance(v := getattr(m, a, None), (bool, int, float, str))},
-        })
-    return out
+    return watch.listed()
 
 
 def metadata(key: str, value: str) -> bytes:

@@ -32,6 +32,38 @@ class Plan:
     baseline_peak_bytes: int
     raw: Mapping[str, Any]
 
+    @property
+    def predicted_peak_bytes(self) -> int:
+        """The most bytes at one time that a step takes beyond what was there before it, gradients included."""
+        return self.peak_bytes - int(self.raw.get("held_bytes", 0))
+
+    @property
+    def predicted_total_bytes(self) -> int:
+        """The most bytes at one time that training takes: parameters, buffers, inputs, the optimizer's state where an
+        optimizer was given, and the step or the update of parameters. A budget in bytes bounds it."""
+        return int(self.raw.get("predicted_total_bytes", self.peak_bytes))
+
+    @property
+    def overhead(self) -> float:
+        """The estimated time of what runs again, as a share of a step."""
+        return float(self.raw.get("recompute_share", 0.0))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan as a file that ``apply`` reads."""
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(self.raw, f, indent=1)
+            f.write("\n")
+
+    def __str__(self) -> str:
+        text = f"predicted peak {size(self.predicted_peak_bytes)} beyond parameters, buffers and inputs"
+        if not self.modules:
+            return text + ", no module runs again"
+        before = self.baseline_peak_bytes - int(self.raw.get("held_bytes", 0))
+        return (
+            f"{text}, {size(before)} without the plan; {len(self.modules)} modules run again, "
+            f"{100 * self.overhead:.1f} % of a step"
+        )
+
     @staticmethod
     def load(source: Plan | str | os.PathLike[str] | Mapping[str, Any]) -> Plan:
         """Reads a plan from a file, or from a mapping of the same form. A Plan is returned as it is."""
@@ -46,6 +78,11 @@ class Plan:
             except ValueError as e:
                 raise PlanError(f"{path}: wanted a plan of memopt plan --select modules --save-plan: {e}") from e
         return _parse(path, raw)
+
+
+def size(n: int) -> str:
+    """Bytes for a reader."""
+    return f"{n / 2**30:.2f} GiB" if n >= 1 << 30 else f"{n / 2**20:.2f} MiB"
 
 
 def _parse(path: str, raw: Any) -> Plan:

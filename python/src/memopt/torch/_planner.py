@@ -1,0 +1,229 @@
+"""From a model and a batch to a plan, in one call."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+import memopt
+
+from ._apply import apply, unwrapped, without_caches
+from ._optimizer import OptimizerMemory, optimizer_memory
+from ._plan import Plan, PlanError, size
+from ._step import Inputs, Loss
+from ._trace import Trace, trace
+from ._workspace import Workspaces
+
+# A plan whose traced peak is above its budget is planned again for less, at most so many times.
+_ROUNDS = 4
+
+
+class BudgetError(PlanError):
+    """No plan fits the budget.
+
+    Attributes:
+        lowest_bytes: the lowest peak that was found, as the budget counts it.
+    """
+
+    def __init__(self, message: str, lowest_bytes: int) -> None:
+        super().__init__(message)
+        self.lowest_bytes = lowest_bytes
+
+
+def plan(
+    model: nn.Module,
+    batch: Inputs,
+    *,
+    budget: str | int | None = None,
+    select: str = "modules",
+    loss: Loss = None,
+    labels: Any = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    autocast: torch.dtype | None = None,
+    time_limit: float = 10.0,
+) -> Plan:
+    """Chooses which modules run again in the backward half, so that a training step fits a budget at the least cost.
+
+        p = memopt.torch.plan(model, batch, budget="60%")
+        memopt.torch.apply(model, p)
+
+    The step is traced on fake tensors, which takes neither its memory nor its time, and the chosen plan is traced once
+    more: ``predicted_peak_bytes`` is what that step takes of PyTorch's allocator.
+
+    Args:
+        model: in the mode in which it is trained. It stays as it is.
+        batch: a tensor, a sequence of tensors, or keyword arguments.
+        budget: a size such as ``"12GiB"`` or bytes, which bounds parameters, buffers, inputs, the state of the
+            optimizer and the step together; or a share such as ``"60%"`` of what the step makes without a plan. None:
+            no module runs again, and the plan says what the step takes.
+        select: "modules", the only kind of plan yet.
+        loss: a function of the model's output and the labels; None if the output is the loss, has it as ``loss``, or
+            has it first.
+        labels: a tensor or several, inputs of the loss.
+        optimizer: the one that trains the model; its state counts in a size. None: no state counts.
+        autocast: the type of ``torch.autocast`` around the forward half; None for the mode that is on.
+        time_limit: seconds of the search, without the traces.
+
+    Raises:
+        BudgetError: no choice of modules fits the budget.
+        TraceError: the step cannot be traced.
+    """
+    if select != "modules":
+        raise ValueError(f"select={select!r}: wanted 'modules'")
+    limit = _limit(budget)
+    target = unwrapped(model)
+    step = _Steps(target, batch, loss, labels, autocast)
+    base = step.trace(None)
+    memory = optimizer_memory(target, optimizer) if optimizer is not None else OptimizerMemory(0, 0)
+    with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
+        path = Path(folder) / "step.json"
+        path.write_text(base.to_json(), encoding="utf-8")
+        return _fitting(step, base, memory, limit, path, time_limit)
+
+
+class _Steps:
+    """A training step that is traced with plans and without."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: Inputs,
+        loss: Loss,
+        labels: Any,
+        autocast: torch.dtype | None,
+    ) -> None:
+        self.model, self.batch, self.loss, self.labels, self.autocast = model, batch, loss, labels, autocast
+        self.workspaces = Workspaces()
+
+    def trace(self, plan: Plan | None) -> Trace:
+        @contextmanager
+        def prepared(model: nn.Module) -> Iterator[None]:
+            undo: AbstractContextManager[Any]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # apply will say to the user which caches it switches off
+                undo = _without_plan(model) if plan is None else apply(model, plan)
+            with undo:
+                yield
+
+        return trace(
+            self.model,
+            self.batch,
+            loss=self.loss,
+            labels=self.labels,
+            autocast=self.autocast,
+            workspaces=self.workspaces,
+            prepared=prepared,
+            watch=plan is None,
+        )
+
+
+@contextmanager
+def _without_plan(model: nn.Module) -> Iterator[None]:
+    """Caches of keys and values are off without a plan as they are under one."""
+    configs = without_caches(model)
+    try:
+        yield
+    finally:
+        for c in configs:
+            c.use_cache = True
+
+
+def _limit(budget: str | int | None) -> str | int | None:
+    """The budget as a share in text, as bytes, or None."""
+    if budget is None or isinstance(budget, int):
+        return budget
+    text = budget.strip()
+    if text.endswith("%"):
+        return text
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?", text, re.IGNORECASE)
+    if not found:
+        raise ValueError(f"budget={budget!r}: wanted a size such as '12GiB', or a share such as '60%'")
+    number, unit, binary = found.groups()
+    scale = (1024 if binary else 1000) ** (" KMGT".index(unit.upper()) if unit else 0)
+    return int(float(number) * scale)
+
+
+def _fitting(
+    step: _Steps, base: Trace, memory: OptimizerMemory, limit: str | int | None, path: Path, time_limit: float
+) -> Plan:
+    """The plan whose traced peak is within the limit."""
+    most = _most(base, memory, limit)
+    if most is None:
+        return _finished(_planned(path, None, time_limit, 0), base, base, memory)
+    state, update = memory.state_bytes, _update(base, memory)
+    if update > most:
+        raise BudgetError(_unfit(most + state, update + state, "the optimizer's update alone takes"), update + state)
+    aim, lowest = most, 0
+    for _ in range(_ROUNDS):
+        raw = _planned(path, aim, time_limit, most - aim + state)
+        with_plan = base if not raw["modules"] else step.trace(Plan.load(raw))
+        peak = base.held_bytes + with_plan.peak_bytes
+        lowest = min(lowest or peak, peak)
+        if peak <= most:
+            return _finished(raw, base, with_plan, memory)
+        aim -= peak - most
+        if aim <= base.held_bytes:
+            break
+    raise BudgetError(_unfit(most + state, lowest + state), lowest + state)
+
+
+def _update(base: Trace, memory: OptimizerMemory) -> int:
+    """The bytes that are there while the optimizer updates the parameters, without its state."""
+    return base.held_bytes + sum(s.bytes for s in base.storages if s.kept) + memory.step_bytes
+
+
+def _unfit(limit: int, lowest: int, why: str = "the lowest peak that was found is") -> str:
+    return (
+        f"no choice of modules fits: {why} {size(lowest)} ({lowest} bytes), the budget is {size(limit)} ({limit}); allow more, or make the "
+        "batch smaller"
+    )
+
+
+def _most(base: Trace, memory: OptimizerMemory, limit: str | int | None) -> int | None:
+    """The most bytes that what is there before the step and the step may take together, the optimizer's state not
+    counted."""
+    if limit is None:
+        return None
+    if isinstance(limit, str):
+        return base.held_bytes + int(float(limit[:-1]) / 100 * base.peak_bytes)
+    return limit - memory.state_bytes
+
+
+def _planned(path: Path, most: int | None, time_limit: float, beside: int) -> dict[str, Any]:
+    """Runs the search; the plan file's contents. beside is the bytes of the budget that most leaves out."""
+    out = path.with_name("plan.json")
+    arguments = ["plan", str(path), "--select", "modules", "--save-plan", str(out), "--time-limit", f"{time_limit}s"]
+    if most is not None:
+        arguments += ["--budget", f"{max(most, 1)}B"]
+    try:
+        memopt.run(*arguments, "-O", "json")
+    except memopt.Error as e:
+        if e.code != 3:
+            raise PlanError(f"memopt plan: {e}") from e
+        lowest = int(json.loads(e.output)["peak_bytes"])
+        raise BudgetError(_unfit((most or 0) + beside, lowest + beside), lowest + beside) from None
+    raw: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    os.unlink(out)
+    return raw
+
+
+def _finished(raw: dict[str, Any], base: Trace, with_plan: Trace, memory: OptimizerMemory) -> Plan:
+    """The plan with the peaks of the traced steps."""
+    held = base.held_bytes
+    raw.update(
+        peak_bytes=held + with_plan.peak_bytes,
+        baseline_peak_bytes=held + base.peak_bytes,
+        optimizer_state_bytes=memory.state_bytes,
+        predicted_total_bytes=memory.state_bytes + max(held + with_plan.peak_bytes, _update(base, memory)),
+    )
+    return Plan.load(raw)

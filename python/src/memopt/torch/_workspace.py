@@ -1,0 +1,111 @@
+"""The memory that kernels of the CPU take beside their results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+# An operator on more bytes, or of more operations, is not run for its workspace.
+_LARGEST = 1 << 30
+_LONGEST = 1_000_000_000_000
+
+# The prefix of the ranges that one profile has, a range for each operator.
+_RANGE = "memopt:"
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A tensor argument, of which the values do not matter."""
+
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    def make(self) -> torch.Tensor:
+        return torch.empty_strided(self.size, self.stride, dtype=self.dtype).zero_()
+
+
+class Workspaces:
+    """Runs every operator of a step once by itself, on zeros, and counts what its kernel allocates.
+
+    How much memory a kernel takes for itself (the packed operands of oneDNN, the gradients of a norm by thread) depends
+    on the processor, the number of threads and the libraries of PyTorch, so that no table tells it. Operators of equal
+    arguments are run once, and a block that repeats costs one. One object serves all traces of a model.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._calls: list[tuple[Any, Any, Any]] = []  # by number: the operator, its flat arguments, their form
+        self._peaks: list[int] = []  # by number, of those that have been run
+        self._left: set[str] = set()
+
+    def number(self, func: Any, args: Any, kwargs: Any) -> int:
+        """Numbers an operator with its arguments; -1 where it cannot be run by itself."""
+        if func._schema.is_mutable or torch.Tag.data_dependent_output in func.tags:
+            return -1
+        flat, form = tree_flatten((args, kwargs))
+        bare = [_Tensor(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in flat]
+        key = (str(func), repr(bare), str(form))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._calls)
+            self._calls.append((func, bare, form))
+        return self._numbers[key]
+
+    def measure(self, flops: dict[int, int]) -> tuple[list[int], list[str]]:
+        """The most bytes at one time that each operator allocates, its results included, by number; and the operators
+        that are too large to run or do not run, which have -1."""
+        done = len(self._peaks)
+        self._peaks += [-1] * (len(self._calls) - done)
+        if done < len(self._calls):
+            with torch.no_grad(), torch.profiler.profile(
+                activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+            ) as profile:
+                for i, (func, bare, form) in list(enumerate(self._calls))[done:]:
+                    size = sum(_bytes(t) for t in bare if isinstance(t, _Tensor))
+                    if size > _LARGEST or flops.get(i, 0) > _LONGEST or not _run(i, func, bare, form):
+                        self._left.add(str(func))
+            _count(profile, self._peaks)
+        return self._peaks, sorted(self._left)
+
+
+def _bytes(t: _Tensor) -> int:
+    n = t.dtype.itemsize
+    for d in t.size:
+        n *= d
+    return n
+
+
+def _run(number: int, func: Any, bare: list[Any], form: Any) -> bool:
+    args, kwargs = tree_unflatten([v.make() if isinstance(v, _Tensor) else v for v in bare], form)
+    try:
+        with torch.profiler.record_function(f"{_RANGE}{number}"):
+            out = func(*args, **kwargs)
+    except (RuntimeError, IndexError, NotImplementedError):
+        return False
+    del out
+    return True
+
+
+def _count(profile: Any, peaks: list[int]) -> None:
+    """Reads the peaks of the ranges from a profile."""
+    events: list[tuple[int, int, int, int]] = []
+    stack = [(event, -1) for event in profile.profiler.kineto_results.experimental_event_tree()]
+    while stack:
+        event, number = stack.pop()
+        if event.name.startswith(_RANGE):
+            number = int(event.name[len(_RANGE) :])
+            peaks[number] = 0
+        stack.extend((child, number) for child in event.children)
+        if number >= 0 and event.tag == torch._C._profiler._EventType.Allocation:
+            # Events of one instant lie in the tree in their order, which the stack has turned around.
+            events.append((number, event.start_time_ns, -len(events), event.extra_fields.alloc_size))
+    last = now = -1
+    for number, _, _, size in sorted(events):
+        now = size if number != last else now + size
+        last = number
+        peaks[number] = max(peaks[number], now)
+
+

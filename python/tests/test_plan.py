@@ -1,0 +1,253 @@
+import copy
+import json
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torchvision
+import transformers
+from torch import nn
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils.checkpoint import checkpoint
+
+import models
+from memopt.torch import BudgetError, Plan, apply, check, measure, plan, trace
+from memopt.torch._apply import without_caches
+from memopt.torch._optimizer import optimizer_memory
+
+warnings.filterwarnings("ignore")
+
+WORDS, ROWS, LENGTH = 512, 2, 64
+DECODER = {
+    "vocab_size": WORDS,
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+}
+
+
+def words():
+    """A batch with a padded row."""
+    ids = torch.randint(3, WORDS, (ROWS, LENGTH), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones_like(ids)
+    mask[1, LENGTH - 9 :] = 0
+    return {"input_ids": ids, "attention_mask": mask, "labels": ids}
+
+
+def gpt2(**more):
+    config = transformers.GPT2Config(vocab_size=WORDS, n_embd=64, n_layer=3, n_head=4, n_positions=128, **more)
+    return transformers.GPT2LMHeadModel(config), words()
+
+
+def llama(**more):
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**DECODER, **more)), words()
+
+
+def t5(**more):
+    config = transformers.T5Config(
+        vocab_size=WORDS, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, decoder_start_token_id=0, **more
+    )
+    return transformers.T5ForConditionalGeneration(config), words()
+
+
+def vit(**more):
+    config = transformers.ViTConfig(
+        hidden_size=64, num_hidden_layers=3, num_attention_heads=4, intermediate_size=128, image_size=32, patch_size=4,
+        num_labels=10, **more,
+    )
+    pixels = torch.randn(ROWS, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    return transformers.ViTForImageClassification(config), {"pixel_values": pixels, "labels": torch.tensor([1, 2])}
+
+
+def step(model, batch, autocast=None):
+    def run():
+        model.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast is not None):
+            loss = model(**batch).loss
+        loss.backward()
+
+    return run
+
+
+def close(got, want, share=0.001):
+    return abs(got - want) <= share * want + 64
+
+
+@pytest.mark.parametrize(
+    ("make", "attention", "autocast"),
+    [
+        (gpt2, "sdpa", None),
+        (llama, "sdpa", torch.bfloat16),
+        (t5, "eager", None),
+        (vit, "sdpa", torch.bfloat16),
+    ],
+)
+def test_predicted_peaks_are_measured(make, attention, autocast):
+    torch.manual_seed(0)
+    model, batch = make(attn_implementation=attention)
+    model.train()
+    p = plan(model, batch, budget="75%", autocast=autocast)
+    assert p.modules
+    with apply(model, p):
+        got = measure(step(model, batch, autocast), show=False).peak_bytes
+    assert close(p.predicted_peak_bytes, got)
+    without_caches(model)
+    without = measure(step(model, batch, autocast), show=False).peak_bytes
+    assert close(p.baseline_peak_bytes - p.raw["held_bytes"], without)
+    assert got <= 0.75 * without
+
+
+def test_peaks_of_convolutions():
+    torch.manual_seed(0)
+    model = torchvision.models.mobilenet_v3_small(num_classes=10).train()
+    images, labels = torch.randn(4, 3, 64, 64), torch.randint(10, (4,))
+
+    def run():
+        model.zero_grad(set_to_none=True)
+        F.cross_entropy(model(images), labels).backward()
+
+    p = plan(model, images, loss=F.cross_entropy, labels=labels, budget="90%")
+    assert close(p.baseline_peak_bytes - p.raw["held_bytes"], measure(run, show=False).peak_bytes)
+    with apply(model, p):
+        assert close(p.predicted_peak_bytes, measure(run, show=False).peak_bytes)
+    assert check(model, p, images, loss=F.cross_entropy, labels=labels)
+
+
+def test_peak_is_the_one_of_torch_mem_tracker():
+    model, batch = gpt2()
+    model.train()
+    without_caches(model)
+    traced = trace(model, batch)
+    tracker = MemTracker()
+    tracker.track_external(model)
+    with tracker:
+        model(**batch).loss.backward()
+    snapshot = next(iter(tracker.get_tracker_snapshot("peak").values()))
+    held = sum(t.nbytes for t in {id(t): t for t in (*model.parameters(), *model.buffers())}.values())
+    assert close(traced.peak_bytes - max(s.work for s in traced.steps), snapshot["Total"] - held, 0.01)
+
+
+def test_nothing_changes():
+    torch.manual_seed(0)
+    model, (x, y) = models.Net(p=0.1, norm=True).train(), models.batch()
+    models.loss(model(x), y).backward()
+    state, grads = copy.deepcopy(model.state_dict()), [p.grad.clone() for p in model.parameters()]
+    generator = torch.get_rng_state()
+    p = plan(model, x, loss=models.loss, labels=y, budget="95%")
+    assert torch.equal(generator, torch.get_rng_state())
+    assert all(torch.equal(a, b) for a, b in zip(state.values(), model.state_dict().values(), strict=True))
+    assert all(torch.equal(a, p.grad) for a, p in zip(grads, model.parameters(), strict=True))
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert check(model, p, x, loss=models.loss, labels=y)
+
+
+class Loss(nn.Module):
+    """A model whose output is its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = models.Net(blocks=4)
+
+    def forward(self, x, y):
+        return models.loss(self.net(x), y)
+
+
+def test_batches_and_losses():
+    model, (x, y) = Loss().train(), models.batch()
+    peaks = {plan(model, batch).predicted_peak_bytes for batch in ((x, y), [x, y], {"x": x, "y": y})}
+    assert len(peaks) == 1
+    net = plan(model.net, x, loss=models.loss, labels=y)
+    assert {net.predicted_peak_bytes} == peaks
+    assert net.modules == ()
+    assert net.overhead == 0
+
+
+def test_budgets():
+    model, (x, y) = models.Net(blocks=6).train(), models.batch()
+    adam = torch.optim.Adam(model.parameters())
+    given = {"loss": models.loss, "labels": y}
+    whole = plan(model, x, optimizer=adam, **given)
+    parameters = sum(p.nbytes for p in model.parameters())
+    held = parameters + x.nbytes + y.nbytes
+    assert whole.raw["optimizer_state_bytes"] == 2 * parameters + 4 * len(list(model.parameters()))
+    assert whole.predicted_total_bytes >= held + whole.raw["optimizer_state_bytes"] + whole.predicted_peak_bytes
+    half = plan(model, x, budget="70%", **given)
+    assert half.predicted_peak_bytes <= 0.7 * whole.predicted_peak_bytes
+    assert 0 < half.overhead < 1
+    same = plan(model, x, budget=half.predicted_total_bytes, **given)
+    assert same.predicted_total_bytes <= half.predicted_total_bytes
+    with pytest.raises(BudgetError, match="the lowest peak that was found is") as e:
+        plan(model, x, budget=held + 100, **given)
+    assert held + 100 < e.value.lowest_bytes < half.predicted_total_bytes
+    with pytest.raises(BudgetError, match="update alone"):
+        plan(model, x, budget=f"{(held + parameters) / 1024:.0f}KiB", optimizer=adam, **given)
+    for wrong in ("12 parsecs", "", "-3MiB"):
+        with pytest.raises(ValueError, match="wanted a size"):
+            plan(model, x, budget=wrong, **given)
+    with pytest.raises(ValueError, match="select='operators'"):
+        plan(model, x, select="operators", **given)
+
+
+def test_optimizer_memory_is_measured():
+    model, (x, y) = models.Net(blocks=6).train(), models.batch()
+    adam = torch.optim.AdamW(model.parameters())
+    predicted = optimizer_memory(model, adam)
+    models.loss(model(x), y).backward()
+    adam.step()
+    state = [t for s in adam.state.values() for t in s.values()]
+    assert predicted.state_bytes == sum(t.nbytes for t in state)
+    assert close(predicted.step_bytes, measure(adam.step, show=False).peak_bytes, 0.02)
+
+
+def test_a_model_that_looks_into_numbers():
+    class Gate(models.Net):
+        def forward(self, x):
+            return super().forward(x if x.sum().item() > 0 else -x)
+
+    model, (x, y) = Gate().train(), models.batch()
+    with pytest.warns(UserWarning, match="it is traced on real ones"):
+        traced = trace(model, x, loss=models.loss, labels=y)
+    assert not traced.fake
+    plain = trace(models.Net().train(), x, loss=models.loss, labels=y)
+    assert close(traced.peak_bytes, plain.peak_bytes, 0.05)
+
+
+def test_a_model_without_memory():
+    batch = words()
+    with torch.device("meta"):
+        model = gpt2()[0].train()
+    made = gpt2()[0].train()
+    empty = plan(model, batch, budget="70%")
+    assert empty.modules == plan(made, batch, budget="70%").modules
+    assert apply(made, empty).modules == empty.modules
+
+
+def test_plan_is_a_file(tmp_path):
+    model, (x, y) = models.Net().train(), models.batch()
+    p = plan(model, x, loss=models.loss, labels=y, budget="90%")
+    p.save(tmp_path / "plan.json")
+    again = Plan.load(tmp_path / "plan.json")
+    assert (again.modules, again.predicted_peak_bytes) == (p.modules, p.predicted_peak_bytes)
+    assert json.loads((tmp_path / "plan.json").read_text())["format"] == "memopt-modules"
+    with apply(model, again) as applied:
+        assert applied.modules == p.modules
+
+
+def test_checkpoints_of_the_model_itself_are_seen():
+    class Own(models.Block):
+        def forward(self, x):
+            return checkpoint(super().forward, x, use_reentrant=False)
+
+    x, y = models.batch()
+    model = nn.Sequential(*(Own() for _ in range(3)), nn.Linear(16, 5)).train()
+
+    def run():
+        model.zero_grad(set_to_none=True)
+        models.loss(model(x), y).backward()
+
+    p = plan(model, x, loss=models.loss, labels=y)
+    assert close(p.predicted_peak_bytes, measure(run, show=False).peak_bytes)
