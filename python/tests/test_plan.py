@@ -63,14 +63,20 @@ def vit(**more):
     return transformers.ViTForImageClassification(config), {"pixel_values": pixels, "labels": torch.tensor([1, 2])}
 
 
-def step(model, batch, autocast=None):
+def step(model, given, autocast=None):
     def run():
         model.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=autocast is not None):
-            loss = model(**batch).loss
+            loss = model(**given).loss
         loss.backward()
 
     return run
+
+
+def batch():
+    """One of which the step takes more than the parameters."""
+    torch.manual_seed(0)
+    return torch.randn(512, 16), torch.randint(5, (512,))
 
 
 def close(got, want, share=0.001):
@@ -83,20 +89,20 @@ def close(got, want, share=0.001):
         (gpt2, "sdpa", None),
         (llama, "sdpa", torch.bfloat16),
         (t5, "eager", None),
-        (vit, "sdpa", torch.bfloat16),
+        (vit, "eager", None),
     ],
 )
 def test_predicted_peaks_are_measured(make, attention, autocast):
     torch.manual_seed(0)
-    model, batch = make(attn_implementation=attention)
+    model, given = make(attn_implementation=attention)
     model.train()
-    p = plan(model, batch, budget="75%", autocast=autocast)
+    p = plan(model, given, budget="75%", autocast=autocast)
     assert p.modules
     with apply(model, p):
-        got = measure(step(model, batch, autocast), show=False).peak_bytes
+        got = measure(step(model, given, autocast), show=False).peak_bytes
     assert close(p.predicted_peak_bytes, got)
     without_caches(model)
-    without = measure(step(model, batch, autocast), show=False).peak_bytes
+    without = measure(step(model, given, autocast), show=False).peak_bytes
     assert close(p.baseline_peak_bytes - p.raw["held_bytes"], without)
     assert got <= 0.75 * without
 
@@ -118,14 +124,14 @@ def test_peaks_of_convolutions():
 
 
 def test_peak_is_the_one_of_torch_mem_tracker():
-    model, batch = gpt2()
+    model, given = gpt2()
     model.train()
     without_caches(model)
-    traced = trace(model, batch)
+    traced = trace(model, given)
     tracker = MemTracker()
     tracker.track_external(model)
     with tracker:
-        model(**batch).loss.backward()
+        model(**given).loss.backward()
     snapshot = next(iter(tracker.get_tracker_snapshot("peak").values()))
     held = sum(t.nbytes for t in {id(t): t for t in (*model.parameters(), *model.buffers())}.values())
     assert close(traced.peak_bytes - max(s.work for s in traced.steps), snapshot["Total"] - held, 0.01)
@@ -133,11 +139,11 @@ def test_peak_is_the_one_of_torch_mem_tracker():
 
 def test_nothing_changes():
     torch.manual_seed(0)
-    model, (x, y) = models.Net(p=0.1, norm=True).train(), models.batch()
+    model, (x, y) = models.Net(p=0.1, norm=True).train(), batch()
     models.loss(model(x), y).backward()
     state, grads = copy.deepcopy(model.state_dict()), [p.grad.clone() for p in model.parameters()]
     generator = torch.get_rng_state()
-    p = plan(model, x, loss=models.loss, labels=y, budget="95%")
+    p = plan(model, x, loss=models.loss, labels=y, budget="80%")
     assert torch.equal(generator, torch.get_rng_state())
     assert all(torch.equal(a, b) for a, b in zip(state.values(), model.state_dict().values(), strict=True))
     assert all(torch.equal(a, p.grad) for a, p in zip(grads, model.parameters(), strict=True))
@@ -157,8 +163,8 @@ class Loss(nn.Module):
 
 
 def test_batches_and_losses():
-    model, (x, y) = Loss().train(), models.batch()
-    peaks = {plan(model, batch).predicted_peak_bytes for batch in ((x, y), [x, y], {"x": x, "y": y})}
+    model, (x, y) = Loss().train(), batch()
+    peaks = {plan(model, given).predicted_peak_bytes for given in ((x, y), [x, y], {"x": x, "y": y})}
     assert len(peaks) == 1
     net = plan(model.net, x, loss=models.loss, labels=y)
     assert {net.predicted_peak_bytes} == peaks
@@ -167,7 +173,7 @@ def test_batches_and_losses():
 
 
 def test_budgets():
-    model, (x, y) = models.Net(blocks=6).train(), models.batch()
+    model, (x, y) = models.Net(blocks=6).train(), batch()
     adam = torch.optim.Adam(model.parameters())
     given = {"loss": models.loss, "labels": y}
     whole = plan(model, x, optimizer=adam, **given)
@@ -193,7 +199,7 @@ def test_budgets():
 
 
 def test_optimizer_memory_is_measured():
-    model, (x, y) = models.Net(blocks=6).train(), models.batch()
+    model, (x, y) = models.Net(blocks=6).train(), batch()
     adam = torch.optim.AdamW(model.parameters())
     predicted = optimizer_memory(model, adam)
     models.loss(model(x), y).backward()
@@ -206,9 +212,9 @@ def test_optimizer_memory_is_measured():
 def test_a_model_that_looks_into_numbers():
     class Gate(models.Net):
         def forward(self, x):
-            return super().forward(x if x.sum().item() > 0 else -x)
+            return super().forward(x if x.sum().item() > -1e9 else -x)
 
-    model, (x, y) = Gate().train(), models.batch()
+    model, (x, y) = Gate().train(), batch()
     with pytest.warns(UserWarning, match="it is traced on real ones"):
         traced = trace(model, x, loss=models.loss, labels=y)
     assert not traced.fake
@@ -217,17 +223,17 @@ def test_a_model_that_looks_into_numbers():
 
 
 def test_a_model_without_memory():
-    batch = words()
+    given = words()
     with torch.device("meta"):
         model = gpt2()[0].train()
     made = gpt2()[0].train()
-    empty = plan(model, batch, budget="70%")
-    assert empty.modules == plan(made, batch, budget="70%").modules
+    empty = plan(model, given, budget="70%")
+    assert empty.modules == plan(made, given, budget="70%").modules
     assert apply(made, empty).modules == empty.modules
 
 
 def test_plan_is_a_file(tmp_path):
-    model, (x, y) = models.Net().train(), models.batch()
+    model, (x, y) = models.Net().train(), batch()
     p = plan(model, x, loss=models.loss, labels=y, budget="90%")
     p.save(tmp_path / "plan.json")
     again = Plan.load(tmp_path / "plan.json")
@@ -242,7 +248,7 @@ def test_checkpoints_of_the_model_itself_are_seen():
         def forward(self, x):
             return checkpoint(super().forward, x, use_reentrant=False)
 
-    x, y = models.batch()
+    x, y = batch()
     model = nn.Sequential(*(Own() for _ in range(3)), nn.Linear(16, 5)).train()
 
     def run():

@@ -5,10 +5,10 @@
     p = plan(model, batch, budget="60%")
     apply(model, p)
 
-``plan`` traces a training step on fake tensors and chooses the modules that run again in the backward half,
-``apply`` puts them under ``torch.utils.checkpoint``, ``check`` proves that gradients stay equal bit for bit,
-``measure`` gives the peak and the time of a step. ``export`` writes the model as an ONNX file, of which the program ``memopt``
-makes such plans too: ``memopt plan model.onnx --select modules --budget 60% --save-plan plan.json``.
+``plan`` traces a training step on fake tensors and chooses the modules that run again in the backward half, ``apply``
+puts them under ``torch.utils.checkpoint``, ``check`` proves that gradients stay equal bit for bit, ``measure`` gives
+the peak and the time of a step. ``export`` writes the model as an ONNX file, of which the program ``memopt`` makes
+such plans too: ``memopt plan model.onnx --select modules --budget 60% --save-plan plan.json``.
 """
 
 from . import _version  # isort: skip  # before the others: it refuses a torch that they cannot use

@@ -101,7 +101,7 @@ def apply(
     hook = target.register_forward_pre_hook(begin, with_kwargs=True)
     for w in wrapped:
         w.wrap()
-    return Applied(model, plan, wrapped, begin, hook, without_caches(target))
+    return Applied(model, plan, wrapped, begin, hook, without_caches(target) if wrapped else [])
 
 
 def without_caches(model: nn.Module) -> list[Any]:

@@ -84,7 +84,7 @@ def plan(
     target = unwrapped(model)
     step = _Steps(target, batch, loss, labels, autocast)
     base = step.trace(None)
-    memory = optimizer_memory(target, optimizer) if optimizer is not None else OptimizerMemory(0, 0)
+    memory = optimizer_memory(target, optimizer) if optimizer is not None else None
     with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
         path = Path(folder) / "step.json"
         path.write_text(base.to_json(), encoding="utf-8")
@@ -154,19 +154,20 @@ def _limit(budget: str | int | None) -> str | int | None:
 
 
 def _fitting(
-    step: _Steps, base: Trace, memory: OptimizerMemory, limit: str | int | None, path: Path, time_limit: float
+    step: _Steps, base: Trace, memory: OptimizerMemory | None, limit: str | int | None, path: Path, time_limit: float
 ) -> Plan:
     """The plan whose traced peak is within the limit."""
     most = _most(base, memory, limit)
     if most is None:
-        return _finished(_planned(path, None, time_limit, 0), base, base, memory)
-    state, update = memory.state_bytes, _update(base, memory)
+        raw = _planned(path, None, time_limit, 0)
+        return _finished(raw, base, step.trace(Plan.load(raw)), memory)
+    state, update = _state(memory), _update(base, memory)
     if update > most:
         raise BudgetError(_unfit(most + state, update + state, "the optimizer's update alone takes"), update + state)
     aim, lowest = most, 0
     for _ in range(_ROUNDS):
         raw = _planned(path, aim, time_limit, most - aim + state)
-        with_plan = base if not raw["modules"] else step.trace(Plan.load(raw))
+        with_plan = step.trace(Plan.load(raw))
         peak = base.held_bytes + with_plan.peak_bytes
         lowest = min(lowest or peak, peak)
         if peak <= most:
@@ -177,26 +178,32 @@ def _fitting(
     raise BudgetError(_unfit(most + state, lowest + state), lowest + state)
 
 
-def _update(base: Trace, memory: OptimizerMemory) -> int:
+def _state(memory: OptimizerMemory | None) -> int:
+    return memory.state_bytes if memory is not None else 0
+
+
+def _update(base: Trace, memory: OptimizerMemory | None) -> int:
     """The bytes that are there while the optimizer updates the parameters, without its state."""
+    if memory is None:
+        return 0
     return base.held_bytes + sum(s.bytes for s in base.storages if s.kept) + memory.step_bytes
 
 
 def _unfit(limit: int, lowest: int, why: str = "the lowest peak that was found is") -> str:
     return (
-        f"no choice of modules fits: {why} {size(lowest)} ({lowest} bytes), the budget is {size(limit)} ({limit}); allow more, or make the "
-        "batch smaller"
+        f"no choice of modules fits: {why} {size(lowest)} ({lowest} bytes), the budget is {size(limit)} ({limit}); "
+        "allow more, or make the batch smaller"
     )
 
 
-def _most(base: Trace, memory: OptimizerMemory, limit: str | int | None) -> int | None:
+def _most(base: Trace, memory: OptimizerMemory | None, limit: str | int | None) -> int | None:
     """The most bytes that what is there before the step and the step may take together, the optimizer's state not
     counted."""
     if limit is None:
         return None
     if isinstance(limit, str):
         return base.held_bytes + int(float(limit[:-1]) / 100 * base.peak_bytes)
-    return limit - memory.state_bytes
+    return limit - _state(memory)
 
 
 def _planned(path: Path, most: int | None, time_limit: float, beside: int) -> dict[str, Any]:
@@ -217,13 +224,13 @@ def _planned(path: Path, most: int | None, time_limit: float, beside: int) -> di
     return raw
 
 
-def _finished(raw: dict[str, Any], base: Trace, with_plan: Trace, memory: OptimizerMemory) -> Plan:
+def _finished(raw: dict[str, Any], base: Trace, with_plan: Trace, memory: OptimizerMemory | None) -> Plan:
     """The plan with the peaks of the traced steps."""
     held = base.held_bytes
     raw.update(
         peak_bytes=held + with_plan.peak_bytes,
         baseline_peak_bytes=held + base.peak_bytes,
-        optimizer_state_bytes=memory.state_bytes,
-        predicted_total_bytes=memory.state_bytes + max(held + with_plan.peak_bytes, _update(base, memory)),
+        optimizer_state_bytes=_state(memory),
+        predicted_total_bytes=_state(memory) + max(held + with_plan.peak_bytes, _update(base, memory)),
     )
     return Plan.load(raw)

@@ -27,6 +27,9 @@ from ._workspace import Workspaces
 FORMAT = "memopt-step"
 VERSION = 1
 
+# The attributes of a storage that its file has.
+_STORED = ("bytes", "held", "kept", "cached")
+
 # Results of operators without tensor arguments, such as torch.zeros, are fake from this size on.
 _LARGE = 1 << 20
 
@@ -133,7 +136,7 @@ class Trace:
                 "calls": [{"module": name, "outer": outer} for name, outer in self.calls],
                 "parameters": self.parameters,
                 "inputs": [{"name": n, "type": t, "shape": s} for n, t, s in self.inputs],
-                "storages": [_sparse({k: getattr(s, k) for k in ("bytes", "held", "kept", "cached")}) for s in self.storages],
+                "storages": [_sparse({k: getattr(s, k) for k in _STORED}) for s in self.storages],
                 "backward": self.backward,
                 "steps": [_sparse(vars(s), call=-1, of=-1) for s in self.steps],
             },
