@@ -77,19 +77,18 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 
 // modulePlan makes the plan of a model, or of a step that PyTorch traced.
 func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*pytorch.Plan, error) {
+	traced, hash, err := a.readStep(name)
+	switch {
+	case err != nil:
+		return nil, invalid(wrap(name, err))
+	case traced != nil && (moduleMap != "" || len(a.global.dims) > 0):
+		return nil, usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it", name)
+	}
 	o, err := a.moduleOptions(sel, moduleMap)
 	if err != nil {
 		return nil, err
 	}
-	traced, hash, err := a.readStep(name)
-	if err != nil {
-		return nil, invalid(wrap(name, err))
-	}
 	if traced != nil {
-		if moduleMap != "" || len(a.global.dims) > 0 {
-			return nil, usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it",
-				name)
-		}
 		a.status.say("searching for modules")
 		p, err := pytorch.MakeTraced(a.search, traced, name, hash, *o)
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,6 +33,65 @@ func writeModules(t *testing.T) {
 		m, err := graph.Parse(strings.ReplaceAll(source, "Dropout <ratio = 0.1> (b1)", "Exp (b1)"), "m")
 		require.NoError(t, err)
 		require.NoError(t, onnx.WriteFile(name, m, onnx.Options{}))
+	}
+}
+
+// tracedStep is a step that PyTorch traced: four blocks that end with a dropout.
+var tracedStep = func() string {
+	path, err := filepath.Abs("../../graph/torchsim/testdata/net.step.json")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
+// TestPlanTraced: modules of a step that PyTorch traced are planned as those of a model.
+func TestPlanTraced(t *testing.T) {
+	exitFolder(t)
+	run := func(flags string) ended { return inProcess(t.Context(), nil, "plan "+flags+" --select modules") }
+	got := run(tracedStep + " --budget 70% --save-plan plan.json")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "Fits: ")
+	require.Contains(t, got.out, " of h.")
+	var plan struct {
+		Modules    []string
+		Torch      string
+		RNG        bool  `json:"preserve_rng_state"`
+		Held       int64 `json:"held_bytes"`
+		Peak       int64 `json:"peak_bytes"`
+		Baseline   int64 `json:"baseline_peak_bytes"`
+		Parameters map[string][]int64
+	}
+	text, err := os.ReadFile("plan.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &plan))
+	require.NotEmpty(t, plan.Modules)
+	require.True(t, plan.RNG, "blocks drop")
+	require.Equal(t, "2.15.0", plan.Torch)
+	require.Equal(t, []int64{5, 16}, plan.Parameters["head.weight"])
+	require.LessOrEqual(t, float64(plan.Peak-plan.Held), 0.7*float64(plan.Baseline-plan.Held))
+
+	require.Contains(t, run(tracedStep+" -O torch").out, "Nothing needs to run again")
+	every := run(tracedStep + " --level 1 -O torch")
+	require.Contains(t, every.out, `"h.3"`)
+	require.Equal(t, exitUnfit, run(tracedStep+" --budget 60KiB").code)
+	for flags, want := range map[string]string{
+		" --dim batch=2":       "a step that PyTorch traced at one size",
+		" --module-map m.json": "--dim and --module-map say nothing of it",
+		" --level 2":           "wanted 0, or 1 for every block",
+		" --budget 3parsecs":   "--budget",
+	} {
+		got := run(tracedStep + flags)
+		require.Equal(t, exitUsage, got.code, flags)
+		require.Contains(t, got.errors, want)
+	}
+	data, err := os.ReadFile(tracedStep)
+	require.NoError(t, err)
+	for cut, want := range map[int]string{len(data) / 2: "damaged.json: wanted a step as memopt.torch.trace writes it"} {
+		require.NoError(t, os.WriteFile("damaged.json", data[:cut], 0o600))
+		got := run("damaged.json")
+		require.Equal(t, exitInvalid, got.code)
+		require.Contains(t, got.errors, want)
 	}
 }
 

@@ -106,6 +106,10 @@ func TestSchemas(t *testing.T) {
 	require.NoError(t, err)
 	schematest.Load(t, folder, "module-plan").Check(t, modules)
 	checked["module-plan"] = true
+	step, err := os.ReadFile(tracedStep)
+	require.NoError(t, err)
+	schematest.Load(t, folder, "step").Check(t, step)
+	checked["step"] = true
 	schedule, err := os.ReadFile("schedule.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "solve").Check(t, schedule)

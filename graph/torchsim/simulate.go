@@ -43,6 +43,7 @@ type Simulator struct {
 	first, final []int32   // by checkpoint: the backward steps that need what was saved
 	end          []int32   // by checkpoint: its last step that runs again
 	middle       int32     // the place of the last step of the forward half
+	gone         int64     // bytes that are live there for the last time
 	delta        []int64
 	round        []int64
 	top          []int64 // by place: what is live there, workspaces included
@@ -321,6 +322,7 @@ func (s *Simulator) results() {
 // count adds up what is live.
 func (s *Simulator) count(n int) Usage {
 	u := Usage{}
+	s.gone = 0
 	if cap(s.delta) < len(s.seq)+1 {
 		s.delta, s.round = make([]int64, len(s.seq)+1), make([]int64, len(s.seq)+1)
 	}
@@ -358,7 +360,7 @@ func (s *Simulator) count(n int) Usage {
 			u.Seconds += step.Seconds
 		}
 		if int32(at) == s.middle {
-			u.Saved = now + s.delta[at+1]
+			u.Saved = now - s.gone
 		}
 	}
 	u.Peak += s.p.Held
@@ -378,6 +380,9 @@ func (s *Simulator) begins(c int32) int32 {
 
 // live notes bytes that are live from one place to another.
 func (s *Simulator) live(bytes int64, from, to int32) {
+	if to == s.middle {
+		s.gone += bytes
+	}
 	s.delta[from] += bytes
 	s.delta[to+1] -= bytes
 	s.round[from] += up(bytes, block)

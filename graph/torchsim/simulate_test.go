@@ -54,16 +54,16 @@ func TestByHand(t *testing.T) {
 	// the gradient of the loss is gone.
 	require.Equal(t, p.Held+1024+1024+1024+256, u.Peak)
 	require.Equal(t, "addmm_backward", p.Steps[u.At].Op)
-	require.Equal(t, int64(2*1024+4), u.Saved, "the loss lives, too")
+	require.Equal(t, int64(2*1024), u.Saved, "of the loss autograd keeps its sizes alone")
 	require.Equal(t, int64(2<<20), u.Blocks)
 	require.False(t, u.Again)
 
 	call := func(name string) int32 { return callOf(t, p, name) }
 	// Under a checkpoint the first module keeps x, which is there anyway; tanh's result is kept by the second one.
 	u = p.Simulate([]int32{call("a")})
-	require.Equal(t, int64(2*1024+4), u.Saved)
+	require.Equal(t, int64(2*1024), u.Saved)
 	u = p.Simulate([]int32{call("a"), call("b")})
-	require.Equal(t, int64(1024+4), u.Saved, "what b reads")
+	require.Equal(t, int64(1024), u.Saved, "what b reads")
 }
 
 // callOf is the call of a module.
@@ -105,18 +105,18 @@ func TestNested(t *testing.T) {
 	["/Sum"] loss = ReduceSum <keepdims = 0> (e)
 }`)
 	require.NoError(t, err)
-	const size, state, one = 1024, 0, 4
+	const size, one = 1024, 4
 	outer, inner := callOf(t, p, "a"), callOf(t, p, "a.in")
 	s := p.Simulator()
 	p.Stacked = false
 	steps, _, plain := again(p, s, outer)
 	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid"}, steps)
-	require.Equal(t, int64(one+state), plain.Saved)
+	require.Zero(t, plain.Saved)
 
 	steps, live, u := again(p, s, outer, inner)
 	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
-	require.Equal(t, int64(size+one+2*state), u.Saved, "what the inner one reads is kept")
-	base := int64(size + 2*state + one) // the gradient of the sum is one number
+	require.Equal(t, int64(size), u.Saved, "what the inner one reads is kept")
+	base := int64(size + one) // the gradient of the sum is one number
 	require.Equal(t, base+3*size, live[2], "the product and tanh's result are of no use, the first as an argument")
 	// The second product ends the life of what it reads but for exp's result.
 	require.Equal(t, base+3*size, live[3])
@@ -127,7 +127,7 @@ func TestNested(t *testing.T) {
 	p.Stacked = true
 	steps, live, u = again(p, s, outer, inner)
 	require.Equal(t, []string{"addmm", "tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
-	require.Equal(t, int64(one+2*state), u.Saved, "what the inner one reads is found again")
+	require.Zero(t, u.Saved, "what the inner one reads is found again")
 	require.Equal(t, base+3*size, live[4], "the argument that runs again serves both")
 }
 
@@ -425,8 +425,8 @@ func TestGenerator(t *testing.T) {
 }`
 	p, err := build(t, text)
 	require.NoError(t, err)
-	require.Equal(t, int64(4+torchsim.GeneratorState), p.Simulate([]int32{0}).Saved)
+	require.Equal(t, int64(torchsim.GeneratorState), p.Simulate([]int32{0}).Saved)
 	p, err = build(t, strings.Replace(text, "Dropout (a, ratio, training)", "Tanh (a)", 1))
 	require.NoError(t, err)
-	require.Equal(t, int64(4), p.Simulate([]int32{0}).Saved)
+	require.Equal(t, int64(0), p.Simulate([]int32{0}).Saved)
 }

@@ -48,3 +48,13 @@ func (s *Search) Local() {
 		cut.chain, cut.manual = nil, true
 	}
 }
+
+// Nearly reports whether the units form a chain but for storages that all of them share.
+func (s *Search) Nearly() bool { return s.cuts[0].chain != nil && s.cuts[0].loose > 0 }
+
+// Many makes the search take the way of programs whose choices are too many to try all.
+func (s *Search) Many() {
+	for _, cut := range s.cuts {
+		cut.manual = true
+	}
+}

@@ -255,3 +255,58 @@ func TestBlocks(t *testing.T) {
 	again := moduleplan.New(p)
 	require.Len(t, again.Blocks(), 5, "h.0, and the halves of the others")
 }
+
+// masked adds a mask to a program that the first step makes and each block reads in its forward half alone, as layers
+// read an attention mask; in a program under torch.autocast, a cast of a parameter in each block as well.
+func masked(p *torchsim.Program, bytes int64, casts bool) *torchsim.Program {
+	id := torchsim.StorageID(len(p.Storages))
+	p.Storages = append(p.Storages, torchsim.Storage{Bytes: bytes})
+	p.Steps[0].Makes = append(p.Steps[0].Makes, id)
+	for i := range p.Steps[:p.Backward] {
+		if s := &p.Steps[i]; s.Call >= 0 && i%2 == 1 {
+			s.Reads = append(s.Reads, id)
+			if casts {
+				cast := torchsim.StorageID(len(p.Storages))
+				p.Storages = append(p.Storages, torchsim.Storage{Bytes: bytes / 2, Cached: true})
+				s.Makes = append(s.Makes, cast)
+			}
+		}
+	}
+	return p
+}
+
+// TestMask: programs whose units are nearly a chain have plans that fit, no dearer than what no budget rules out; where
+// nothing is found to fit, no choice is lower than the lowest that was found by more than what they share.
+func TestMask(t *testing.T) {
+	nearly := 0
+	rapid.Check(t, func(r *rapid.T) {
+		n := someNet(r, 4)
+		n.skips = false
+		bytes, casts := int64(rapid.IntRange(1, 4000).Draw(r, "bytes")), rapid.Bool().Draw(r, "casts")
+		s := moduleplan.New(masked(n.program(r), bytes, casts))
+		if !s.Nearly() {
+			return
+		}
+		nearly++
+		none := s.Of(nil).Usage.Peak
+		limit := none - int64(rapid.Float64Range(0, 0.7).Draw(r, "less")*float64(none))
+		cheapest, lowest := -1.0, none
+		s.Choices(func(_ []int32, peak, _ int64, seconds float64) {
+			if lowest = min(lowest, peak); peak <= limit && (cheapest < 0 || seconds < cheapest) {
+				cheapest = seconds
+			}
+		})
+		s.Many()
+		p, ok := s.Best(context.Background(), limit)
+		if ok {
+			require.LessOrEqual(r, p.Usage.Peak, limit)
+			require.GreaterOrEqual(r, p.Usage.Seconds, cheapest-1e-9)
+		} else {
+			require.LessOrEqual(r, float64(p.Usage.Peak), float64(lowest)+float64(none)/4)
+		}
+		if cheapest < 0 {
+			require.False(r, ok)
+		}
+	})
+	require.Positive(t, nearly)
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import gc
 import json
@@ -257,6 +258,7 @@ class _Recorder(Recorder):
         self.casts = False  # autocast is on, and keeps parameters in its type
         self.watch = Watch(model) if watch else None
         self.first: dict[int, tuple[int, int]] = {}  # by number of an autograd node: its forward step and call
+        self.ordered: list[int] | None = None  # the numbers in first, once all are noted
         self.packing: set[int] = set()  # numbers of autograd nodes whose inputs are saved before they run
         self.node: tuple[int, str] | None = None  # the node of the backward half that runs
         self.saved: list[int] = []  # storages that it has unpacked
@@ -392,11 +394,19 @@ class _Recorder(Recorder):
         self.saved = _unique(self.pending if now != self.node else (*self.saved, *self.pending))
         self.node, self.pending = now, []
         last = max(self.backward - 1, 0)
-        of, step.call = self.first.get(now[0], (last, -1))
+        of, step.call = self._made(now[0]) or (last, -1)
         step.of = min(of, last)
         if self.saved:
             step.saved = True
             step.reads = _unique((*step.reads, *self.saved))
+
+    def _made(self, number: int) -> tuple[int, int] | None:
+        """The forward step of an autograd node and its call. An operator that changes its input in place and saves it
+        copies it first, which makes a node of its own: the next number is the one that was noted."""
+        if self.ordered is None:
+            self.ordered = sorted(self.first)
+        at = bisect.bisect_left(self.ordered, number)
+        return self.first[self.ordered[at]] if 0 <= number and at < len(self.ordered) else None
 
     def _result(self, model: nn.Module, batch: _Batch) -> Trace:
         """The trace, in which every storage is read where it is there for the last time."""
