@@ -47,7 +47,8 @@ func (p *Plan) File() ([]byte, error) {
 		StructureSHA256: p.Source.StructureSHA256, Device: p.Source.Device, Dims: p.Source.Dims,
 		Inputs: p.Source.Inputs, Parameters: p.Source.Parameters, PreserveRNG: p.Random(p.Chosen),
 		Modules: p.Names(p.Chosen), Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
-		usageJSON: p.usage(p.Chosen), Held: p.Program.Held, BaselinePeak: p.Baseline.Usage.Peak, BaselineSaved: p.Baseline.Usage.Saved,
+		usageJSON: p.usage(p.Chosen), Held: p.Program.Held, BaselinePeak: p.Baseline.Usage.Peak,
+		BaselineSaved: p.Baseline.Usage.Saved,
 		StepSeconds: p.Step}
 	for _, name := range f.Modules {
 		f.Calls[name] = 1

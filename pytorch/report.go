@@ -92,7 +92,8 @@ func (p *Plan) at(x *moduleplan.Plan) peakJSON {
 func (p *Plan) Report(w io.Writer, format report.Format) error {
 	switch format {
 	case report.JSONFormat:
-		j := &planJSON{Schema: Schema, Model: modelJSON{p.Source.Path, p.Source.StructureSHA256}, Dims: p.Source.Dims, Fits: p.Fits,
+		j := &planJSON{Schema: Schema, Model: modelJSON{p.Source.Path, p.Source.StructureSHA256},
+			Dims: p.Source.Dims, Fits: p.Fits,
 			Held: p.Program.Held, Step: p.Step, Exact: p.Chosen.Exact, Modules: p.Names(p.Chosen), Peak: p.at(p.Chosen),
 			Compared: p.choices(), usageJSON: p.usage(p.Chosen)}
 		if p.Limit > 0 {

@@ -82,7 +82,8 @@ func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*p
 	case err != nil:
 		return nil, invalid(wrap(name, err))
 	case traced != nil && (moduleMap != "" || len(a.global.dims) > 0):
-		return nil, usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it", name)
+		return nil, usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it",
+			name)
 	}
 	o, err := a.moduleOptions(sel, moduleMap)
 	if err != nil {

@@ -87,12 +87,10 @@ func TestPlanTraced(t *testing.T) {
 	}
 	data, err := os.ReadFile(tracedStep)
 	require.NoError(t, err)
-	for cut, want := range map[int]string{len(data) / 2: "damaged.json: wanted a step as memopt.torch.trace writes it"} {
-		require.NoError(t, os.WriteFile("damaged.json", data[:cut], 0o600))
-		got := run("damaged.json")
-		require.Equal(t, exitInvalid, got.code)
-		require.Contains(t, got.errors, want)
-	}
+	require.NoError(t, os.WriteFile("damaged.json", data[:len(data)/2], 0o600))
+	got = run("damaged.json")
+	require.Equal(t, exitInvalid, got.code)
+	require.Contains(t, got.errors, "damaged.json: wanted a step as memopt.torch.trace writes it")
 }
 
 // TestPlanModules: plans of modules, their files, their Python, and what is refused.
