@@ -49,7 +49,7 @@ func (p *Plan) File() ([]byte, error) {
 		Modules: p.Names(p.Chosen), Nested: p.nested(), Torch: p.Tree.Torch, Calls: map[string]int{},
 		usageJSON: p.usage(p.Chosen), Held: p.Program.Held, BaselinePeak: p.Baseline.Usage.Peak,
 		BaselineSaved: p.Baseline.Usage.Saved,
-		StepSeconds: p.Step}
+		StepSeconds:   p.Step}
 	for _, name := range f.Modules {
 		f.Calls[name] = 1
 	}
