@@ -41,7 +41,7 @@ const wholeShare = 0.6
 
 // quickTime is the most time that a first plan may take where it has to be looked for in other ways than by a
 // search of counted work: among clusters, in another runtime, or with parts where none fits without.
-const quickTime = 250 * time.Millisecond
+const quickTime = time.Second
 
 // quickly limits the search for a first plan, which is asked for whatever the deadline is.
 func quickly(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -13,7 +13,6 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
-	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/anchor"
 	"memopt/report"
@@ -131,7 +130,7 @@ const anchorGrace = 100 * time.Millisecond
 // anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory.
 func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
 	ctx, done := a.search, func() {}
-	if end, ok := ctx.Deadline(); ok && !timelimit.Spent(ctx) {
+	if end, ok := ctx.Deadline(); ok {
 		if grace := time.Now().Add(anchorGrace); end.Before(grace) {
 			end = grace
 		}
