@@ -16,7 +16,6 @@ for short, name, size, options in [
     ("resnet10t", "resnet10t", 64, dict(channels=(8, 16, 24, 32))),
     ("resnetv2", "resnetv2_50", 32, dict(layers=(1, 1, 1, 1), channels=(32, 32, 64, 64), stem_chs=16)),
     ("convnext", "convnext_atto", 32, dict(depths=(1, 1, 2, 1), dims=(16, 24, 32, 40))),
-    ("efficientnet", "efficientnet_lite0", 64, {}),
     ("mobilenetv3", "mobilenetv3_small_050", 64, {}),
     ("mobilenetv4", "mobilenetv4_conv_small_035", 64, {}),
     ("vit", "vit_tiny_patch16_224", 32, SMALL_VIT),
@@ -41,7 +40,6 @@ for short, name, size, options in [
     ("repvit", "repvit_m0_9", 64, {}),
     ("nfnet", "nfnet_f0", 32, dict(channels=(16, 24, 32, 40), depths=(1, 1, 1, 1), stem_chs=16, group_size=8)),
     ("regnet", "regnetx_002", 64, {}),
-    ("ghostnet", "ghostnet_050", 64, {}),
     ("hiera", "hiera_tiny_224", 64, dict(img_size=(64, 64), embed_dim=16, stages=(1, 1, 1, 1), num_heads=1)),
     (
         "davit",
@@ -49,7 +47,6 @@ for short, name, size, options in [
         64,
         dict(depths=(1, 1, 1, 1), embed_dims=(16, 32, 32, 64), num_heads=(2, 2, 2, 2), window_size=4),
     ),
-    ("edgenext", "edgenext_xx_small", 64, {}),
     (
         "sequencer",
         "sequencer2d_s",
