@@ -406,7 +406,7 @@ class _Recorder(Recorder):
         if self.ordered is None:
             self.ordered = sorted(self.first)
         at = bisect.bisect_left(self.ordered, number)
-        return self.first[self.ordered[at]] if 0 <= number and at < len(self.ordered) else None
+        return self.first[self.ordered[at]] if number >= 0 and at < len(self.ordered) else None
 
     def _result(self, model: nn.Module, batch: _Batch) -> Trace:
         """The trace, in which every storage is read where it is there for the last time."""
