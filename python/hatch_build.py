@@ -93,7 +93,7 @@ class Program:
         recorded = json.loads(self.go("version", "-m", "-json", str(path)))
         if recorded["Path"] != "memopt/cmd/memopt":
             raise SystemExit(f"MEMOPT_BINARY is the program {recorded['Path']}, wanted memopt/cmd/memopt")
-        settings = {s["Key"]: s["Value"] for s in recorded["Settings"]}
+        settings = {s["Key"]: s.get("Value", "") for s in recorded["Settings"]}
         self.system, self.machine = settings["GOOS"], settings["GOARCH"]
         self.cgo = settings.get("CGO_ENABLED") != "0"
         self.version = self._release() or recorded["Main"].get("Version", "(devel)").replace("(devel)", "devel")
