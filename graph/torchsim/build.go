@@ -41,6 +41,7 @@ type builder struct {
 	reads []int32  // by ValueID: how many nodes read it
 	opset int64
 	lifts []lift // by NodeID: what its nodes together are; the zero lift: the node itself
+	ofWrt []bool // by ValueID: it is computed of a parameter; nil: not asked yet
 	err   error
 }
 

@@ -101,6 +101,34 @@ func (k *kernel) batches(t tensor, batch []int64) tensor {
 	})[0]
 }
 
+// attention is scaled_dot_product_attention on the CPU (aten/src/ATen/native/transformers/cpu/FlashAttentionKernel.cpp):
+// it never has the probabilities, but saves queries, keys, values, the mask, its result and the logarithm of each
+// row's sum. Results and gradients lie as batch × sequence × heads × width.
+func attention(k *kernel, r *row) {
+	q, key, v := k.value(k.match.Named("q")), k.value(k.match.Named("k")), k.value(k.match.Named("v"))
+	mask := tensor{storage: none, grad: noGrad}
+	if id := k.match.Named("mask"); id != graph.NoValue {
+		mask = k.value(id)
+	}
+	k.start(r.aten, q, key, v, mask)
+	dims := k.outDims(0)
+	y := k.strided(dims, headsInside(dims), k.elem())
+	sums := k.make(dims[:3], 4)
+	k.one(r.aten, y, some(q, key, v), some(q, key, v, mask, y, sums), func(b *back) {
+		for _, t := range []tensor{q, key, v} {
+			if t.grad != noGrad {
+				b.give(t, b.strided(t.dims, t.stridesLike(), t.elem))
+			}
+		}
+	})
+}
+
+// headsInside are the strides of batch × heads × sequence × width where the heads of a place lie beside each other.
+func headsInside(dims []int64) []int64 {
+	heads, length, width := dims[1], dims[2], dims[3]
+	return []int64{heads * length * width, width, heads * width, 1}
+}
+
 // convolution saves its input and its weights. oneDNN, which computes it on the CPU, reads and writes
 // blocked layouts, of which operands are copied there and back through PyTorch's allocator: forward the
 // input and the weights, then the result; backward the gradient and the input, then the weights' gradient.

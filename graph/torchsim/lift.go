@@ -1,6 +1,7 @@
 package torchsim
 
 import (
+	"slices"
 	"strings"
 
 	"memopt/graph"
@@ -22,6 +23,10 @@ type liftRow struct {
 	fits    func(b *builder, m *pattern.Match) bool // nil: always
 	pattern *pattern.Pattern
 }
+
+// scores are the products of queries and keys in an attention, both scaled by the root of the scale as torch.onnx does
+// for scaled_dot_product_attention alone; a mask may be added.
+const scores = `s: Softmax({Add(MatMul(Mul(q, a), Mul(k, b)), mask) | MatMul(Mul(q, a), Mul(k, b))})`
 
 // liftRows are what torch.onnx writes for one operator of PyTorch. Of those with the same last node the
 // first that fits counts, and later nodes come first.
@@ -45,6 +50,8 @@ var liftRows = []liftRow{
 	{form: `Div(1, Sqrt(x))`, row: row{aten: "rsqrt", saves: result, temps: 2, run: unary}},
 	{form: `Neg(Add(Mul(y, Log(s: Sigmoid(x))), Mul(Sub(1, y), Log(Sub(1, s)))))`,
 		row: row{aten: "binary_cross_entropy_with_logits", run: logitsEntropy}},
+	{form: `MatMul({Where(IsNaN(` + scores + `), 0, s) | ` + scores + `}, v)`,
+		row: row{aten: "_scaled_dot_product_flash_attention_for_cpu", run: attention}, fits: isFlash},
 	{form: `Add(MatMul(x, w), b)`, row: row{aten: "addmm", run: linear}, fits: isLinear},
 }
 
@@ -98,7 +105,47 @@ func (b *builder) taken(m *pattern.Match) bool {
 func isSilu(b *builder, m *pattern.Match) bool {
 	t := b.o.Tree
 	call := t.Of[m.Nodes[0].ID]
-	return !t.Listed || call >= 0 && strings.HasSuffix(t.Modules[t.Calls[call].Module].Class, ".SiLU")
+	if !t.Listed || call < 0 {
+		return !t.Listed
+	}
+	class := t.Modules[t.Calls[call].Module].Class
+	return strings.HasPrefix(class[strings.LastIndexByte(class, '.')+1:], "SiLU") // SiLUActivation in transformers
+}
+
+// isFlash reports whether an attention is one operator: no gradient of its mask is wanted. The CPU computes an attention
+// with dropout in several, too, of which the pattern has none (sdp::select_sdp_backend_cpp).
+func isFlash(b *builder, m *pattern.Match) bool {
+	for _, name := range []string{"a", "b"} {
+		if t, err := b.sized(m.Named(name)); err != nil || elements(t.dims) != 1 {
+			return false
+		}
+	}
+	mask := m.Named("mask")
+	return b.rank(m.Named("q")) == 4 && (mask == graph.NoValue || !b.trained(mask))
+}
+
+// rank is how many dims a value has.
+func (b *builder) rank(v graph.ValueID) int { return len(b.g.Values[v].Type.Shape.Dims) }
+
+// trained reports whether a value is computed of a parameter.
+func (b *builder) trained(v graph.ValueID) bool {
+	if b.ofWrt == nil {
+		b.ofWrt = make([]bool, len(b.g.Values))
+		for _, name := range b.o.Wrt {
+			if w, ok := b.g.Lookup(name); ok {
+				b.ofWrt[w] = true
+			}
+		}
+		for _, n := range b.g.Nodes { // each after those that it reads
+			of := slices.ContainsFunc(n.Inputs, func(in graph.ValueID) bool { return in != graph.NoValue && b.ofWrt[in] })
+			for _, out := range n.Outputs {
+				if of && out != graph.NoValue && b.g.Values[out].Type.DType.IsFloat() {
+					b.ofWrt[out] = true
+				}
+			}
+		}
+	}
+	return b.ofWrt[v]
 }
 
 // layerNormSince is the operator set from which on torch.onnx writes a layer's norm as one operator.

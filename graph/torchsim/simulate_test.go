@@ -430,3 +430,49 @@ func TestGenerator(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(0), p.Simulate([]int32{0}).Saved)
 }
+
+// TestAttention: scaled_dot_product_attention, whose queries and keys torch.onnx scales both, is one operator that saves
+// no probabilities; an attention that a program writes, and one whose mask is trained, save them.
+func TestAttention(t *testing.T) {
+	const text = `m (float[2, 3, 8, 4] x, float[4, 4] w1, bool[2, 1, 8, 8] allowed, float[1, 3, 8, 8] w2) => (float loss) {
+	["/a/q"] q = MatMul (x, w1)
+	["/a/kt"] kt = Transpose <perm = [0, 1, 3, 2]> (q)
+	["/a/root"] root = Constant <value_float = 0.7> ()
+	["/a/zero"] zero = Constant <value_float = 0.0> ()
+	["/a/low"] low = Constant <value_float = -1e9> ()
+	["/a/Mul"] qs = Mul (q, root)
+	["/a/Mul_1"] ks = Mul (kt, root)
+	["/a/MatMul"] s = MatMul (qs, ks)
+	["/a/Where"] mask = Where (allowed, zero, low)
+	["/a/Add"] m = Add (s, mask)
+	["/a/Softmax"] p = Softmax <axis = -1> (m)
+	["/a/IsNaN"] nan = IsNaN (p)
+	["/a/Where_1"] sure = Where (nan, zero, p)
+	["/a/MatMul_1"] o = MatMul (sure, q)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (o)
+}`
+	const rows, mask, sums = 2 * 3 * 8 * 4 * 4, 2 * 8 * 8 * 4, 2 * 3 * 8 * 4
+	const probabilities = 2 * 3 * 8 * 8 * 4
+	p, err := build(t, text)
+	require.NoError(t, err)
+	require.Contains(t, ops(p), "_scaled_dot_product_flash_attention_for_cpu_backward")
+	require.Equal(t, int64(rows+rows+mask+sums), p.Saved(), "q, the result, the mask, and the sums of rows")
+	made, _ := makes(t, p, "_scaled_dot_product_flash_attention_for_cpu")
+	require.Equal(t, int64(rows+sums), made)
+
+	plain := strings.NewReplacer("sure, q", "p, q", `["/a/IsNaN"] nan = IsNaN (p)`, "",
+		`["/a/Where_1"] sure = Where (nan, zero, p)`, "", `["/a/Add"] m = Add (s, mask)`, "").Replace(text)
+	p, err = build(t, strings.Replace(plain, "= Softmax <axis = -1> (m)", "= Softmax <axis = -1> (s)", 1))
+	require.NoError(t, err)
+	require.Contains(t, ops(p), "_scaled_dot_product_flash_attention_for_cpu_backward", "without a mask")
+
+	for old, by := range map[string]string{
+		"Mul (kt, root)": "Identity (kt)", // a program scales one of them
+		"Add (s, mask)":  "Add (s, w2)",   // the mask has a gradient
+	} {
+		p, err = build(t, strings.Replace(text, old, by, 1))
+		require.NoError(t, err)
+		require.NotContains(t, ops(p), "_scaled_dot_product_flash_attention_for_cpu_backward", by)
+		require.Greater(t, p.Saved(), int64(probabilities))
+	}
+}

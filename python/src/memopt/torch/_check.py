@@ -50,17 +50,19 @@ def check(
     *,
     loss: Loss = None,
     labels: Any = None,
+    autocast: torch.dtype | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Check:
     """Runs a step without the plan and with it, from the same seed, and compares loss, gradients and buffers.
 
     The model, its gradients and buffers and the generators of random numbers are afterwards as they were.
+    ``autocast`` is the type of ``torch.autocast`` around the forward half, None for the mode that is on;
     ``options`` are those of ``apply``. The model must not have the plan applied already.
     """
-    plain = _run(model, inputs, loss, labels, seed)
+    plain = _run(model, inputs, loss, labels, autocast, seed)
     with apply(model, plan, **options):
-        planned = _run(model, inputs, loss, labels, seed)
+        planned = _run(model, inputs, loss, labels, autocast, seed)
     for (name, a), (_, b) in zip(plain.items(), planned.items(), strict=True):
         if (a is None) != (b is None):
             return Check(False, f"{name}, which one of the steps does not have,", float("inf"), 0.0, 0)
@@ -80,11 +82,13 @@ def _bytes(t: torch.Tensor) -> torch.Tensor:
     return t.contiguous().reshape(-1).view(torch.uint8)
 
 
-def _run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, seed: int) -> dict[str, torch.Tensor | None]:
+def _run(
+    model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, autocast: torch.dtype | None, seed: int
+) -> dict[str, torch.Tensor | None]:
     target = unwrapped(model)
     with kept(target):
         torch.manual_seed(seed)
-        value = run(model, inputs, loss, labels)
+        value = run(model, inputs, loss, labels, autocast)
         torch.autograd.backward(value)
         out: dict[str, torch.Tensor | None] = {"the loss": value.detach().clone()}
         for name, p in target.named_parameters():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -51,7 +52,12 @@ def loss_of(output: Any, loss: Loss, labels: tuple[Any, ...]) -> torch.Tensor:
     return value
 
 
-def run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any) -> torch.Tensor:
-    """One forward half; the loss alone is kept."""
+def run(
+    model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, autocast: torch.dtype | None = None
+) -> torch.Tensor:
+    """One forward half; the loss alone is kept. autocast is the type of ``torch.autocast`` around it; None for the mode
+    that is on."""
     args, kwargs = split(inputs)
-    return loss_of(model(*args, **kwargs), loss, labelled(labels))
+    device = next((p.device.type for p in model.parameters()), "cpu")
+    with torch.autocast(device, autocast) if autocast is not None else contextlib.nullcontext():
+        return loss_of(model(*args, **kwargs), loss, labelled(labels))

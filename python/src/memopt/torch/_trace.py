@@ -293,9 +293,9 @@ class _Recorder(Recorder):
                 stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack))
             stack.enter_context(self._states())
             stack.enter_context(self)
-            with torch.autocast(self.device, self.autocast) if self.autocast else contextlib.nullcontext():
-                self.casts = torch.is_autocast_enabled(self.device) and torch.is_autocast_cache_enabled()
-                value = run(self.model, self.batch.inputs, self.loss, self.batch.labels)
+            casts = self.autocast is not None or torch.is_autocast_enabled(self.device)
+            self.casts = casts and torch.is_autocast_cache_enabled()
+            value = run(self.model, self.batch.inputs, self.loss, self.batch.labels, self.autocast)
             self.backward = len(self.steps)
             value.backward()  # type: ignore[no-untyped-call]
 
@@ -382,7 +382,7 @@ class _Recorder(Recorder):
     def _forward(self, step: Step) -> None:
         """Notes which autograd node an operator of the forward half has: the last one that was made, if it has one."""
         number = torch._C._autograd._get_sequence_nr() - 1
-        if torch.is_grad_enabled() and number not in self.first:
+        if number >= 0 and torch.is_grad_enabled() and number not in self.first:
             self.first[number] = (len(self.steps), step.call)
             if number in self.packing:
                 step.keeps = 1
