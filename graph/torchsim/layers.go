@@ -105,9 +105,10 @@ func (k *kernel) batches(t tensor, batch []int64) tensor {
 // it never has the probabilities, but saves queries, keys, values, the mask, its result and the logarithm of each
 // row's sum. Results and gradients lie as batch × sequence × heads × width.
 func attention(k *kernel, r *row) {
-	q, key, v := k.value(k.match.Named("q")), k.value(k.match.Named("k")), k.value(k.match.Named("v"))
+	m := k.match
+	q, key, v := k.value(m.Named("q")), k.value(m.Named("k")), k.value(m.Named("v"))
 	mask := tensor{storage: none, grad: noGrad}
-	if id := k.match.Named("mask"); id != graph.NoValue {
+	if id := m.Named("mask"); id != graph.NoValue {
 		mask = k.value(id)
 	}
 	k.start(r.aten, q, key, v, mask)
@@ -123,7 +124,7 @@ func attention(k *kernel, r *row) {
 	})
 }
 
-// headsInside are the strides of batch × heads × sequence × width where the heads of a place lie beside each other.
+// headsInside are the strides of batch × heads × sequence × width where heads of one place lie beside each other.
 func headsInside(dims []int64) []int64 {
 	heads, length, width := dims[1], dims[2], dims[3]
 	return []int64{heads * length * width, width, heads * width, 1}

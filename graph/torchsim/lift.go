@@ -112,8 +112,8 @@ func isSilu(b *builder, m *pattern.Match) bool {
 	return strings.HasPrefix(class[strings.LastIndexByte(class, '.')+1:], "SiLU") // SiLUActivation in transformers
 }
 
-// isFlash reports whether an attention is one operator: no gradient of its mask is wanted. The CPU computes an attention
-// with dropout in several, too, of which the pattern has none (sdp::select_sdp_backend_cpp).
+// isFlash reports whether an attention is one operator: no gradient of its mask is wanted. The CPU computes one with
+// dropout in several operators, too, of which the pattern has none (sdp::select_sdp_backend_cpp).
 func isFlash(b *builder, m *pattern.Match) bool {
 	for _, name := range []string{"a", "b"} {
 		if t, err := b.sized(m.Named(name)); err != nil || elements(t.dims) != 1 {
@@ -137,7 +137,7 @@ func (b *builder) trained(v graph.ValueID) bool {
 			}
 		}
 		for _, n := range b.g.Nodes { // each after those that it reads
-			of := slices.ContainsFunc(n.Inputs, func(in graph.ValueID) bool { return in != graph.NoValue && b.ofWrt[in] })
+			of := slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool { return v != graph.NoValue && b.ofWrt[v] })
 			for _, out := range n.Outputs {
 				if of && out != graph.NoValue && b.g.Values[out].Type.DType.IsFloat() {
 					b.ofWrt[out] = true

@@ -434,7 +434,7 @@ func TestGenerator(t *testing.T) {
 // TestAttention: scaled_dot_product_attention, whose queries and keys torch.onnx scales both, is one operator that saves
 // no probabilities; an attention that a program writes, and one whose mask is trained, save them.
 func TestAttention(t *testing.T) {
-	const text = `m (float[2, 3, 8, 4] x, float[4, 4] w1, bool[2, 1, 8, 8] allowed, float[1, 3, 8, 8] w2) => (float loss) {
+	const text = `m (float[2, 3, 8, 4] x, float[4, 4] w1, bool[2, 1, 8, 8] on, float[1, 3, 8, 8] w2) => (float loss) {
 	["/a/q"] q = MatMul (x, w1)
 	["/a/kt"] kt = Transpose <perm = [0, 1, 3, 2]> (q)
 	["/a/root"] root = Constant <value_float = 0.7> ()
@@ -443,7 +443,7 @@ func TestAttention(t *testing.T) {
 	["/a/Mul"] qs = Mul (q, root)
 	["/a/Mul_1"] ks = Mul (kt, root)
 	["/a/MatMul"] s = MatMul (qs, ks)
-	["/a/Where"] mask = Where (allowed, zero, low)
+	["/a/Where"] mask = Where (on, zero, low)
 	["/a/Add"] m = Add (s, mask)
 	["/a/Softmax"] p = Softmax <axis = -1> (m)
 	["/a/IsNaN"] nan = IsNaN (p)
