@@ -101,7 +101,7 @@ func (k *kernel) batches(t tensor, batch []int64) tensor {
 	})[0]
 }
 
-// attention is scaled_dot_product_attention on the CPU (aten/src/ATen/native/transformers/cpu/FlashAttentionKernel.cpp):
+// attention is scaled_dot_product_attention on the CPU (ATen/native/transformers/cpu/FlashAttentionKernel.cpp):
 // it never has the probabilities, but saves queries, keys, values, the mask, its result and the logarithm of each
 // row's sum. Results and gradients lie as batch × sequence × heads × width.
 func attention(k *kernel, r *row) {
