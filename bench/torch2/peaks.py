@@ -38,6 +38,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     names = chosen.models or families()
+    if unknown := sorted(set(names) - set(model.MODELS)):
+        options.error(f"the zoo has no {', '.join(unknown)}")
     rows = [row for name in names for row in rows_of(name)]
     text = table(rows)
     if chosen.table:

@@ -431,8 +431,8 @@ func TestGenerator(t *testing.T) {
 	require.Equal(t, int64(0), p.Simulate([]int32{0}).Saved)
 }
 
-// TestAttention: scaled_dot_product_attention, whose queries and keys torch.onnx scales both, is one operator that saves
-// no probabilities; an attention that a program writes, and one whose mask is trained, save them.
+// TestAttention: scaled_dot_product_attention, whose queries and keys torch.onnx scales both, is one operator that
+// saves no probabilities; one that a program writes, and one whose mask is trained, save them.
 func TestAttention(t *testing.T) {
 	const text = `m (float[2, 3, 8, 4] x, float[4, 4] w1, bool[2, 1, 8, 8] on, float[1, 3, 8, 8] w2) => (float loss) {
 	["/a/q"] q = MatMul (x, w1)
