@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 
 	"memopt/autograd"
@@ -48,6 +49,8 @@ type Options struct {
 	// Unless all are bound, bytes are formulas, and what needs numbers fails with a
 	// *symbolic.UnboundError.
 	Dims map[string]int64
+	// Apart are symbols that stand for sizes of their own, as those in Dims do: see Model.Equal.
+	Apart []string
 	// Strict rejects nodes that contradict their operators' definitions.
 	Strict bool
 	// States are pairs IN=OUT of an input or initializer and the output that is its next value, in
@@ -66,6 +69,10 @@ type Model struct {
 	*graph.Model
 	Types *op.Result
 	Dims  symbolic.Env // the bindings of symbols; never nil
+	// Equal has symbols that the file's exporter made up, and that the model has no more, each with
+	// the one of an earlier input that stands for both: op.Result.EqualSizes says when.
+	// Symbols that Options.Dims or Options.Apart names are not among them.
+	Equal map[string]string
 	// StructureSHA256 is the hash of the model as it was read, without the contents of tensors.
 	StructureSHA256 string
 	labels          []string // the symbols of the file's own types, sorted
@@ -135,6 +142,9 @@ func prepare(name string, read *graph.Model, dims map[string]int64, files []stri
 	if err := graph.RunPasses(read, m.passes(o.Strict)...); err != nil {
 		return nil, &Error{OfModel, fmt.Errorf("%s: %w", name, err)}
 	}
+	if err := m.equate(o); err != nil {
+		return nil, &Error{OfModel, fmt.Errorf("%s: %w", name, err)}
+	}
 	if err := m.addStates(o.States); err != nil {
 		return nil, &Error{OfCaller, fmt.Errorf("%s: %w", name, err)}
 	}
@@ -186,16 +196,35 @@ func (m *Model) passes(strict bool) []graph.Pass {
 		{Name: "scan", Run: op.ScanSequences,
 			Doc: "sequences that a Loop fills become its scan outputs, which have a gradient"},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls",
-			Run: func(read *graph.Model) (bool, error) {
-				infer := op.InferAsIs
-				if strict {
-					infer = op.Infer
-				}
-				var err error
-				m.Types, err = infer(read)
-				return false, err
-			}},
+			Run: func(*graph.Model) (bool, error) { return false, m.infer(strict) }},
 	}
+}
+
+// infer infers the types of all values.
+func (m *Model) infer(strict bool) (err error) {
+	infer := op.InferAsIs
+	if strict {
+		infer = op.Infer
+	}
+	m.Types, err = infer(m.Model)
+	return err
+}
+
+// exportedSymbol matches symbols that PyTorch's exporters make up where the caller gives no names,
+// one for each dim of each input: s72 of torch.export, and input_ids_dynamic_axes_1 of TorchScript.
+var exportedSymbol = regexp.MustCompile(`^s\d+$|_dynamic_axes_\d+$`)
+
+// equate puts one symbol in place of those that stand for one size.
+func (m *Model) equate(o Options) error {
+	m.Equal = m.Types.EqualSizes(m.Graph, exportedSymbol.MatchString, func(s string) bool {
+		_, bound := m.Dims[s]
+		return bound || slices.Contains(o.Apart, s)
+	})
+	if len(m.Equal) == 0 {
+		return nil
+	}
+	op.Rename(m.Graph, m.Equal)
+	return m.infer(o.Strict)
 }
 
 // Close closes the model's file, for models that were made from this one, too.

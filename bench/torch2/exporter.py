@@ -4,8 +4,9 @@
 
 Each file is written with optimize=True, the default, by which the exporter merges equal initializers,
 drops zeros and folds batch norms, and with optimize=False. Nodes keep the entry of metadata that names
-their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients. Needs
-torch >= 2.6, onnx, onnxscript and numpy; the files were made by torch 2.15.
+their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients, but for
+symbols.onnx, which has the default alone. Needs torch >= 2.6, transformers, onnx, onnxscript and numpy; the
+files were made by torch 2.15.
 """
 
 import logging
@@ -119,8 +120,37 @@ def strip(graph):
                 strip(attribute.g)
 
 
+def symbols(folder):
+    """A BERT of transformers with dims that have no names: each input gets symbols of its own."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    bert = BertForMaskedLM(BertConfig(vocab_size=16, max_position_embeddings=12, hidden_size=8, num_hidden_layers=1,
+                                      num_attention_heads=2, intermediate_size=8)).eval()
+
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = bert
+
+        def forward(self, input_ids, attention_mask, labels):
+            return self.bert(input_ids=input_ids, attention_mask=attention_mask, labels=labels).loss
+
+    tokens = torch.randint(0, 16, (2, 7))
+    inputs = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens), "labels": tokens.clone()}
+    free = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    path = str(folder / "symbols.onnx")
+    torch.onnx.export(Loss().eval(), (), path, kwargs=inputs, dynamo=True, dynamic_shapes=dict.fromkeys(inputs, free),
+                      external_data=False, verbose=False)
+    model = onnx.load(path)
+    strip(model.graph)
+    onnx.save(model, path)
+
+
 def main(folder, names):
     torch.manual_seed(1)
+    if not names or "symbols" in names:
+        symbols(folder)
+        torch.manual_seed(1)
     for name, module, inputs in modules():
         if names and name not in names:
             continue

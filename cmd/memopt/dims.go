@@ -105,6 +105,26 @@ func (a *app) checkDims(models ...*memopt.Model) error {
 	return nil
 }
 
+// noteEqual says which symbols are taken for others.
+func (a *app) noteEqual(equal map[string]string) {
+	var texts, by []string
+	for _, s := range slices.Sorted(maps.Keys(equal)) {
+		at := slices.Index(by, equal[s])
+		if at < 0 {
+			by, texts = append(by, equal[s]), append(texts, s)
+			continue
+		}
+		texts[at] += " and " + s
+	}
+	for i := range texts {
+		texts[i] += " as " + by[i]
+	}
+	if len(texts) > 0 {
+		a.note("taken as equal sizes, which the exporter named apart: %s; --dim %s=SIZE gives a symbol its own",
+			strings.Join(texts, ", "), slices.Sorted(maps.Keys(equal))[0])
+	}
+}
+
 // noSymbol says that one model, or neither of two, has a symbol.
 func noSymbol(paths []string) string {
 	if len(paths) == 2 {

@@ -146,3 +146,38 @@ func TestMergedParameters(t *testing.T) {
 	require.Equal(t, exitInvalid, end.code, end.errors)
 	require.Contains(t, end.errors, `the job would train "mix" apart from what the exporter computed of it (sub)`)
 }
+
+// TestSymbolsOfExporter: a file whose inputs have symbols of their own for two sizes is bound by two; symbols
+// that --dim names stay apart, and training wants equal sizes.
+func TestSymbolsOfExporter(t *testing.T) {
+	folder, err := filepath.Abs(filepath.Join("testdata", "pytorch", "exporter"))
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	model := filepath.Join(folder, "symbols.onnx")
+	plan := func(dims, says string) string {
+		end := inProcess(t.Context(), nil, "plan "+model+dims)
+		require.Zero(t, end.code, end.errors)
+		if says == "" {
+			require.NotContains(t, end.errors, "taken as equal")
+		} else {
+			require.Contains(t, end.errors, "named apart: "+says+"; --dim ")
+		}
+		return strings.Join(strings.Fields(end.out), " ")
+	}
+	require.Contains(t, plan("", "s38 as s53, s43 and s97 as s72"), "bind s53, s72 with --dim s53=8,s72=2 (")
+	peak := func(out string) string {
+		_, rest, found := strings.Cut(out, "Peak: ")
+		require.True(t, found, out)
+		return strings.SplitN(rest, ";", 2)[0]
+	}
+	want := peak(plan(" --dim s53=8,s72=2,s38=8,s43=2,s97=2", ""))
+	require.Equal(t, want, peak(plan(" --dim s53=8,s72=2", "s38 as s53, s43 and s97 as s72")))
+	require.Equal(t, want, peak(plan(" --dim s53=8,s72=2 --dim s43=5", "s38 as s53, s97 as s72")))
+	require.Contains(t, plan(" --dim s53=8,s72=2,s97=4", "s43 as s72"), "bind s38 with")
+	require.Contains(t, plan(" --dim s72=2,s53=1..8,s97=1..2", "s43 as s72"), "Sizes are not known")
+
+	end := inProcess(t.Context(), nil, "apply "+model+" --dim s53=8,s72=2 --budget 80% -o out.onnx")
+	require.Zero(t, end.code, end.errors)
+	end = inProcess(t.Context(), nil, "verify "+model+" out.onnx --dim s53=8,s72=2 --init random:1")
+	require.Zero(t, end.code, end.out+end.errors)
+}

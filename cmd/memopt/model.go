@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"memopt"
@@ -24,6 +25,7 @@ func (a *app) load(name string) (*memopt.Model, error) {
 	for symbol := range a.ranges {
 		delete(m.Dims, symbol)
 	}
+	a.noteEqual(m.Equal)
 	return m, nil
 }
 
@@ -39,7 +41,8 @@ func (a *app) read(name string) (*memopt.Model, error) {
 		dims = map[string]int64{}
 	}
 	maps.Copy(dims, given)
-	m, err := a.open(name, memopt.Options{Dims: dims, Strict: a.global.strict, States: a.states,
+	m, err := a.open(name, memopt.Options{Dims: dims, Apart: slices.Sorted(maps.Keys(ranges)),
+		Strict: a.global.strict, States: a.states,
 		Warn: func(text string) { a.warn("%s", text) },
 		Opened: func(m *graph.Model, files []string) error {
 			for _, file := range files {

@@ -79,6 +79,9 @@ func (inf *inference) broadcastDim(a, b symbolic.Expr) (d symbolic.Expr, ok bool
 		return a, true
 	case aConst || bConst:
 		return sameDim(a, b), true
+	}
+	inf.meet(a, b)
+	switch {
 	case inf.careful:
 		return symbolic.Max(a, b), true
 	}
@@ -137,6 +140,7 @@ func (c *Ctx) Unify(what string, a, b symbolic.Expr) symbolic.Expr {
 			c.Errorf("%s: %d and %d must be equal", what, an, bn)
 		}
 	}
+	c.inf.meet(a, b)
 	return sameDim(a, b)
 }
 

@@ -31,6 +31,10 @@ type Result struct {
 	// the nodes: of the branches that can be taken, and of the last run where a loop took several.
 	Bodies []Body
 
+	// Met lists pairs of sizes that operators require to be equal, or to be stretched to each other,
+	// and that are different expressions: at most maxMet, without repetition. Result of a model only.
+	Met [][2]symbolic.Expr
+
 	contents sparse[[]symbolic.Expr] // nil where not carried
 	dens     map[graph.ValueID]int64 // denominators of contents that have one besides 1
 }

@@ -53,6 +53,7 @@ func (c *Ctx) sameInner(a, b graph.Shape, x, y symbolic.Expr) bool {
 		c.Errorf("shapes %v and %v cannot be multiplied: %d columns meet %d rows", a, b, xn, yn)
 		return false
 	}
+	c.inf.meet(x, y)
 	return true
 }
 
