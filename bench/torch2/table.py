@@ -12,6 +12,7 @@ COLUMNS = ("model", "export", "gradients", "loss", "plan", "ONNX Runtime", "trai
 REASONS = {
     ("helium", "default-20"): "the exporter leaves out the norms' epsilon of 1e-8",
     ("tv_mnasnet", "script-18"): "PyTorch's losses from weights off by 1e-7 were 1.4e-1 off",
+    ("tv_resnet", "script-18"): "PyTorch's losses from weights off by 1e-7 were up to 6.8e-4 off in four tries",
     ("tv_regnet", "script-20"): "PyTorch's gradients from weights off by 1e-7 were 8.1e-2 off",
 }
 EXPORTERS = {"default": "dynamo", "raw": "dynamo, optimize=False", "script": "script"}
