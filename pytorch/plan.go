@@ -128,13 +128,10 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 
 // MakeTraced plans modules of a step that PyTorch traced. Options.Map and Options.Gradients have no use there.
 // path names the file in reports. A plan that does not fit is one with Fits false.
-func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) (*Plan, error) {
+func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) *Plan {
 	p := &Plan{Share: o.Share, Tree: t.Tree, Program: t.Program,
 		Source: Source{Path: path, StructureSHA256: hash, Device: t.Device, Dims: symbolic.Env{}, Inputs: t.Inputs,
 			Parameters: t.Parameters, Node: func(*torchsim.Step) string { return "" }}}
-	if len(t.Tree.Calls) == 0 {
-		return nil, errNoCalls
-	}
 	profile := cmp.Or(o.Profile, &planner.DefaultProfile)
 	for i := range t.Steps {
 		k := &t.Kernels[i]
@@ -146,11 +143,8 @@ func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Op
 		}
 	}
 	p.search(ctx, o)
-	return p, nil
+	return p
 }
-
-// errNoCalls: a traced step runs no module but the model itself.
-var errNoCalls = errors.New("the step calls no module of the model, so that no module can run again")
 
 // trained lists the parameters that the file lists. nil: it lists none, and roles tell.
 func trained(g *graph.Graph, tree *modules.Tree) []string {

@@ -59,9 +59,7 @@ def rows_of(name: str) -> list[dict]:
     for attention, autocast in KINDS:
         made = model.build(name)
         inner = getattr(made.module, "module", made.module)
-        if hasattr(inner, "set_attn_implementation"):
-            inner.set_attn_implementation(attention)
-        elif attention == "eager":
+        if not set_attention(inner, attention):
             continue
         torch.manual_seed(2)
         inputs = list(made.inputs(SAMPLES if not made.fixed else made.batch).values())
@@ -76,6 +74,17 @@ def rows_of(name: str) -> list[dict]:
                          "choice": choice} | compared(step, made.module, inputs, plan, autocast))
             print(rows[-1], file=sys.stderr, flush=True)
     return rows
+
+
+def set_attention(module: nn.Module, attention: str) -> bool:
+    """Chooses a model's attention; False where it has another one only."""
+    if not hasattr(module, "set_attn_implementation"):
+        return attention == "sdpa"
+    try:
+        module.set_attn_implementation(attention)
+    except ValueError:
+        return False
+    return True
 
 
 def planned(base: mt.Trace, flags: list[str]) -> mt.Plan | None:

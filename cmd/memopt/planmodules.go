@@ -91,11 +91,7 @@ func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*p
 	}
 	if traced != nil {
 		a.status.say("searching for modules")
-		p, err := pytorch.MakeTraced(a.search, traced, name, hash, *o)
-		if err != nil {
-			return nil, invalid(wrap(name, err))
-		}
-		return p, nil
+		return pytorch.MakeTraced(a.search, traced, name, hash, *o), nil
 	}
 	m, err := a.load(name)
 	if err != nil {

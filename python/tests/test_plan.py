@@ -276,3 +276,39 @@ def test_file_of_a_step():
         lines = json.dumps(written).replace("{", "\n{").replace("\n{", "{", 1)
         path.write_text(lines + "\n", encoding="utf-8")
     assert json.loads(path.read_text(encoding="utf-8")) == written
+
+
+def test_kernels_that_are_not_known_are_named():
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.head = nn.LSTM(8, 16, batch_first=True), nn.Linear(16, 5)
+
+        def forward(self, x):
+            return self.head(self.rnn(x)[0][:, -1])
+
+    x, y = torch.randn(4, 6, 8), torch.randint(5, (4,))
+    with pytest.warns(UserWarning, match="mkldnn_rnn_layer.*is not known and counts as 0"):
+        plan(Recurrent().train(), x, loss=models.loss, labels=y)
+
+
+def test_sparse_gradients_and_modes():
+    model = nn.Sequential(nn.EmbeddingBag(50, 16, sparse=True), models.Net()).train()
+    x, y = torch.randint(50, (512, 4)), batch()[1]
+    p = plan(model, x, loss=models.loss, labels=y, budget="90%")
+    assert check(model, p, x, loss=models.loss, labels=y)
+    with pytest.raises(ValueError, match="is in evaluation mode"):
+        plan(model.eval(), x, loss=models.loss, labels=y, budget="90%")
+
+
+def test_a_model_without_modules():
+    model, (x, y) = nn.Linear(16, 5), batch()
+
+    def run():
+        model.zero_grad(set_to_none=True)
+        models.loss(model(x), y).backward()
+
+    p = plan(model, x, loss=models.loss, labels=y)
+    assert close(p.predicted_peak_bytes, measure(run, show=False).peak_bytes)
+    with pytest.raises(BudgetError):
+        plan(model, x, loss=models.loss, labels=y, budget="50%")

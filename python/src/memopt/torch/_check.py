@@ -75,6 +75,8 @@ def check(
 
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Equality of bits: a NaN is itself, 0 is not -0."""
+    if a.is_sparse and b.is_sparse:
+        a, b = a.to_dense(), b.to_dense()
     return a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bytes(a), _bytes(b))
 
 

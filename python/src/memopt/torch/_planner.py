@@ -82,13 +82,27 @@ def plan(
         raise ValueError(f"select={select!r}: wanted 'modules'")
     limit = _limit(budget)
     target = unwrapped(model)
+    if limit is not None and not target.training:
+        raise PlanError("the model is in evaluation mode, and no plan takes its modules: call model.train() before")
     step = _Steps(target, batch, loss, labels, autocast)
     base = step.trace(None)
+    _warn(base)
     memory = optimizer_memory(target, optimizer) if optimizer is not None else None
     with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
         path = Path(folder) / "step.json"
         path.write_text(base.to_json(), encoding="utf-8")
         return _fitting(step, base, memory, limit, path, time_limit)
+
+
+def _warn(base: Trace) -> None:
+    """Says of which kernels the promise leaves out the memory."""
+    if base.unmeasured == ["all"]:
+        why = f"kernels of the {base.device} cannot be run for this model, so that"
+    elif base.unmeasured:
+        why = f"of the kernels of {', '.join(base.unmeasured)}"
+    else:
+        return
+    warnings.warn(f"{why} the memory that they take beside their results is not known and counts as 0", stacklevel=3)
 
 
 class _Steps:
@@ -115,6 +129,12 @@ class _Steps:
             with undo:
                 yield
 
+        with warnings.catch_warnings():
+            if plan is not None:
+                warnings.simplefilter("ignore")  # the trace without a plan has said it
+            return self._trace(prepared, watch=plan is None)
+
+    def _trace(self, prepared: Any, *, watch: bool) -> Trace:
         return trace(
             self.model,
             self.batch,
@@ -123,7 +143,7 @@ class _Steps:
             autocast=self.autocast,
             workspaces=self.workspaces,
             prepared=prepared,
-            watch=plan is None,
+            watch=watch,
         )
 
 

@@ -72,10 +72,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        given = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        given = _tensors((args, kwargs))
         out = self.call(func, args, kwargs, given)
         if func is not torch.ops.aten.detach.default:  # a view, which autograd also makes of what it saves
-            made = [t for t in tree_leaves(out) if isinstance(t, torch.Tensor)]
+            made = _tensors(out)
             # An operator whose argument was never seen comes after one that no dispatch shows, such as torch.tensor.
             fresh = [self.follow(t, held=False) for t in (*given, *made) if self.number(t) < 0]
             self.note(func, args, kwargs, given, out, made, fresh)
@@ -110,6 +110,18 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def peak_bytes(self) -> int:
         """The most bytes at one time beyond what is held."""
         return peak_of(self.storages, [0] * self.count)
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    """The tensors with storages in arguments or results: of a sparse one its indices and values."""
+    out = []
+    for leaf in tree_leaves(tree):
+        if isinstance(leaf, torch.Tensor):
+            if leaf.layout == torch.sparse_coo:
+                out += [leaf._indices(), leaf._values()]
+            elif leaf.layout == torch.strided:
+                out.append(leaf)
+    return out
 
 
 def peak_of(storages: list[Storage], work: list[int]) -> int:

@@ -6,11 +6,31 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 # An operator on more bytes, or of more operations, is not run for its workspace.
 _LARGEST = 1 << 30
 _LONGEST = 1_000_000_000_000
+
+# Operators that compute on zeros as on other numbers. Others read handles or sizes out of their arguments, as those of
+# recurrent layers do, and may not be run on made-up ones.
+_KERNELS = frozenset(
+    """
+    _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _fused_rms_norm _fused_rms_norm_backward _log_softmax
+    _log_softmax_backward_data _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward _softmax _softmax_backward_data _to_copy addbmm addmm addmv
+    amax amin argmax avg_pool2d avg_pool2d_backward baddbmm bmm cat clone constant_pad_nd convolution
+    convolution_backward cumsum dot embedding embedding_dense_backward gather index index_add index_select
+    linalg_vector_norm logsumexp masked_fill max max_pool2d_with_indices max_pool2d_with_indices_backward mean mm mv
+    native_batch_norm native_batch_norm_backward native_group_norm native_group_norm_backward native_layer_norm
+    native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward scatter
+    scatter_add slice_backward sort stack sum topk tril triu upsample_bilinear2d upsample_bilinear2d_backward
+    upsample_nearest2d upsample_nearest2d_backward var var_mean
+    """.split()  # noqa: SIM905, a name in quotes of its own is a line
+)
+
+# Operators that only fill their result.
+_PLAIN = frozenset("empty_like full_like new_empty new_full new_ones new_zeros ones_like zeros_like".split())  # noqa: SIM905
 
 # The prefix of the ranges that one profile has, a range for each operator.
 _RANGE = "memopt:"
@@ -43,8 +63,13 @@ class Workspaces:
         self._left: set[str] = set()
 
     def number(self, func: Any, args: Any, kwargs: Any) -> int:
-        """Numbers an operator with its arguments; -1 where it cannot be run by itself."""
-        if func._schema.is_mutable or torch.Tag.data_dependent_output in func.tags:
+        """Numbers an operator with its arguments; -1 where it is not run by itself."""
+        name = func._overloadpacket.__name__
+        if func._schema.is_mutable or name in _PLAIN:
+            return -1
+        if name not in _KERNELS and torch.Tag.pointwise not in func.tags:
+            if any(isinstance(v, torch.Tensor) for v in tree_leaves((args, kwargs))):
+                self._left.add(str(func))
             return -1
         flat, form = tree_flatten((args, kwargs))
         bare = [_Tensor(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in flat]
@@ -56,7 +81,7 @@ class Workspaces:
 
     def measure(self, flops: dict[int, int]) -> tuple[list[int], list[str]]:
         """The most bytes at one time that each operator allocates, its results included, by number; and the operators
-        that are too large to run or do not run, which have -1."""
+        of which that is not known, which have -1: too large ones, ones that may not be run on zeros, ones that fail."""
         done = len(self._peaks)
         self._peaks += [-1] * (len(self._calls) - done)
         if done < len(self._calls):
