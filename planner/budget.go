@@ -113,7 +113,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 		anchoring, limit := newAnchoring(m.analysis, m.sizes, &m.opts), ctx
 		if b.Effort <= 0 && timelimit.Ended(ctx) {
 			var done context.CancelFunc
-			ctx, done = quickly(ctx)
+			ctx, done = quickly(ctx, quickTime)
 			defer done()
 		}
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{

@@ -40,12 +40,17 @@ func (r *request) mayCut() bool {
 const wholeShare = 0.6
 
 // quickTime is the most time that a first plan may take where it has to be looked for in other ways than by a
-// search of counted work: among clusters, in another runtime, or with parts where none fits without.
-const quickTime = time.Second
+// search of counted work: among clusters or in another runtime. With parts, where no plan fits without, it may
+// take quickParts: a limit of 0 is over by less than half a second then. Without a limit, and with an effort of
+// 0, plans in parts are counted work, too.
+const (
+	quickTime  = time.Second
+	quickParts = time.Second / 4
+)
 
 // quickly limits the search for a first plan, which is asked for whatever the deadline is.
-func quickly(ctx context.Context) (context.Context, context.CancelFunc) {
-	return timelimit.With(timelimit.Without(ctx), time.Now().Add(quickTime))
+func quickly(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+	return timelimit.With(timelimit.Without(ctx), time.Now().Add(most))
 }
 
 // planned makes the plan, with regions in parts where that is cheaper.
@@ -63,7 +68,7 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	case err != nil && !errors.Is(err, ErrUnfit):
 		return p, err
 	case quick && late && !r.opts.Budget().Runtime:
-		ctx, done = quickly(ctx)
+		ctx, done = quickly(ctx, quickParts)
 		defer done()
 	}
 	c := &chunker{request: r, ctx: ctx, best: p}

@@ -20,7 +20,7 @@ func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) 
 	s := m.clusterSearch(work)
 	within, done := ctx, func() {}
 	if o.Effort <= 0 && timelimit.Ended(ctx) {
-		within, done = quickly(ctx)
+		within, done = quickly(ctx, quickTime)
 	}
 	err := s.Run(within)
 	done()

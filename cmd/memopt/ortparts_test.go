@@ -39,7 +39,7 @@ func TestORTParts(t *testing.T) {
 	needORT(t)
 	for _, f := range ortParts {
 		t.Run(f.name, func(t *testing.T) {
-			selection := []string{"--chunk", f.mode, "--budget", f.budget, "--time-limit", "0"}
+			selection := []string{"--chunk", f.mode, "--budget", f.budget, "--effort", "0", "--time-limit", "2s"}
 			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, selection)
 			exact, chunks := ortPeaks(t, append(args, "--ort-arena", "exact")), ortPeaks(t, args)
 			for i, side := range []string{"baseline", "planned"} {
@@ -63,7 +63,7 @@ func withFile(args []string, file string) []string {
 	out := []string{args[0], args[1], file}
 	for i := 2; i < len(args); i++ {
 		switch args[i] {
-		case "--chunk", "--budget", "--time-limit":
+		case "--chunk", "--budget", "--effort", "--time-limit":
 			i++
 		default:
 			out = append(out, args[i])
