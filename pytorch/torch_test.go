@@ -128,11 +128,8 @@ func TestPyTorch(t *testing.T) {
 				continue
 			}
 			checkpoints++
-			switch peak := u.Peak - p.Program.Held; {
-			case within(0.05, s.Peak, peak):
+			if within(0.05, s.Peak, u.Peak-p.Program.Held) {
 				near++
-			case notPeak[name] == "": // PyTorch stops what runs again once all that autograd saves is there
-				require.Greater(t, 10*peak, 9*s.Peak, "%s: peak with checkpoints, %s", name, way)
 			}
 			if slices.Contains(whole, name) {
 				requireWithin(t, 0.05, s.Peak, u.Peak-p.Program.Held, "%s: peak with checkpoints, %s", name, way)
@@ -142,7 +139,7 @@ func TestPyTorch(t *testing.T) {
 	t.Logf("%d of %d cases save what is predicted within 1 %%; %d of %d peaks with checkpoints are within 5 %%", saved,
 		len(figures.Cases), near, checkpoints)
 	require.GreaterOrEqual(t, 10*saved, 9*len(figures.Cases))
-	require.GreaterOrEqual(t, 100*near, 90*checkpoints)
+	require.GreaterOrEqual(t, 100*near, 95*checkpoints)
 }
 
 // made plans a file.

@@ -58,7 +58,7 @@ type kernel struct {
 // value whose size is not known.
 func Build(m *graph.Model, types *op.Result, o Options) (*Program, error) {
 	b := &builder{g: m.Graph, types: types, o: o, vals: make([]tensor, len(m.Graph.Values)), opset: m.OpsetVersion(""),
-		machine: machine{p: &Program{Tree: o.Tree, Stacked: stacked(o.Tree.Torch)}},
+		machine: machine{p: &Program{Tree: o.Tree, Stacked: stacked(o.Tree.Torch), Early: stacked(o.Tree.Torch)}},
 		reads:   make([]int32, len(m.Graph.Values))}
 	for _, n := range b.g.Nodes {
 		for _, v := range n.Inputs {
@@ -278,10 +278,16 @@ func (k *kernel) record(op string, outs, of, saved []tensor, run func(b *back)) 
 		r.out = append(r.out, outs[i].grad)
 	}
 	for _, t := range saved {
-		if t.there() {
-			r.reads = append(r.reads, t.storage)
-			r.saves = true
+		if !t.there() {
+			continue
 		}
+		r.reads = append(r.reads, t.storage)
+		r.saves = true
+		keeps := KeepsInputs
+		if slices.Contains(k.step.Makes, t.storage) {
+			keeps = KeepsResults
+		}
+		k.step.Keeps = max(k.step.Keeps, keeps)
 	}
 	k.tape = append(k.tape, r)
 	return outs

@@ -142,12 +142,15 @@ func TestStackedOrder(t *testing.T) {
 }`)
 	require.NoError(t, err)
 	outer, inner := callOf(t, p, "a"), callOf(t, p, "a.in")
-	p.Stacked = false
+	p.Stacked, p.Early = false, false
 	steps, _, _ := again(p, p.Simulator(), outer, inner)
 	require.Equal(t, []string{"tanh", "exp", "addmm", "sigmoid", "tanh", "exp"}, steps)
 	p.Stacked = true
 	steps, _, _ = again(p, p.Simulator(), outer, inner)
 	require.Equal(t, []string{"addmm", "sigmoid", "tanh", "exp", "tanh", "exp"}, steps)
+	p.Early = true
+	steps, _, _ = again(p, p.Simulator(), outer, inner)
+	require.Equal(t, []string{"addmm", "sigmoid", "tanh", "exp"}, steps, "all that the outer one saves is there before")
 }
 
 // TestVersions: from which version on checkpoints are stacked.
@@ -164,6 +167,7 @@ func TestVersions(t *testing.T) {
 		p, err := torchsim.Build(m, types, torchsim.Options{Tree: tree, Wrt: []string{"w1", "w2"}, Loss: "loss"})
 		require.NoError(t, err)
 		require.Equal(t, want, p.Stacked, version)
+		require.Equal(t, want, p.Early, version)
 	}
 }
 
@@ -299,6 +303,7 @@ func TestResultsOfReruns(t *testing.T) {
 	["/Sum"] loss = ReduceSum <keepdims = 0> (e)
 }`)
 	require.NoError(t, err)
+	p.Early = false
 	s := p.Simulator()
 	s.Run([]int32{0})
 	var live []int64 // at the product with w3
