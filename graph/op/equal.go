@@ -8,8 +8,11 @@ import (
 	"memopt/symbolic"
 )
 
-// maxMet bounds Result.Met. A file has a handful of such pairs.
-const maxMet = 64
+const (
+	maxMet         = 64 // bounds Result.Met; a file has a handful of such pairs
+	maxEqualShapes = 64 // different shapes of inputs that are compared with each other
+	maxEqualRounds = 4  // comparisons of all: symbols that become one may make others so
+)
 
 // meet notes that an operator requires two sizes to be equal, or broadcasts them to each other.
 func (inf *inference) meet(a, b symbolic.Expr) {
@@ -45,7 +48,7 @@ func (r *Result) EqualSizes(g *graph.Graph, made, kept func(symbol string) bool)
 	e := &equalities{g: g, met: r.Met, made: made, kept: kept, as: map[string]symbolic.Expr{}}
 	e.read()
 	e.meetings()
-	for changed := true; changed; {
+	for round, changed := 0, true; changed && round < maxEqualRounds; round++ {
 		changed = false
 		for i, later := range e.shapes {
 			for _, earlier := range e.shapes[:i] {
@@ -73,6 +76,7 @@ type equalities struct {
 // read collects the shapes of the inputs that have a made symbol as a dim.
 func (e *equalities) read() {
 	e.rank = map[string]int{}
+	known := map[string]bool{}
 	for _, in := range e.g.Inputs {
 		v := &e.g.Values[in.Value]
 		if v.IsInitializer() {
@@ -87,7 +91,8 @@ func (e *equalities) read() {
 				found = true
 			}
 		}
-		if found {
+		if text := v.Type.Shape.String(); found && !known[text] && len(known) < maxEqualShapes {
+			known[text] = true
 			e.shapes = append(e.shapes, v.Type.Shape.Dims)
 		}
 	}
@@ -160,7 +165,7 @@ func (e *equalities) align(x, y []symbolic.Expr) bool {
 		pairs[later], axes = earlier, axes|1<<i
 	}
 	rows := axes == 1 && shared
-	if len(pairs) == 0 || e.crossed(pairs) || !rows && !e.supported(pairs) {
+	if len(pairs) == 0 || !rows && !e.supported(pairs) || e.crossed(pairs) {
 		return false
 	}
 	for _, later := range slices.Sorted(maps.Keys(pairs)) {
