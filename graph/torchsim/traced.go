@@ -136,7 +136,7 @@ func (t *Traced) storages(f *stepFile) error {
 			return fmt.Errorf("storage %d has %d bytes", i, s.Bytes)
 		}
 		total += s.Bytes
-		t.Storages = append(t.Storages, Storage{Bytes: s.Bytes, Held: s.Held, Kept: s.Kept, Cached: s.Cached})
+		t.Storages = append(t.Storages, Storage(s))
 		if s.Held {
 			t.Held += s.Bytes
 		}

@@ -50,10 +50,6 @@ func (s *search) unitOf(step int) int {
 	return s.of[s.p.Steps[step].Of]
 }
 
-// isChain reports whether units run one after the other, and what a unit makes in the forward half is needed by
-// it and the next unit alone, or for as long whatever runs again.
-func (s *search) isChain() bool { return slices.IsSorted(s.of) && len(s.far()) == 0 }
-
 // far lists the storages that a unit after the next one reads, and that are needed up to another place if units run
 // again, such as an attention mask that all layers add; and those that torch.autocast caches, which are there while
 // all units after run, though none of them reads it.
