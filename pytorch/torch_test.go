@@ -25,7 +25,7 @@ import (
 
 // python is a Python with the packages that memopt.torch and the corpus need; "": there is none.
 var python = sync.OnceValue(func() string {
-	for _, name := range []string{os.Getenv("MEMOPT_PYTHON"), "python3", "/usr/bin/python3"} {
+	for _, name := range []string{os.Getenv("TORCH_PYTHON"), "python3", "/usr/bin/python3"} {
 		cmd := exec.Command(name, "-c", "import onnx, torchvision, memopt.torch")
 		cmd.Env = append(os.Environ(), "PYTHONPATH=../python/src")
 		if name != "" && cmd.Run() == nil {
@@ -39,7 +39,7 @@ func needPython(t *testing.T) string {
 	t.Helper()
 	if python() == "" {
 		t.Skip("no python3 with torch 2.6, torchvision and onnx: .ci/install makes a virtual environment of them, " +
-			"MEMOPT_PYTHON names its python")
+			"TORCH_PYTHON names its python")
 	}
 	return python()
 }

@@ -143,7 +143,7 @@ def test_syntax(version):
     minor = int(version.partition(".")[2])
     for path in (ROOT / "src").rglob("*.py"):
         ast.parse(path.read_text(encoding="utf-8"), str(path), feature_version=(3, minor))
-    executable = os.environ.get(f"MEMOPT_PYTHON_3_{minor}") or shutil.which(f"python{version}")
+    executable = os.environ.get(f"PYTHON_3_{minor}") or shutil.which(f"python{version}")
     if executable and subprocess.run([executable, "-V"], capture_output=True, check=False).returncode == 0:
         said = python("-W", "error", "-c", "import memopt, memopt.__main__; print(memopt.__version__)",
                       folder=ROOT / "src", executable=executable)
