@@ -24,7 +24,7 @@ type attend struct {
 	softcap         float64 // 0: none
 	causal          bool
 	offset          Value   // how many keys come before the first query's, a scalar; None: 0
-	adds            []Value // what is added to the scores
+	adds            []Value // the summands of the scores
 	// mask is added as well, and may be -∞, or bools, false for keys that are left out; None: there is none.
 	mask      Value
 	precision graph.DType // of the softmax
@@ -81,7 +81,7 @@ func (a *attend) factor() Value {
 	return c.Op("Reciprocal", nil, c.Op("Sqrt", nil, c.Cast(c.Dim(a.q, 3), c.DType(a.q))))
 }
 
-// masked adds what is to be added and lowers keys that are left out to -∞. The scores of queries without a key
+// masked adds the summands of the scores and lowers keys that are left out to -∞. The scores of queries without a key
 // stay as they are, since a softmax of -∞ alone is not defined.
 func (a *attend) masked(scores Value) Value {
 	c := a.c

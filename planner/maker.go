@@ -25,8 +25,8 @@ type request struct {
 	whole   *Plan
 	applied *fission.Applied
 	share   *shares
-	floor   int64         // no parts come lower; 0: nothing is in parts, or it is not known yet
-	least   []graph.Order // what memoryOrders has found; nil: it has not looked
+	floor   int64         // no parts come lower; 0: no region is in parts, or it is not known yet
+	least   []graph.Order // the orders of memoryOrders; nil: it has not looked
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {

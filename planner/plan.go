@@ -197,8 +197,8 @@ func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Opt
 	return r.made(ctx)
 }
 
-// Again plans the graph of Baseline with other options. They may differ in the strategy and in what is
-// worked out besides the plan; orders of least memory are those that this plan has found.
+// Again plans the graph of Baseline with other options. They may differ in the strategy and in the
+// reports beside the plan; orders of least memory are those that this plan has found.
 func (p *Plan) Again(ctx context.Context, opts Options) (*Plan, error) {
 	of := p.Baseline()
 	r, err := newRequest(of.Model, of.Types, opts)

@@ -18,7 +18,7 @@ type layerStart struct {
 // boundaryNorms finds the norms at which transformer layers begin: a norm whose input
 // also feeds the residual addition that closes the block, and from which a
 // softmax is reached before that addition. They come in order of execution. behind says that there are norms
-// which stand behind such additions instead, where the next block reads what they make.
+// which stand behind such additions instead, where the next block reads their results.
 func boundaryNorms(a *Analysis) (starts []layerStart, behind bool) {
 	g, pos, uses := a.Graph, a.Order.Positions(), graph.NewUses(a.Graph)
 	f := normFinder{a: a, pos: pos, uses: uses, visited: make([]int32, len(g.Nodes))}

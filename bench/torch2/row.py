@@ -36,7 +36,7 @@ class Way:
 
 
 class Refused(Exception):
-    """memopt did not do what it should."""
+    """memopt gave a wrong result."""
 
 
 class Memopt:
@@ -119,7 +119,7 @@ def train(module: nn.Module, data: model.Inputs, batch: int) -> list[float]:
 
 
 class Row:
-    """Runs the steps of a row in a folder; found has what the table shows."""
+    """Runs the steps of a row in a folder; found has the figures of the table."""
 
     def __init__(self, name: str, way: Way, folder: pathlib.Path, binary: str, limit: int = 120):
         self.name, self.way, self.folder = name, way, folder

@@ -72,7 +72,7 @@ def short(text: str) -> str:
 
 
 def remarks(found: dict) -> str:
-    """What differs from the usual: errors, and the exporter's changes."""
+    """Errors, and the changes that the exporter made."""
     notes = []
     if found.get("inference"):
         notes.append("batch norms in inference mode")
@@ -136,7 +136,7 @@ def totals(results: list[dict]) -> list[str]:
 
 
 def write(path: pathlib.Path, results: list[dict]) -> None:
-    """Writes the totals, a line for each export, and what PyTorch could not export."""
+    """Writes the totals, a line for each export, and the failures of PyTorch's exporters."""
     exported = [r for r in results if "not exported" not in r]
     lines = ["# Results", "", *totals(results), "", "| " + " | ".join(COLUMNS) + " |", "| " + "--- | " * len(COLUMNS)]
     lines += [line(r) for r in exported]

@@ -31,7 +31,7 @@ def wrap(module, inputs, axes=None, batch=BATCH, output="logits") -> Model:
 
 
 def mask(n):
-    """Of each second sample, the last three words are padding."""
+    """The last three words of each second sample are padding."""
     ones = torch.ones(n, SEQUENCE, dtype=torch.int64)
     ones[1::2, -3:] = 0
     return ones

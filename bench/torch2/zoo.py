@@ -1,4 +1,4 @@
-"""Runs rows of the zoo, and writes the table of what they found: see README.md."""
+"""Runs rows of the zoo, and writes their table: see README.md."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from table import whole, write
 OPSETS, SCRIPT_OPSETS = (18, 20, 23, 25), (17, 18, 20)
 # Models that have rows at all operator sets.
 EVERYWHERE = ("gpt2", "llama", "bert", "net_diffusion", "net_unet")
-# What CI runs: each exporter, and what is special of a kind of model.
+# The rows of CI: each exporter, and the special operators of each kind of model.
 CHECKED = (
     ("gpt2", Way("raw", 20)),
     ("llama", Way("default", 23)),
@@ -58,7 +58,7 @@ def all_rows() -> list[tuple[str, Way]]:
 
 
 def warm_up() -> None:
-    """Loads what all rows need before they are forked: both exporters, and ONNX Runtime."""
+    """Loads the packages of all rows before they are forked: both exporters, and ONNX Runtime."""
     for package in ("onnxruntime", "timm", "torchvision", "transformers"):
         with contextlib.suppress(ImportError):
             importlib.import_module(package)

@@ -167,7 +167,11 @@ func (a *app) classifyModules(name string, err error) error {
 	var noRow *torchsim.NoRow
 	var unbound *symbolic.UnboundError
 	switch {
-	case errors.Is(err, modules.ErrNoModules), errors.Is(err, pytorch.ErrBackward), errors.As(err, &noRow):
+	case errors.Is(err, modules.ErrNoModules):
+		return invalid(wrap(name, fmt.Errorf("%w with --module-map", err)))
+	case errors.As(err, &noRow):
+		return invalid(wrap(name, fmt.Errorf("%w (leave out --select modules)", err)))
+	case errors.Is(err, pytorch.ErrBackward):
 		return invalid(wrap(name, err))
 	case errors.As(err, &unbound):
 		return a.classifyPlan(name, err)

@@ -15,7 +15,7 @@ import (
 
 const someModules = 12
 
-// TestPTX: the PTX that is checked in is what the recorded compiler makes of the sources. That it was made
+// TestPTX: the PTX that is checked in is the recorded compiler's output for the sources. That it was made
 // of these sources is held by the manifest (kernels.TestManifest), so that one in someModules is compiled,
 // or with MEMOPT_TESTS=all each.
 func TestPTX(t *testing.T) {

@@ -20,7 +20,7 @@ const ScopesKey = "pkg.torch.onnx.name_scopes"
 // ErrNoModules: nothing in a file says from which modules its nodes come.
 var ErrNoModules = errors.New("no node has the name of a module: wanted names such as " +
 	"/model/h.0/attn/MatMul, as torch.onnx.export gives them, or the metadata " + ScopesKey +
-	"; export with memopt.torch.export, or give a map with --module-map")
+	"; export with memopt.torch.export, or give a map from modules to nodes")
 
 // listed is the JSON under Key.
 type listed struct {
@@ -34,7 +34,7 @@ type listed struct {
 	Modules []Entry          `json:"modules"`
 }
 
-// Entry is what memopt.torch says of a module.
+// Entry is the description of a module by memopt.torch.
 type Entry struct {
 	Name           string         `json:"name"`
 	Class          string         `json:"class"`

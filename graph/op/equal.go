@@ -70,7 +70,7 @@ type equalities struct {
 	made, kept func(symbol string) bool
 	shapes     [][]symbolic.Expr        // of inputs with a made symbol
 	rank       map[string]int           // of made symbols: their order in the inputs
-	as         map[string]symbolic.Expr // what a symbol is the same as; never one that has an entry
+	as         map[string]symbolic.Expr // the expression that a symbol equals; never a symbol with an entry
 }
 
 // read collects the shapes of the inputs that have a made symbol as a dim.
@@ -215,7 +215,7 @@ func (e *equalities) crossed(pairs map[string]string) bool {
 	return false
 }
 
-// Rename puts symbols in place of others in what a graph states of its inputs, outputs and values.
+// Rename puts symbols in place of others in the types that a graph states for its inputs, outputs and values.
 // Inference has to follow.
 func Rename(g *graph.Graph, names map[string]string) {
 	to := make(map[string]symbolic.Expr, len(names))

@@ -8,8 +8,8 @@ import (
 )
 
 // ScanSequences replaces sequences that loops of the main graph fill: where a Loop begins with an empty
-// sequence, inserts a tensor at its end in each iteration, and ConcatFromSequence nodes alone read what
-// comes of it, the tensors become a scan output of the Loop. Its slices are joined by Reshape and
+// sequence, inserts a tensor at its end in each iteration, and ConcatFromSequence nodes alone read the
+// filled sequence, the tensors become a scan output of the Loop. Its slices are joined by Reshape and
 // Transpose. PyTorch's exporter writes nn.EmbeddingBag so. The tensors must have the same length along the
 // axis; their other dims are equal, or ConcatFromSequence would fail. A model that inference rejects is
 // not changed.
@@ -131,7 +131,7 @@ func (s *sequenceScanner) returned(v graph.ValueID) bool {
 }
 
 // insertedAtEnd is the node of a body that puts a tensor behind the sequence which is the k-th carried
-// value, where nothing else is done with that; nil where something is.
+// value that has no other reader; nil where it has one.
 func insertedAtEnd(body *graph.Graph, k int) *graph.Node {
 	uses := graph.NewUses(body)
 	in, next := body.Inputs[k+2].Value, body.Outputs[k+1].Value
@@ -220,7 +220,7 @@ func (s *sequenceScanner) join(n *graph.Node, all graph.ValueID, dims []symbolic
 }
 
 // shapeOf is the shape of slices whose leading axis stands before the axis that it is to be one with, as
-// Reshape takes it: 0 is a dim as it is, -1 what is left.
+// Reshape takes it: 0 is a dim as it is, -1 the remaining elements.
 func (s *sequenceScanner) shapeOf(
 	n *graph.Node, all graph.ValueID, axis int, dims []symbolic.Expr,
 ) (graph.ValueID, error) {
@@ -259,7 +259,7 @@ func (s *sequenceScanner) list(of graph.ValueID, suffix string, elems ...int64) 
 	return s.g.AddInitializer(graph.Int64Tensor(name, []int64{int64(len(elems))}, elems...))
 }
 
-// add puts a node before another one and returns what it makes, whose name begins with that of the first
+// add puts a node before another one and returns its result, whose name begins with that of the first
 // operand.
 func (s *sequenceScanner) add(
 	before *graph.Node, name string, kind graph.Kind, suffix string, attrs []graph.Attr, in ...graph.ValueID,

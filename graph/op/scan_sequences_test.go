@@ -10,7 +10,7 @@ import (
 	"memopt/graph/op"
 )
 
-// TestScanSequences runs the pass over graphs and prints what becomes of them.
+// TestScanSequences runs the pass over graphs and prints the results.
 func TestScanSequences(t *testing.T) {
 	datadriven.RunTest(t, "testdata/scan_sequences.txt", func(t *testing.T, d *datadriven.TestData) string {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["": 18]> `+d.Input, "test")

@@ -147,7 +147,7 @@ func TestSignature(t *testing.T) {
 }
 
 // TestScripted: in a file of torch.onnx.export(dynamo=False), a single number with a path of modules for its
-// name is a parameter, unless its readers fix what it is. Buffers of transformers are known by their names.
+// name is a parameter, unless its readers fix its role. Buffers of transformers are known by their names.
 func TestScripted(t *testing.T) {
 	m := model(t, `(float[N, 2] x) => (y) <float "head.scale" = {2}, float[1] "onnx::Mul_7.1" = {3},
 		float "head.power" = {2}, float alone = {4}, float[1, 2] "m.final_logits_bias" = {0, 0}> {

@@ -28,7 +28,7 @@ type NoRow struct{ Node, Op string }
 
 func (e *NoRow) Error() string {
 	return fmt.Sprintf("node %q: what PyTorch saves for %s is not known to memopt, so its peak cannot be told; "+
-		"plan nodes in place of modules (leave out --select modules)", e.Node, e.Op)
+		"plan nodes in place of modules", e.Node, e.Op)
 }
 
 // builder runs a graph on a machine.
@@ -129,7 +129,7 @@ func (b *builder) sized(id graph.ValueID) (tensor, error) {
 		}
 		if d.IsUnknown() || n < 0 {
 			return t, fmt.Errorf("value %q: dim %d of %v is not known, so the peak in PyTorch cannot be told; export "+
-				"with static sizes, or bind --dim", v.Name, i, v.Type)
+				"with static sizes, or bind its symbols", v.Name, i, v.Type)
 		}
 		t.dims[i] = n
 	}

@@ -290,7 +290,7 @@ func averagePool(k *kernel, r *row) {
 	k.one(r.aten, k.make(k.outDims(0), k.elem()), some(x), some(x), func(b *back) { b.fresh(x) })
 }
 
-// mean saves nothing but sizes; the gradient is divided, and so copied to all elements.
+// mean saves sizes alone; the gradient is divided, and so copied to all elements.
 func mean(k *kernel, r *row) {
 	x := k.in(0)
 	k.start(r.aten, x)

@@ -21,8 +21,8 @@ type Storage struct {
 	Held bool
 	// Kept: it is made in the step and stays, the gradient of a parameter.
 	Kept bool
-	// Cached: torch.autocast keeps it until its context ends, which is the end of the forward half, or of what runs
-	// again: a parameter in the type that products are computed in (at::autocast::cached_cast).
+	// Cached: torch.autocast keeps it until its context ends, which is the end of the forward half, or of the
+	// recomputation: a parameter in the type that products are computed in (at::autocast::cached_cast).
 	Cached bool
 }
 

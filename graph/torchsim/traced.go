@@ -25,7 +25,7 @@ type Traced struct {
 	Device     string // "cpu" or "cuda"
 	Parameters map[string][]int64
 	Inputs     []TracedInput
-	// Bytes of what is there before the step.
+	// Bytes that are held before the step.
 	ParameterBytes, BufferBytes, InputBytes int64
 	Kernels                                 []Kernel // by step
 }

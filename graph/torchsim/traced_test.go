@@ -38,7 +38,7 @@ func readStep(t *testing.T, keeps torchsim.Keeping) *torchsim.Traced {
 	return traced
 }
 
-// TestTraced: peaks of a traced step, worked out by hand. Runs again stop before what autograd does not need.
+// TestTraced: peaks of a traced step, worked out by hand. Recomputation stops before steps that autograd does not need.
 func TestTraced(t *testing.T) {
 	p := readStep(t, torchsim.KeepsResults)
 	require.Equal(t, int64(8), p.Held)
@@ -60,7 +60,8 @@ func TestTraced(t *testing.T) {
 	require.Equal(t, []string{"up", "down", "sum", "sum_back", "down_back", "up", "up_back"}, ops(inputs, 0, 1))
 }
 
-// TestCached: a cast that torch.autocast keeps lives to the end of the forward half, of what runs again to its end.
+// TestCached: a cast that torch.autocast keeps lives to the end of the forward half; a recomputed one lives to the
+// end of its recomputation.
 func TestCached(t *testing.T) {
 	p := readStep(t, torchsim.KeepsInputs)
 	p.Storages[2].Cached, p.Steps[2].Reads = true, nil

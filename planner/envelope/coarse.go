@@ -3,7 +3,7 @@ package envelope
 import "slices"
 
 // coarse joins boxes that are left. A border along the diagonal of a box is not followed by cuts: each
-// takes off a strip, in which the work then ends as well. Cuts of which nothing came are therefore
+// takes off a strip, in which the work then ends as well. Cuts without effect are therefore
 // taken back, and made again, the largest box first, as long as there are no more than most boxes.
 func coarse(left []*task, most int) []*task {
 	if len(left) <= most {

@@ -275,8 +275,8 @@ func masked(p *torchsim.Program, bytes int64, casts bool) *torchsim.Program {
 	return p
 }
 
-// TestMask: programs whose units are nearly a chain have plans that fit, no dearer than what no budget rules out; where
-// nothing is found to fit, no choice is lower than the lowest that was found by more than what they share.
+// TestMask: programs whose units are nearly a chain have plans that fit, at the cost of the cheapest choice or
+// more; where none fits, the lowest peak of all choices is not far below the plan's.
 func TestMask(t *testing.T) {
 	nearly := 0
 	rapid.Check(t, func(r *rapid.T) {

@@ -86,7 +86,7 @@ func (s *search) far() []torchsim.StorageID {
 		if maker[id] < 0 || last[id] <= next || none[id] == whole[id] {
 			continue
 		}
-		// Units go back in the other order: what the next unit needs last, no other one needs later.
+		// Units go back in the other order: no unit needs a storage later than the next unit does.
 		if s.unitOf(none[id]) > next || s.unitOf(whole[id]) > next {
 			out = append(out, torchsim.StorageID(id))
 		}

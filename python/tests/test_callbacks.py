@@ -24,7 +24,7 @@ def promised(model, modules, **more):
 
 
 class Planner:
-    """Puts given modules under checkpoints, and notes what it was asked."""
+    """Puts given modules under checkpoints, and notes its arguments."""
 
     def __init__(self, *modules):
         self.modules, self.asked = modules, []

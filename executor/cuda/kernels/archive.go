@@ -18,7 +18,7 @@ import (
 //go:embed ptx.zip
 var archive []byte
 
-// manifest is what a reviewer reads instead of the archive: the compiler, what it was given
+// manifest is for reviewers, in place of the archive: the compiler, its input
 // (SourceSum), then a line for each module as sha256sum writes and checks them.
 //
 //go:embed ptx.sha256

@@ -10,8 +10,8 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// TestManifest: the manifest that reviewers read says what is in the archive, and of which sources it was
-// made: these. Nothing else is in the archive.
+// TestManifest: the manifest that reviewers read lists the whole contents of the archive, and the sources that it was
+// made of: these.
 func TestManifest(t *testing.T) {
 	ptx := map[string][]byte{}
 	for _, module := range kernels.Modules() {

@@ -122,7 +122,7 @@ class Meter:
         self._profile.start()
 
     def mark(self) -> None:
-        """Leaves out what comes between now and stop. A backward half may call it (queue_callback)."""
+        """Leaves out the time between now and stop. A backward half may call it (queue_callback)."""
         self._marked = self._on_gpu() if self.device == "cuda" else time.time_ns()
 
     def stop(self) -> Measured:

@@ -58,7 +58,7 @@ class Watch:
         self.call = self.calls[self.call][1]
 
     def listed(self) -> list[dict[str, Any]]:
-        """The modules of the model, with what the step has told of them."""
+        """The modules of the model, with the findings of the step."""
         names: dict[nn.Module, int] = {}
         for _, m in self.model.named_modules(remove_duplicate=False):
             names[m] = names.get(m, 0) + 1

@@ -1,4 +1,4 @@
-"""The memory that an optimizer takes: its state, and what its step makes for a while."""
+"""The memory that an optimizer takes: its state, and the temporaries of its step."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Plan:
 
     @property
     def predicted_peak_bytes(self) -> int:
-        """The most bytes at one time that a step takes beyond what was there before it, gradients included."""
+        """The most bytes at one time that a step takes beyond parameters, buffers and inputs, with gradients."""
         return self.peak_bytes - int(self.raw.get("held_bytes", 0))
 
     @property
@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def overhead(self) -> float:
-        """The estimated time of what runs again, as a share of a step."""
+        """The estimated time of recomputation, as a share of a step."""
         return float(self.raw.get("recompute_share", 0.0))
 
     def save(self, path: str | os.PathLike[str]) -> None:

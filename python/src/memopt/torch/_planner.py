@@ -58,14 +58,14 @@ def plan(
         memopt.torch.apply(model, p)
 
     The step is traced on fake tensors, which takes neither its memory nor its time, and the chosen plan is traced once
-    more: ``predicted_peak_bytes`` is what that step takes of PyTorch's allocator.
+    more: ``predicted_peak_bytes`` is the peak of PyTorch's allocator in that step.
 
     Args:
         model: in the mode in which it is trained. It stays as it is.
         batch: a tensor, a sequence of tensors, or keyword arguments.
         budget: a size such as ``"12GiB"`` or bytes, which bounds parameters, buffers, inputs, the state of the
-            optimizer and the step together; or a share such as ``"60%"`` of what the step makes without a plan. None:
-            no module runs again, and the plan says what the step takes.
+            optimizer and the step together; or a share such as ``"60%"`` of the step's own bytes without a plan. None:
+            no module runs again, and the plan states the peak of the step.
         select: "modules", the only kind of plan yet.
         loss: a function of the model's output and the labels; None if the output is the loss, has it as ``loss``, or
             has it first.
@@ -217,7 +217,7 @@ def _unfit(limit: int, lowest: int, why: str = "the lowest peak that was found i
 
 
 def _most(base: Trace, memory: OptimizerMemory | None, limit: str | int | None) -> int | None:
-    """The most bytes that what is there before the step and the step may take together, the optimizer's state not
+    """The most bytes that held tensors and the step may take together, the optimizer's state not
     counted."""
     if limit is None:
         return None

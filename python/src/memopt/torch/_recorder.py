@@ -21,7 +21,7 @@ class Storage:
         held: it is there before the recording: a parameter, a buffer or an input.
         kept: it is made while recording and still there at the end: the gradient of a parameter.
         cached: ``torch.autocast`` keeps it until its context ends: a parameter in another type.
-        made: the operator that makes it, by its number; -1 for what is held.
+        made: the operator that makes it, by its number; -1 for a held one.
         freed: the last operator during which it is there; -1 while it lives.
     """
 
@@ -49,7 +49,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.hold(held)
 
     def hold(self, tensors: Iterable[torch.Tensor]) -> int:
-        """Notes what is there before; the bytes of what was not noted yet."""
+        """Notes tensors that are held before the recording; the bytes of the tensors that were not noted yet."""
         return sum(self.storages[self.follow(t, held=True)].bytes for t in tensors if self.number(t) < 0)
 
     def number(self, t: torch.Tensor) -> int:
@@ -74,7 +74,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         given = _tensors((args, kwargs))
         out = self.call(func, args, kwargs, given)
-        if func is not torch.ops.aten.detach.default:  # a view, which autograd also makes of what it saves
+        if func is not torch.ops.aten.detach.default:  # a view, which autograd also makes of tensors that it saves
             made = _tensors(out)
             # An operator whose argument was never seen comes after one that no dispatch shows, such as torch.tensor.
             fresh = [self.follow(t, held=False) for t in (*given, *made) if self.number(t) < 0]
@@ -108,7 +108,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes at one time beyond what is held."""
+        """The most bytes at one time beyond held storages."""
         return peak_of(self.storages, [0] * self.count)
 
 
@@ -125,7 +125,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def peak_of(storages: list[Storage], work: list[int]) -> int:
-    """The most bytes at one time beyond what is held, where each operator takes work beside its storages."""
+    """The most bytes at one time beyond held storages, where each operator takes work beside its storages."""
     change = [0] * (len(work) + 1)
     for s in storages:
         if s.made >= 0:

@@ -40,12 +40,12 @@ Prepared = Callable[[nn.Module], AbstractContextManager[Any]]
 
 
 class TraceError(RuntimeError):
-    """A step that cannot be traced. The message says which operator it stopped at, and what to do."""
+    """A step that cannot be traced. The message names the operator, and the remedy."""
 
 
 @dataclass
 class Step:
-    """One operator of ATen that makes memory, or reads what matters to it.
+    """One operator of ATen that makes memory, or reads it.
 
     Attributes:
         op: the operator, such as ``aten.mm.default``.
@@ -85,12 +85,12 @@ class Trace:
     Attributes:
         steps: in the order in which they run.
         backward: the index of the first step of the backward half.
-        storages: what steps read and make.
+        storages: those that steps read and make.
         calls: of each call of a module its name and the call around it.
-        modules: what is known of each module, as ``memopt.torch.export`` lists it.
+        modules: the description of each module, as ``memopt.torch.export`` lists it.
         parameters: names and shapes of the parameters that are trained.
-        inputs: names and shapes of what the step is given.
-        parameter_bytes, buffer_bytes, input_bytes: what is there before the step.
+        inputs: names and shapes of the tensors that the step is given.
+        parameter_bytes, buffer_bytes, input_bytes: the bytes that are held before the step.
         fake: whether the tensors were fake ones.
         unmeasured: operators whose kernels take memory that is not known and counts as 0; "all" where no kernel
             can be run, as for a device that is not there.
@@ -113,7 +113,7 @@ class Trace:
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes at one time beyond what was there before the step."""
+        """The most bytes at one time beyond held bytes."""
         return peak_of(self.storages, [s.work for s in self.steps])
 
     @property
@@ -170,7 +170,7 @@ def trace(
     Args:
         autocast: the type of ``torch.autocast`` around the forward half; None for the mode that is on.
         prepared: a context in which the model that is traced is ready for the step: a plan is applied.
-        watch: note calls of modules and what autograd saves, which needs a step without checkpoints.
+        watch: note calls of modules and the tensors that autograd saves, which needs a step without checkpoints.
         workspaces: those that other traces of the model have measured; None: none have.
 
     Raises:
@@ -459,7 +459,7 @@ def _dtype(t: torch.Tensor | None) -> str:
 
 
 def _without_dropout(func: Any, args: Any, kwargs: Any) -> bool:
-    """Whether an operator that may draw random numbers, as attention does, is told to drop nothing."""
+    """Whether an operator that may draw random numbers, as attention does, is told not to drop."""
     for i, argument in enumerate(func._schema.arguments):
         if argument.name == "dropout_p":
             given = args[i] if i < len(args) else kwargs.get("dropout_p", argument.default_value)

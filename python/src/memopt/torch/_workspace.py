@@ -49,7 +49,7 @@ class _Tensor:
 
 
 class Workspaces:
-    """Runs every operator of a step once by itself, on zeros, and counts what its kernel allocates.
+    """Runs every operator of a step once by itself, on zeros, and counts the allocations of its kernel.
 
     How much memory a kernel takes for itself (the packed operands of oneDNN, the gradients of a norm by thread) depends
     on the processor, the number of threads and the libraries of PyTorch, so that no table tells it. Operators of equal

@@ -215,7 +215,7 @@ def hook_first_step(attached: Attached) -> None:
 
     def backward(_: torch.Tensor) -> None:
         # The engine calls it at the end of the backward half that is running. There a profiler cannot be stopped: the
-        # engine puts back what was there for the thread before.
+        # engine restores the thread's own mode.
         Variable._execution_engine.queue_callback(attached.mark)
 
     def behind(*_: Any) -> None:
@@ -323,7 +323,7 @@ def _without(prefix: str, plan: Plan) -> Plan:
 
 @contextlib.contextmanager
 def muted(module: Any, *names: str) -> Iterator[None]:
-    """Replaces methods of an object by ones that do nothing."""
+    """Replaces methods of an object by empty ones."""
     for name in names:
         object.__setattr__(module, name, lambda *_, **__: None)
     try:
