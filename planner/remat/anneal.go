@@ -20,7 +20,7 @@ type annealer struct {
 	moved int64 // moves so far
 }
 
-func newAnnealer(p *problem, rng *rand.Rand, found func([]int32, int64)) *annealer {
+func newAnnealer(p *single, rng *rand.Rand, found func([]int32, int64)) *annealer {
 	a := &annealer{tape: newTape(p), rng: rng, found: found, best: math.MaxInt64}
 	a.unit = float64(p.base) / float64(max(1, p.n))
 	sum := 0.0

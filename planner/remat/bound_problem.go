@@ -11,7 +11,7 @@ const boundWork = 60_000_000
 
 // relaxation is the problem in its general form, without the rule that no source is computed anew
 // while an alias of it is live.
-func (p *problem) relaxation() *Graph {
+func (p *single) relaxation() *Graph {
 	g := p.graph()
 	for t := range g.Tasks {
 		g.Tasks[t].Once = false
@@ -21,7 +21,7 @@ func (p *problem) relaxation() *Graph {
 
 // costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there
 // is none; see Graph.CostBound.
-func (p *problem) costBound(ctx context.Context, work int64) int64 {
+func (p *single) costBound(ctx context.Context, work int64) int64 {
 	extra := p.relaxation().CostBound(ctx, p.budget, work)
 	if extra > math.MaxInt64-p.base {
 		return math.MaxInt64

@@ -88,7 +88,7 @@ func TestPeakBoundIsBelow(t *testing.T) {
 // peak.
 func tightInstances(t *rapid.T, most int) *Instance {
 	in := instances(t, most)
-	p := newProblem(in, in.Budget)
+	p := newSingle(in, in.Budget)
 	plain := make([]int32, p.n)
 	for v := range plain {
 		plain[v] = int32(v)
@@ -104,7 +104,7 @@ func TestCostBoundOfInstances(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := tightInstances(t, 8)
 		if want := cheapest(in); want >= 0 {
-			require.LessOrEqual(t, newProblem(in, in.Budget).costBound(context.Background(), 0), want)
+			require.LessOrEqual(t, newSingle(in, in.Budget).costBound(context.Background(), 0), want)
 		}
 	})
 }

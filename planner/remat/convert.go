@@ -12,7 +12,7 @@ const sliceWork = 400_000
 
 // graph is the problem in its general form. Aliases become values without bytes whose readers read
 // the source too, and a source never runs again, so that no alias of it outlives what it points to.
-func (p *problem) graph() *Graph {
+func (p *single) graph() *Graph {
 	g := &Graph{Tasks: make([]Task, p.n), Values: make([]Value, p.n)}
 	makes := make([]int32, p.n)
 	for v := range g.Tasks {
@@ -29,7 +29,7 @@ func (p *problem) graph() *Graph {
 // runSearch has a Search look for schedules for so much counted work.
 func (s *solver) runSearch(work int64) {
 	if s.search == nil {
-		s.search = NewSearch(s.problem.graph(), s.opts.Seed)
+		s.search = NewSearch(s.single.graph(), s.opts.Seed)
 	}
 	before := s.search.d.work
 	s.stage = "lns"

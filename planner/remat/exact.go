@@ -23,7 +23,7 @@ const (
 // those that are wanted or read by the first runs left. New states take the best of some bounds
 // known (see priceCut); a state that is about to be expanded gets a bound of its own.
 type exactSearch struct {
-	*problem
+	*single
 	exactTable
 	queue  exactQueue
 	below  int64       // schedules with extra runs of this cost or more are not wanted
@@ -40,9 +40,9 @@ type exactSearch struct {
 
 // newExactSearch starts a search. The extra runs of all schedules are known to cost no less than
 // low.
-func newExactSearch(ctx context.Context, p *problem, low int64) *exactSearch {
+func newExactSearch(ctx context.Context, p *single, low int64) *exactSearch {
 	e := &exactSearch{
-		problem: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1),
+		single: p, below: math.MaxInt64, reads: make([][]nodeSet, p.n+1), expanded: make([][]int32, p.n+1),
 	}
 	for t := range p.n {
 		e.reads[t] = make([]nodeSet, p.n+1)

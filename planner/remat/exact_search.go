@@ -113,7 +113,7 @@ func (e *exactSearch) before(s *exactState, id, v int32, cost int64) {
 			next.bytes += e.size[u]
 		}
 	}
-	if next.bytes > e.budget-e.problem.work[v] {
+	if next.bytes > e.budget-e.single.work[v] {
 		return
 	}
 	next.wanted.remove(v)
@@ -137,11 +137,11 @@ func (e *exactSearch) later(s *exactState, x int32, bytes int64) bool {
 		return false
 	}
 	behind := &e.states[s.behind]
-	if behind.left != y+1 || !behind.wanted.has(x) || bytes > e.budget-e.size[y]-e.problem.work[y] ||
+	if behind.left != y+1 || !behind.wanted.has(x) || bytes > e.budget-e.size[y]-e.single.work[y] ||
 		slices.Contains(e.uses[y], x) {
 		return false
 	}
-	need := behind.bytes + e.problem.work[x]
+	need := behind.bytes + e.single.work[x]
 	for _, u := range e.uses[x] {
 		if !behind.wanted.has(u) {
 			need += e.size[u]

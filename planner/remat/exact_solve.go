@@ -57,7 +57,7 @@ func (s *solver) runExact(work int64) {
 		return
 	}
 	if p.exactSearch == nil {
-		p.exactSearch = newExactSearch(s.ctx, s.problem, s.bound-s.base)
+		p.exactSearch = newExactSearch(s.ctx, s.single, s.bound-s.base)
 	}
 	p.below = math.MaxInt64
 	if s.best != nil {

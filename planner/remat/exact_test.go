@@ -26,7 +26,7 @@ func TestExactAgainstOracle(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, r.Cost)
 		require.True(t, r.Optimal && r.InOrder)
-		if base := newProblem(in, in.Budget).base; r.Cost > base {
+		if base := newSingle(in, in.Budget).base; r.Cost > base {
 			hard++
 		}
 	})
@@ -38,7 +38,7 @@ func TestExactAgainstOracle(t *testing.T) {
 func TestExactBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := tightInstances(t, 8)
-		p := newProblem(in, in.Budget)
+		p := newSingle(in, in.Budget)
 		e := newExactSearch(context.Background(), p, 0)
 		want := cheapest(in)
 		steps := rapid.IntRange(0, 40).Draw(t, "steps")
@@ -115,7 +115,7 @@ func TestExactProves(t *testing.T) {
 		require.NoError(t, err)
 		r, err := Solve(context.Background(), in, Options{Solver: "exact", Nodes: 30_000_000, RequireOptimal: true})
 		require.NoError(t, err, ref.Name)
-		base := newProblem(in, in.Budget).base
+		base := newSingle(in, in.Budget).base
 		require.InDelta(t, *ref.Best, 100*float64(r.Cost-base)/float64(base), 1e-3, ref.Name)
 	}
 }

@@ -122,7 +122,7 @@ func TestGraphAgainstInstance(t *testing.T) {
 		for _, r := range g.Runs(extras) {
 			seq = append(seq, r.Task)
 		}
-		p := newProblem(in, in.Budget)
+		p := newSingle(in, in.Budget)
 		peak, valid := p.peak(seq)
 		require.True(t, valid)
 		require.Equal(t, peak, out.Peak)

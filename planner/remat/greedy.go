@@ -39,7 +39,7 @@ const (
 // value with the largest score; when an input is gone it computes it again, with what that
 // needs in turn.
 type greedy struct {
-	*problem
+	*single
 	rule
 	rng    *rand.Rand
 	stop   func() bool
@@ -60,9 +60,9 @@ type greedy struct {
 
 // run returns a sequence of computes within the budget, or nil if the rule does not find one for
 // less than limit.
-func (p *problem) greedy(r rule, rng *rand.Rand, limit int64, stop func() bool) []int32 {
+func (p *single) greedy(r rule, rng *rand.Rand, limit int64, stop func() bool) []int32 {
 	g := &greedy{
-		problem: p, rule: r, rng: rng, limit: limit, stop: stop,
+		single: p, rule: r, rng: rng, limit: limit, stop: stop,
 		place: make([]int32, p.n), lock: make([]int32, p.n), next: make([]int32, p.n), mark: make([]int32, p.n),
 	}
 	for v := range g.place {

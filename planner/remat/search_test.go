@@ -171,7 +171,7 @@ func forthAndBack(n int) *Graph {
 // layeredGraph is layered as a graph, with so many edges by node at most.
 func layeredGraph(n, degree int, seed uint64) *Graph {
 	in := layered(n, n*degree, 1, seed)
-	return newProblem(in, in.Budget).graph()
+	return newSingle(in, in.Budget).graph()
 }
 
 // TestSearchTraining: a transformer of 30 layers fits in two fifths of its memory for a tenth of

@@ -68,7 +68,7 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 		return nil, fmt.Errorf("remat: there is no solver %q: it must be auto, greedy, lns, exact or chain",
 			opts.Solver)
 	}
-	s := newSolver(ctx, newProblem(&local, local.Budget), opts)
+	s := newSolver(ctx, newSingle(&local, local.Budget), opts)
 	if s.need > s.budget { // no search is needed
 		return nil, &InfeasibleError{Budget: s.budget, PeakLowerBound: s.need}
 	}
@@ -78,7 +78,7 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 
 // solver is one call of Solve.
 type solver struct {
-	*problem
+	*single
 	ctx    context.Context
 	opts   Options
 	rng    *rand.Rand
@@ -95,9 +95,9 @@ type solver struct {
 	annealer *annealer // the one of annealFor
 }
 
-func newSolver(ctx context.Context, p *problem, opts Options) *solver {
+func newSolver(ctx context.Context, p *single, opts Options) *solver {
 	return &solver{
-		problem: p, ctx: ctx, opts: opts, cost: math.MaxInt64, peak: math.MaxInt64,
+		single: p, ctx: ctx, opts: opts, cost: math.MaxInt64, peak: math.MaxInt64,
 		rng: rand.New(rand.NewPCG(uint64(opts.Seed), 0x9e3779b97f4a7c15)),
 	}
 }
@@ -125,7 +125,7 @@ func (s *solver) offer(seq []int32) {
 		return
 	}
 	seq = s.needed(seq)
-	peak, valid := s.problem.peak(seq)
+	peak, valid := s.single.peak(seq)
 	if !valid {
 		return
 	}
@@ -135,13 +135,13 @@ func (s *solver) offer(seq []int32) {
 	}
 	cost := int64(0)
 	for _, v := range seq {
-		cost += s.problem.cost[v]
+		cost += s.single.cost[v]
 	}
 	s.found(seq, cost)
 }
 
 func (s *solver) run() {
-	s.bound = s.problem.base
+	s.bound = s.single.base
 	s.stage = "order"
 	plain := make([]int32, s.n)
 	for v := range plain {
@@ -212,7 +212,7 @@ func (s *solver) runGreedy() {
 		if i < len(rules) {
 			r = rules[i]
 		}
-		limit := min(s.cost, most*s.problem.base)
+		limit := min(s.cost, most*s.single.base)
 		s.offer(s.greedy(r, s.rng, limit, func() bool { return s.ctx.Err() != nil }))
 		s.work += int64(s.n)
 	}
@@ -222,7 +222,7 @@ func (s *solver) runGreedy() {
 // schedule and from the plain order.
 func (s *solver) runAnneal() {
 	s.stage = "lns"
-	a := newAnnealer(s.problem, s.rng, s.found)
+	a := newAnnealer(s.single, s.rng, s.found)
 	start := int64(0)
 	stop := func() bool {
 		s.work += a.walked - start
@@ -256,7 +256,7 @@ func (s *solver) runAnneal() {
 func (s *solver) annealFor(work int64) {
 	s.stage = "lns"
 	if s.annealer == nil {
-		s.annealer = newAnnealer(s.problem, s.rng, s.found)
+		s.annealer = newAnnealer(s.single, s.rng, s.found)
 	}
 	a := s.annealer
 	start, end := a.walked, a.walked+work

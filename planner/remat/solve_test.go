@@ -174,7 +174,7 @@ func TestCheckersAgree(t *testing.T) {
 func TestTape(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := instances(t, 12)
-		p := newProblem(in, in.Budget)
+		p := newSingle(in, in.Budget)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		a := newAnnealer(p, rng, func(seq []int32, cost int64) {
 			peak, valid := p.peak(seq)
@@ -252,7 +252,7 @@ func layered(n, edges int, part float64, seed uint64) *Instance {
 	for v := range plain {
 		plain[v] = int32(v)
 	}
-	peak, _ := newProblem(in, 1).peak(plain)
+	peak, _ := newSingle(in, 1).peak(plain)
 	in.Budget = int64(part * float64(peak))
 	return in
 }

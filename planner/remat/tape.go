@@ -14,7 +14,7 @@ import (
 // Entry v < n is the first compute of node v, entry n is the end. Changes are put on a log: commit
 // forgets it, undo reverts the tape.
 type tape struct {
-	*problem
+	*single
 	words      int
 	node       []int32
 	prev, next []int32
@@ -47,9 +47,9 @@ type change struct {
 	mem, bytes int64
 }
 
-func newTape(p *problem) *tape {
+func newTape(p *single) *tape {
 	n := p.n
-	t := &tape{problem: p, words: max(1, (n+63)/64), last: -1, alias: make([][]uint64, n)}
+	t := &tape{single: p, words: max(1, (n+63)/64), last: -1, alias: make([][]uint64, n)}
 	t.cur = make([]uint64, t.words)
 	for v := range p.sharers {
 		if p.sharers[v] != nil {
@@ -80,7 +80,7 @@ func newTape(p *problem) *tape {
 func (t *tape) reset() {
 	t.cost = 0
 	for e := t.prev[t.n]; e >= 0; e = t.prev[e] {
-		t.cost += t.problem.cost[t.node[e]]
+		t.cost += t.single.cost[t.node[e]]
 		if !t.dirty[e] {
 			t.dirty[e] = true
 			t.pending++
@@ -132,7 +132,7 @@ func (t *tape) insert(v, e int32) int32 {
 	t.next[t.prev[e]], t.prev[e] = f, f
 	t.place[f] = int32(len(t.extras))
 	t.extras = append(t.extras, f)
-	t.cost += t.problem.cost[v]
+	t.cost += t.single.cost[v]
 	t.log = append(t.log, change{kind: 'i', e: f})
 	t.touch(f)
 	return f
@@ -161,7 +161,7 @@ func (t *tape) unlink(e int32) {
 	t.extras[t.place[e]], t.place[other] = other, t.place[e]
 	t.extras = t.extras[:k]
 	t.place[e] = -1
-	t.cost -= t.problem.cost[t.node[e]]
+	t.cost -= t.single.cost[t.node[e]]
 }
 
 // touch marks an entry whose set must be made anew.
@@ -261,7 +261,7 @@ func (t *tape) before(e int32, bytes int64) (int64, int64) {
 		}
 	}
 	t.cur[v/64] &^= bit
-	return bytes - t.size[v], bytes + t.problem.work[v]
+	return bytes - t.size[v], bytes + t.single.work[v]
 }
 
 func (t *tape) same(e int32) bool {
@@ -317,7 +317,7 @@ func (t *tape) undo() {
 			t.next[t.prev[e]], t.prev[t.next[e]] = e, e
 			t.place[e] = int32(len(t.extras))
 			t.extras = append(t.extras, e)
-			t.cost += t.problem.cost[t.node[e]]
+			t.cost += t.single.cost[t.node[e]]
 			t.count(t.mem[e], 1)
 		}
 	}

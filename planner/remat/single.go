@@ -2,11 +2,11 @@ package remat
 
 import "slices"
 
-// problem is an instance in the form the solvers work on. An alias is turned into uses:
+// single is an instance in the form the solvers of small instances work on: a node makes one value. An alias is turned into uses:
 // it has no bytes, and whoever uses it uses its source too, so that the source stays live.
 // The one thing left to watch is that a source is not computed anew while an alias
 // of it is live (see sharers).
-type problem struct {
+type single struct {
 	n       int
 	budget  int64
 	cost    []int64
@@ -20,9 +20,9 @@ type problem struct {
 	need    int64     // the largest need of one step by itself
 }
 
-func newProblem(in *Instance, budget int64) *problem {
+func newSingle(in *Instance, budget int64) *single {
 	n := len(in.Nodes)
-	p := &problem{
+	p := &single{
 		n: n, budget: budget, cost: make([]int64, n), size: make([]int64, n), work: make([]int64, n),
 		keep: make([]bool, n), uses: make([][]int32, n), users: make([][]int32, n), sharers: make([][]int32, n),
 	}
@@ -46,7 +46,7 @@ func newProblem(in *Instance, budget int64) *problem {
 	return p
 }
 
-func (p *problem) add(nodes []Node, v int32) {
+func (p *single) add(nodes []Node, v int32) {
 	node := &nodes[v]
 	p.cost[v], p.work[v], p.keep[v] = node.Cost, node.Workspace, node.Keep
 	p.base += node.Cost
@@ -66,7 +66,7 @@ func (p *problem) add(nodes []Node, v int32) {
 
 // peak is the peak of a sequence of computes with the best frees, and valid tells whether no
 // source is computed anew while an alias of it is live.
-func (p *problem) peak(seq []int32) (peak int64, valid bool) {
+func (p *single) peak(seq []int32) (peak int64, valid bool) {
 	live, bytes := make([]bool, p.n), int64(0)
 	for v, k := range p.keep {
 		if k {
@@ -100,7 +100,7 @@ func (p *problem) peak(seq []int32) (peak int64, valid bool) {
 
 // needed drops the computes whose result nobody uses before the next compute of the
 // same node, first computes aside.
-func (p *problem) needed(seq []int32) []int32 {
+func (p *single) needed(seq []int32) []int32 {
 	seen, first := make([]bool, p.n), make([]bool, len(seq))
 	for i, v := range seq {
 		first[i] = !seen[v]
@@ -125,7 +125,7 @@ func (p *problem) needed(seq []int32) []int32 {
 
 // withFrees puts frees into a sequence of computes: each value goes right after its last
 // use before its next compute, aliases before their sources.
-func (p *problem) withFrees(seq []int32) []Step {
+func (p *single) withFrees(seq []int32) []Step {
 	wanted := slices.Clone(p.keep)
 	var steps []Step // built from the end
 	for i := len(seq) - 1; i >= 0; i-- {
