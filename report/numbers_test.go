@@ -813,7 +813,7 @@ func TestSolveNumbers(t *testing.T) {
 	}
 	r.Optimal, r.CostLowerBound = false, 44
 	require.Contains(t, squeezed(printed(t, form(TableFormat))), "overhead 25.00 % at least 10.00 %\n")
-	require.Equal(t, "overhead 25.00 %", Overhead(50, in))
+	require.Equal(t, "overhead 25.00 %", Overhead(0.25))
 }
 
 func TestVersionNumbers(t *testing.T) {

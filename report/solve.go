@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"memopt/planner/remat"
@@ -39,16 +40,11 @@ func overhead(cost int64, in *remat.Instance) float64 {
 	for i := range in.Nodes {
 		base += float64(in.Nodes[i].Cost)
 	}
-	if base == 0 {
-		return 0
-	}
-	return (float64(cost) - base) / base
+	return overheadOf(float64(cost), base)
 }
 
-// Overhead says how much a schedule costs beyond running every node once.
-func Overhead(cost int64, in *remat.Instance) string {
-	return fmt.Sprintf("overhead %.2f %%", 100*overhead(cost, in))
-}
+// Overhead says how much a schedule costs beyond running every node once, from its share of that.
+func Overhead(share float64) string { return fmt.Sprintf("overhead %.2f %%", 100*share) }
 
 // SolveJSON writes a schedule as a file: its steps and what is known of it.
 func SolveJSON(w io.Writer, in *remat.Instance, r *remat.Result) error {
@@ -66,6 +62,105 @@ func SolveJSON(w io.Writer, in *remat.Instance, r *remat.Result) error {
 	return err
 }
 
+// SolveSecondSchema is the schema of the JSON that `memopt solve -O json` prints for an instance of version 2.
+const SolveSecondSchema = "memopt.solve/v2"
+
+// solutionJSON is a schedule for an instance of version 2.
+type solutionJSON struct {
+	Schema         string    `json:"schema,omitempty"`
+	Name           string    `json:"name,omitempty"`
+	Cost           float64   `json:"cost"`
+	Unit           string    `json:"cost_unit,omitempty"`
+	BaseCost       float64   `json:"base_cost"`
+	Peak           int64     `json:"peak"`
+	CostLowerBound float64   `json:"cost_lower_bound"`
+	BoundOrder     string    `json:"cost_lower_bound_order"`
+	PeakLowerBound int64     `json:"peak_lower_bound"`
+	Optimal        bool      `json:"optimal"`
+	InOrder        bool      `json:"in_order"`
+	Solver         string    `json:"solver"`
+	Overhead       float64   `json:"overhead"`
+	Tags           *tagsJSON `json:"tags,omitempty"`
+}
+
+// tagsJSON is the tags of nodes by their ids, in the order of the instance.
+type tagsJSON []remat.Computation
+
+// MarshalJSON writes an object.
+func (t tagsJSON) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i := range t {
+		id, err := json.Marshal(t[i].ID)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, id...), ':'), t[i].Tags...)
+	}
+	return append(b, '}'), nil
+}
+
+func newSolutionJSON(p *remat.Problem, s *remat.Solution) solutionJSON {
+	return solutionJSON{Cost: s.Cost, Unit: p.Unit, BaseCost: s.Base, Peak: s.Peak, CostLowerBound: s.CostLowerBound,
+		BoundOrder: boundOrder(s), PeakLowerBound: s.PeakLowerBound, Optimal: s.Optimal, InOrder: s.InOrder,
+		Solver: s.Solver, Overhead: overheadOf(s.Cost, s.Base)}
+}
+
+// boundOrder says for which orders of first computes the bound on the cost holds.
+func boundOrder(s *remat.Solution) string {
+	if s.AnyOrder {
+		return "any"
+	}
+	return "given"
+}
+
+// overheadOf is the share by which a cost exceeds that of computing every node once.
+func overheadOf(cost, base float64) float64 {
+	if base == 0 {
+		return 0
+	}
+	return (cost - base) / base
+}
+
+// SolutionJSON writes a schedule for an instance of version 2 as a file.
+func SolutionJSON(w io.Writer, p *remat.Problem, s *remat.Solution) error {
+	var steps bytes.Buffer
+	if err := p.WriteSteps(&steps, s.Steps); err != nil {
+		return err
+	}
+	j := newSolutionJSON(p, s)
+	tags := slices.DeleteFunc(slices.Clone(p.Nodes), func(c remat.Computation) bool { return c.Tags == nil })
+	if len(tags) > 0 {
+		j.Tags = (*tagsJSON)(&tags)
+	}
+	body, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimSuffix(strings.TrimSpace(steps.String()), "}")
+	_, err = fmt.Fprintf(w, `{"format":"memopt-schedule","version":2,%s,
+%s
+`, text[1:], body[1:])
+	return err
+}
+
+// Solution says what a search found for an instance of version 2.
+func Solution(w io.Writer, format Format, p *remat.Problem, s *remat.Solution) error {
+	j := newSolutionJSON(p, s)
+	if format == JSONFormat {
+		j.Schema, j.Name = SolveSecondSchema, p.Name
+		return WriteJSON(w, j)
+	}
+	note := "proved to be the least"
+	if !s.Optimal {
+		note = fmt.Sprintf("at least %.2f %%", 100*overheadOf(s.CostLowerBound, s.Base))
+	}
+	note += " in " + map[bool]string{true: "any", false: "the given"}[s.AnyOrder] + " order"
+	return solveTable(len(p.Nodes), s.Peak, s.PeakLowerBound, j.Overhead, note, s.Solver).WriteAs(w, format)
+}
+
 // Solve says what a search found.
 func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) error {
 	j := newSolveJSON(in, r)
@@ -73,17 +168,22 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 		j.Schema, j.Name = SolveSchema, in.Name
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
-		Fit: []Fit{Wrap, Whole, Wrap}}
-	t.Add("nodes", fmt.Sprint(len(in.Nodes)), "")
-	t.Add("peak", Bytes(r.Peak), fmt.Sprintf("no schedule has less than %s", Bytes(r.PeakLowerBound)))
 	note := "proved to be the least in the given order"
 	if !r.Optimal {
 		note = fmt.Sprintf("at least %.2f %%", 100*overhead(r.CostLowerBound, in))
 	}
-	t.Add("overhead", fmt.Sprintf("%.2f %%", 100*j.Overhead), note)
-	t.Add("found by", r.Solver, "")
-	return t.WriteAs(w, format)
+	return solveTable(len(in.Nodes), r.Peak, r.PeakLowerBound, j.Overhead, note, r.Solver).WriteAs(w, format)
+}
+
+// solveTable is the table of an answer; note says what is known of the least overhead.
+func solveTable(nodes int, peak, lowest int64, overhead float64, note, solver string) *Table {
+	t := &Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+		Fit: []Fit{Wrap, Whole, Wrap}}
+	t.Add("nodes", fmt.Sprint(nodes), "")
+	t.Add("peak", Bytes(peak), fmt.Sprintf("no schedule has less than %s", Bytes(lowest)))
+	t.Add("overhead", fmt.Sprintf("%.2f %%", 100*overhead), note)
+	t.Add("found by", solver, "")
+	return t
 }
 
 // ParseShare reads a percentage; ok is false for other texts.

@@ -45,6 +45,7 @@ var exitFiles = map[string]string{
 	"buffers.csv": "id,lower,upper,size\na,0,2,8\nb,1,3,8\nc,2,4,8\n",
 	// A chain whose first value is read again at its end.
 	"chain.json": `{"name":"chain","budget":3,"nodes":[{"id":0,"cost":1,"size":1,"inputs":[]},{"id":1,"cost":1,"size":2,"inputs":[0]},{"id":2,"cost":1,"size":1,"inputs":[1]},{"id":3,"cost":1,"size":1,"inputs":[0,2]}]}`,
+	"joint.json": `{"format":"memopt-instance","version":2,"name":"joint","budget":5,"cost_unit":"us","live":[{"id":"w","size":1}],"nodes":[{"id":"a","cost":0.5,"inputs":["w"],"size":1,"tags":{"line":7}},{"id":"b","cost":1.5,"inputs":["a"],"outputs":[{"id":"b.0","size":2},{"id":"b.1","size":0,"keep":true}],"recompute":false},{"id":"v","inputs":["b.0"],"alias":"b.0"},{"id":"c","cost":1,"inputs":["a","v"],"size":1}]}`,
 	"tight.json": `{"name":"tight","budget":2,"nodes":[{"id":0,"cost":1,"size":2,"inputs":[]},{"id":1,"cost":1,"size":2,"inputs":[0]}]}`,
 }
 

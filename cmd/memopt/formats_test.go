@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +22,8 @@ import (
 )
 
 // formats are the schemas of files and metadata that verbs read or write besides their reports.
-var formats = []string{"ort-config", "device", "trace", "aliases", "schedule", "instance", "boundary", "states",
-	"watch", "roles", "timeline", "overlay"}
+var formats = []string{"ort-config", "device", "trace", "aliases", "schedule", "instance", "instance-v2", "boundary",
+	"states", "watch", "roles", "timeline", "overlay"}
 
 // TestFormats holds what verbs write, and the files that come with memopt, to the schemas of their
 // formats.
@@ -69,6 +70,7 @@ func TestFormats(t *testing.T) {
 	}
 	check("instance", "chain.json")
 	check("instance", "hard.json")
+	check("instance-v2", "joint.json")
 	checkMetadata(t, folder, "yield.onnx", live.BoundaryKey, recompute.Key)
 	checkMetadata(t, folder, "loss.onnx", live.BoundaryKey, recompute.Key)
 	checkMetadata(t, folder, "step.onnx", live.BoundaryKey, live.StatesKey)
@@ -112,11 +114,21 @@ func TestFormatsAgree(t *testing.T) {
 		return `{"schema":"memopt.device/v1","name":"d","loops_flops":` + rates + `,"products_flops":` + rates + rest + "}"
 	}
 	node := func(text string) string { return `{"budget":3,"nodes":[{"id":0,` + text + `}]}` }
+	second := func(text string) string {
+		return `{"format":"memopt-instance","version":2,"live":[{"id":"w","size":8}],"nodes":[{"id":"n",` + text + `}]}`
+	}
 	read := map[string]func([]byte) error{
 		"ort-config": func(data []byte) error { _, err := configs.ParseORT(data, "c"); return err },
 		"device":     func(data []byte) error { _, err := configs.ParseDevice(data, "d"); return err },
 		"recompute":  func(data []byte) error { _, err := configs.ParsePlan(data, "p"); return err },
 		"instance":   func(data []byte) error { _, err := remat.Read(strings.NewReader(string(data))); return err },
+		"instance-v2": func(data []byte) error {
+			_, p, err := remat.ReadAny(strings.NewReader(string(data)))
+			if p == nil && err == nil {
+				return errors.New("it is of version 1")
+			}
+			return err
+		},
 		"trace": func(data []byte) error {
 			_, err := configs.ParseTrace(strings.NewReader(string(data)), "t")
 			return err
@@ -157,6 +169,19 @@ func TestFormatsAgree(t *testing.T) {
 		{"device", strings.Replace(device(`,"bytes_per_second":1`), `"d"`, `""`, 1), false},
 		{"device", strings.Replace(device(`,"bytes_per_second":1`), "device/v1", "device/v2", 1), false},
 		{"device", strings.Replace(device(`,"bytes_per_second":1`), `"float16":1,`, "", 1), false},
+		{"instance-v2", second(`"cost":1.5,"size":0`), true},
+		{"instance-v2", second(`"cost":0,"outputs":[],"workspace":1,"recompute":false,"tags":[1]`), true},
+		{"instance-v2", second(`"inputs":["w"],"alias":"w"`), true},
+		{"instance-v2", second(`"cost":1,"outputs":[{"id":"x","size":1,"keep":true}],"inputs":["w"]`), true},
+		{"instance-v2", second(`"cost":1,"outputs":[{"id":"x","size":1,"alias":"w"}],"inputs":["w"]`), false},
+		{"instance-v2", second(`"cost":-1,"size":0`), false},
+		{"instance-v2", second(`"cost":1,"size":-1`), false},
+		{"instance-v2", second(`"cost":1,"size":1.5`), false},
+		{"instance-v2", second(`"cost":1`), false},
+		{"instance-v2", second(`"size":1`), false},
+		{"instance-v2", second(`"cost":1,"size":1,"outputs":[]`), false},
+		{"instance-v2", second(`"cost":1,"keep":true,"outputs":[]`), false},
+		{"instance-v2", node(`"cost":1,"size":1,"inputs":[]`), false},
 		{"instance", node(`"cost":1,"size":1,"inputs":[]`), true},
 		{"instance", node(`"cost":1,"size":1,"inputs":[],"keep":true,"workspace":3`), true},
 		{"instance", node(`"cost":0,"size":1,"inputs":[]`), false},

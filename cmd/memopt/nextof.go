@@ -11,7 +11,6 @@ import (
 	"memopt/explain"
 	"memopt/fit"
 	"memopt/planner"
-	"memopt/planner/remat"
 	"memopt/report"
 	"memopt/train"
 )
@@ -227,8 +226,8 @@ func (a *app) afterEstimate(name string, m *memopt.Model, f *estimateFlags, r *e
 func (t *training) models() []string { return []string{t.given} }
 
 // afterSolve searches for longer, unless the schedule is proved to be optimal.
-func (sf *solveFlags) afterSolve(path string, r *remat.Result) *nextCommand {
-	if r.Optimal || sf.out == streamName {
+func (sf *solveFlags) afterSolve(path string, optimal bool) *nextCommand {
+	if optimal || sf.out == streamName {
 		return nil
 	}
 	return &nextCommand{verb: "solve", args: []string{path},

@@ -65,6 +65,7 @@ func TestSchemas(t *testing.T) {
 		{"verify", "verify forward.onnx other.onnx --dim batch=4 --init random:1"},
 		{"pack", "pack buffers.csv -o offsets.csv --capacity 16"},
 		{"solve", "solve chain.json -o schedule.json"},
+		{"solve-v2", "solve joint.json -o joint.schedule.json"},
 		{"optimize", "optimize forward.onnx -o smaller.onnx --dim batch=4"},
 		{"optimize", "optimize classifier.onnx -o smaller.onnx --dim batch=4 --opset 20"},
 		{"optimize", "optimize strange.onnx -o smaller.onnx --check off"},
@@ -113,6 +114,10 @@ func TestSchemas(t *testing.T) {
 	schedule, err := os.ReadFile("schedule.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "solve").Check(t, schedule)
+	schedule, err = os.ReadFile("joint.schedule.json")
+	require.NoError(t, err)
+	schematest.Load(t, folder, "solve-v2").Check(t, schedule)
+	require.Contains(t, string(schedule), `"tags":{"a":{"line":7}}`)
 
 	schematest.Load(t, folder, "checkpoint").Check(t, manifest(t))
 	checked["checkpoint"] = true

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -96,17 +94,17 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	a.status.say("searching for a schedule")
 	opts.Progress = func(p remat.Progress) {
 		a.keeper.keep()
-		a.status.say("searching, best %s", report.Overhead(p.Cost, in))
+		a.status.say("searching, best %s", report.Overhead(p.Overhead))
 	}
-	r, err := remat.Solve(ctx, in, opts)
-	if err != nil && r == nil {
+	r, err := in.solve(ctx, opts)
+	if r == nil {
 		if a.ctx.Err() != nil {
 			return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a schedule was found", path)}
 		}
 		return classifySolve(path, err)
 	}
 	var b bytes.Buffer
-	if e := report.SolveJSON(&b, in, r); e != nil {
+	if e := r.file(&b); e != nil {
 		return &exitError{exitInternal, e}
 	}
 	if e := a.writeArtefact("--out", sf.out, b.Bytes()); e != nil {
@@ -116,10 +114,10 @@ func (a *app) solve(path string, sf *solveFlags) error {
 	if sf.out == "-" {
 		w = a.stdio.err
 	}
-	if e := report.Solve(w, format, in, r); e != nil {
+	if e := r.say(w, format); e != nil {
 		return e
 	}
-	if e := a.next(format, sf.afterSolve(path, r)); e != nil {
+	if e := a.next(format, sf.afterSolve(path, r.optimal)); e != nil {
 		return e
 	}
 	if a.ctx.Err() != nil {
@@ -143,9 +141,9 @@ func classifySolve(path string, err error) error {
 }
 
 // bytes reads the budget.
-func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
+func (sf *solveFlags) bytes(in *instance) (int64, error) {
 	if sf.budget == "" {
-		if in.Budget == 0 {
+		if in.budget() == 0 {
 			return 0, usage("the instance has no budget: add one, as \"budget\": 1000, or --budget 80%%")
 		}
 		return 0, nil
@@ -154,7 +152,7 @@ func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
 		if err != nil {
 			return 0, usage("--budget: %w", err)
 		}
-		return max(int64(share*float64(onePassPeak(in))), 1), nil
+		return max(int64(share*float64(in.onePassPeak())), 1), nil
 	}
 	n, err := report.ParseBytes(sf.budget)
 	if err != nil || n <= 0 {
@@ -163,21 +161,11 @@ func (sf *solveFlags) bytes(in *remat.Instance) (int64, error) {
 	return n, nil
 }
 
-// onePassPeak is the peak of computing every node once in the given order.
-func onePassPeak(in *remat.Instance) int64 {
-	r, err := remat.Solve(context.Background(), in,
-		remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1})
-	if err != nil {
-		return 0
-	}
-	return r.Peak
-}
-
 // firstWork is the counted work (remat.Options.Nodes) after which a search for the first valid schedule gives
 // up.
 const firstWork = 20_000_000
 
-func (a *app) readInstance(path string) (*remat.Instance, error) {
+func (a *app) readInstance(path string) (*instance, error) {
 	var r io.Reader = a.in
 	if path != "-" {
 		f, _, err := inputfile.Open(path, maxInstance)
@@ -187,9 +175,9 @@ func (a *app) readInstance(path string) (*remat.Instance, error) {
 		defer f.Close()
 		r = f
 	}
-	in, err := remat.Read(inputfile.Limited(r, maxInstance))
+	first, second, err := remat.ReadAny(inputfile.Limited(r, maxInstance))
 	if err != nil {
 		return nil, fileError("%s: %w", path, err)
 	}
-	return in, nil
+	return &instance{first, second}, nil
 }

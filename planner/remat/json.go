@@ -62,10 +62,11 @@ func (id *fileID) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// reader is one call of Read.
+// reader is one call of Read or ReadProblem.
 type reader struct {
 	*json.Decoder
 	in     *Instance
+	second *secondReader // of a file of version 2; nil: it is of version 1
 	place  map[fileID]int32
 	budget bool
 	window window
@@ -76,24 +77,38 @@ type reader struct {
 // order; their ids may be any distinct integers or texts. The budget may be left out; it is 0 then.
 // Unknown fields are errors. Errors name the line.
 func Read(r io.Reader) (*Instance, error) {
+	in, p, err := ReadAny(r)
+	if err == nil && p != nil {
+		return nil, errors.New("remat: the instance is of version 2: wanted one of version 1, without a format")
+	}
+	return in, err
+}
+
+// ReadAny reads an instance of version 1, as Read does, or one of version 2 ("format":
+// "memopt-instance", see docs/instances.md). The other result is nil. Without a budget, that is 0.
+func ReadAny(r io.Reader) (*Instance, *Problem, error) {
 	rd := &reader{in: &Instance{}, place: map[fileID]int32{}}
 	rd.Decoder = json.NewDecoder(io.TeeReader(io.LimitReader(r, maxFile), &rd.window))
 	rd.DisallowUnknownFields()
 	if err := rd.object(); err != nil {
-		return nil, fmt.Errorf("remat: %w", rd.located(err))
+		return nil, nil, fmt.Errorf("remat: %w", rd.located(err))
 	}
 	if _, err := rd.Token(); err != io.EOF {
-		return nil, fmt.Errorf("remat: line %d: there is data after the end of the instance",
+		return nil, nil, fmt.Errorf("remat: line %d: there is data after the end of the instance",
 			rd.window.line(rd.InputOffset()))
+	}
+	if rd.second != nil {
+		p, err := rd.problem()
+		return nil, p, err
 	}
 	if !rd.budget {
 		rd.in.Budget = math.MaxInt64
 		defer func() { rd.in.Budget = 0 }()
 	}
 	if err := rd.in.Validate(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return rd.in, nil
+	return rd.in, nil, nil
 }
 
 // located says an error of the decoder in the words of the file's format, with the line.
@@ -120,7 +135,9 @@ func (r *reader) located(err error) error {
 func (r *reader) wrongKind(err error, kind *json.UnmarshalTypeError) string {
 	got := strings.TrimPrefix(kind.Value, "number ")
 	wanted := "a whole number"
-	switch {
+	switch second, ok := secondKinds[kind.Field]; {
+	case ok && r.second != nil:
+		wanted = second
 	case kind.Field == "":
 		return strings.TrimSuffix(err.Error(), kind.Error()) + "it is " + article(got) + ": wanted an object, {…}"
 	case kind.Field == "inputs":
@@ -206,8 +223,13 @@ func (r *reader) object() error {
 			err = fieldOf(key, r.Decode(&r.in.Budget))
 		case "nodes":
 			err = r.nodes()
+		case "format":
+			err = r.format(seen["nodes"])
 		default:
-			return fmt.Errorf("an instance has no field %q%s", key, nearmiss.Question(key, instanceFields))
+			if r.second == nil {
+				return fmt.Errorf("an instance has no field %q%s", key, nearmiss.Question(key, instanceFields))
+			}
+			err = r.secondField(key)
 		}
 		if err != nil {
 			return err
@@ -231,6 +253,13 @@ func (r *reader) nodes() error {
 		return err
 	}
 	for r.More() {
+		if r.second != nil {
+			r.window.forget(r.InputOffset())
+			if err := r.secondNode(); err != nil {
+				return err
+			}
+			continue
+		}
 		var n fileNode
 		at := len(r.in.Nodes)
 		r.window.forget(r.InputOffset())
@@ -343,6 +372,34 @@ func WriteSchedule(w io.Writer, in *Instance, s *Schedule) error {
 			verb = "free"
 		}
 		fmt.Fprintf(b, `{%q:%s}`, verb, in.id(int(step.Node)))
+	}
+	b.WriteString("]}\n")
+	return b.Flush()
+}
+
+// WriteSteps writes steps as {"steps": [{"compute": node}, {"free": value}, ...]}.
+func (p *Problem) WriteSteps(w io.Writer, steps []Step) error {
+	x := newProblemIndex(p)
+	b := bufio.NewWriter(w)
+	b.WriteString(`{"steps":[`)
+	for i, step := range steps {
+		if i > 0 {
+			b.WriteString(",\n")
+		}
+		verb, id := "compute", ""
+		if step.Free {
+			verb, id = "free", x.output(step.Node).ID
+		} else {
+			id = p.Nodes[step.Node].ID
+		}
+		if id == "" {
+			id = strconv.Itoa(int(step.Node))
+		}
+		name, err := json.Marshal(id)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, `{%q:%s}`, verb, name)
 	}
 	b.WriteString("]}\n")
 	return b.Flush()

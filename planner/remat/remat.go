@@ -104,6 +104,9 @@ func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }
 // forms can overflow.
 const maxTotal = math.MaxInt64 >> 12
 
+// mostNodes is how many nodes, and how many values, an instance may have.
+const mostNodes = math.MaxInt32 / 8
+
 // Validate names the first invalid node.
 func (in *Instance) Validate() error {
 	if in.Budget <= 0 {

@@ -2,10 +2,10 @@ package remat
 
 import "slices"
 
-// single is an instance in the form the solvers of small instances work on: a node makes one value. An alias is turned into uses:
-// it has no bytes, and whoever uses it uses its source too, so that the source stays live.
-// The one thing left to watch is that a source is not computed anew while an alias
-// of it is live (see sharers).
+// single is an instance in the form the solvers of small instances work on: a node makes one value.
+// An alias is turned into uses: it has no bytes, and whoever uses it uses its source too, so that
+// the source stays live. The one thing left to watch is that a source is not computed anew while an
+// alias of it is live (see sharers).
 type single struct {
 	n       int
 	budget  int64

@@ -30,7 +30,8 @@ type Options struct {
 type Progress struct {
 	Cost           int64 // of the best schedule so far
 	CostLowerBound int64
-	Solver         string // that found it
+	Overhead       float64 // cost beyond that of computing every node once, as a share of it
+	Solver         string  // that found it
 }
 
 // Result is a schedule and what is known about it.
@@ -115,9 +116,12 @@ func (s *solver) found(seq []int32, cost int64) {
 	}
 	s.best, s.cost, s.method = seq, cost, s.stage
 	if s.opts.Progress != nil {
-		s.opts.Progress(Progress{Cost: cost, CostLowerBound: s.bound, Solver: s.method})
+		s.opts.Progress(Progress{Cost: cost, CostLowerBound: s.bound, Overhead: share(cost, s.base), Solver: s.method})
 	}
 }
+
+// share is the part by which a cost exceeds another.
+func share(cost, base int64) float64 { return float64(cost-base) / float64(max(1, base)) }
 
 // offer takes a sequence of computes if it is within the budget.
 func (s *solver) offer(seq []int32) {

@@ -1,0 +1,231 @@
+package remat
+
+import (
+	"math"
+	"slices"
+)
+
+// folded is a Problem without its views, in one order of first computes: what reads a view reads
+// the value whose memory it shares. A view is made when it is first read, and again when it is read
+// after that memory was made again (see remake).
+//
+// Each remaining node is a Task of the graph. A node of which some outputs are kept and others are
+// not is two: the second, which never runs again, makes the kept ones, and the first has workspace
+// for them. So a kept output lives once, and a second run needs room for its copy.
+type folded struct {
+	*problemIndex
+	view  []bool    // by node: it is folded
+	root  []int32   // by value: the value whose memory it shares
+	seen  [][]int32 // by node: the values that must be live when it is computed: roots, and what its views read
+	keeps []bool    // by value; see problemIndex.kept
+	once  []bool    // by node: it must not run again, or there is no use in it
+	real  []int32   // the nodes that are no views, in the given order
+	cost  []int64   // by node: of a second run, with that of its views
+	least []int64   // by node: of a second run, at least
+	scale float64
+
+	deps  [][]int32 // by node: the nodes that are no views and make what it reads
+	graph *Graph
+	node  []int32 // by task: its node, or -1 for the second task of a node
+	task  []int32 // by node: its task, the first of two; -1 for views
+	place []int32 // by value: its number in the graph
+}
+
+// foldable tells by node whether it is folded: a view that is never read and reads more than what it
+// shares is not, since there is no place where all of that is live for sure.
+func foldable(x *problemIndex) []bool {
+	used, view := usedNodes(x), make([]bool, len(x.p.Nodes))
+	for v := range view {
+		n := &x.p.Nodes[v]
+		if view[v] = n.View && (used[v] || len(n.Inputs) == 1); view[v] {
+			m := x.maker[n.Inputs[0]]
+			view[v] = view[m] || !x.p.Nodes[m].View
+		}
+	}
+	return view
+}
+
+func fold(p *Problem) *folded {
+	x := newProblemIndex(p)
+	f := &folded{problemIndex: x, root: x.roots(), view: foldable(x), seen: make([][]int32, len(p.Nodes)),
+		keeps: x.kept(), once: make([]bool, len(p.Nodes)), cost: make([]int64, len(p.Nodes)),
+		least: make([]int64, len(p.Nodes)), deps: make([][]int32, len(p.Nodes)), scale: p.scale()}
+	for v := range p.Nodes {
+		f.add(int32(v))
+	}
+	return f
+}
+
+// add folds node v.
+func (f *folded) add(v int32) {
+	n := &f.p.Nodes[v]
+	mark := func(u int32) {
+		if !slices.Contains(f.seen[v], u) {
+			f.seen[v] = append(f.seen[v], u)
+		}
+	}
+	for _, u := range n.Inputs {
+		if m := f.maker[u]; f.view[m] {
+			for _, r := range f.seen[m] {
+				mark(r)
+			}
+		} else {
+			mark(u)
+			mark(f.root[u]) // another one where u is a view that is not folded
+		}
+	}
+	cost := f.whole(n.Cost)
+	if f.view[v] {
+		base := f.maker[f.root[f.first[v]]]
+		f.cost[base] += cost
+		f.once[base] = f.once[base] || n.Once
+		return
+	}
+	f.real = append(f.real, v)
+	f.least[v] = max(1, cost)
+	f.cost[v] += f.least[v]
+	f.once[v] = f.once[v] || n.Once || f.keptOf(v) == len(n.Outputs)
+	for _, r := range f.seen[v] {
+		if m := f.maker[r]; !slices.Contains(f.deps[v], m) {
+			f.deps[v] = append(f.deps[v], m)
+		}
+	}
+}
+
+// whole is a cost as the search counts it.
+func (f *folded) whole(cost float64) int64 { return int64(math.Round(cost * f.scale)) }
+
+// keptOf is how many outputs of node v are kept.
+func (f *folded) keptOf(v int32) int {
+	count := 0
+	for u := f.first[v]; u < f.first[v+1]; u++ {
+		if f.keeps[u] {
+			count++
+		}
+	}
+	return count
+}
+
+// arrange makes the graph of first computes in an order, which lists the nodes that are no views.
+func (f *folded) arrange(order []int32) {
+	f.graph, f.node = &Graph{}, nil
+	f.task = make([]int32, len(f.p.Nodes))
+	for v := range f.task {
+		f.task[v] = -1
+	}
+	f.place = make([]int32, len(f.maker))
+	for _, v := range order {
+		f.addTask(v)
+	}
+}
+
+func (f *folded) addTask(v int32) {
+	n, g := &f.p.Nodes[v], f.graph
+	f.task[v] = int32(len(g.Tasks))
+	f.node = append(f.node, v)
+	task := Task{Cost: f.cost[v], Workspace: n.Workspace, Once: f.once[v]}
+	for _, u := range f.seen[v] {
+		task.Uses = append(task.Uses, f.place[u])
+	}
+	kept := Task{Once: true}
+	split := !f.once[v] && f.keptOf(v) > 0
+	for k, o := range n.Outputs {
+		u, to := f.first[v]+int32(k), &task
+		if split && f.keeps[u] {
+			task.Workspace += o.Size
+			to = &kept
+		}
+		f.place[u] = int32(len(g.Values))
+		to.Makes = append(to.Makes, f.place[u])
+		size := o.Size
+		if n.View {
+			size = 0
+		}
+		g.Values = append(g.Values, Value{Size: size, Keep: f.keeps[u]})
+	}
+	if g.Tasks = append(g.Tasks, task); split {
+		g.Tasks = append(g.Tasks, kept)
+		f.node = append(f.node, -1)
+	}
+}
+
+// relaxed is the graph with costs of second runs that no schedule undercuts, and without what views
+// read besides the memory that they share: it may be gone when the view is read.
+func (f *folded) relaxed() *Graph {
+	g := *f.graph
+	g.Tasks = slices.Clone(g.Tasks)
+	for t, v := range f.node {
+		if v < 0 {
+			continue
+		}
+		task := &g.Tasks[t]
+		task.Cost, task.Uses = f.least[v], nil
+		if f.p.Nodes[v].View { // it may come anywhere
+			continue
+		}
+		for _, u := range f.p.Nodes[v].Inputs {
+			if f.view[f.maker[u]] {
+				u = f.root[u]
+			}
+			if place := f.place[u]; !slices.Contains(task.Uses, place) {
+				task.Uses = append(task.Uses, place)
+			}
+		}
+	}
+	return &g
+}
+
+// sequence is the nodes of all runs in order.
+func (f *folded) sequence(extras []Extra) []int32 {
+	var seq []int32
+	for _, r := range f.graph.Runs(extras) {
+		if v := f.node[r.Task]; v >= 0 {
+			seq = append(seq, v)
+		}
+	}
+	return seq
+}
+
+// steps turns a sequence of nodes into steps: views are put in where they are read, and each value
+// is freed right after its last use before it is made anew.
+func (f *folded) steps(seq []int32) []Step {
+	seq = f.withViews(seq)
+	first := make([]int, len(f.p.Nodes)) // by node: the place of its first compute
+	for i := len(seq) - 1; i >= 0; i-- {
+		first[seq[i]] = i
+	}
+	wanted := slices.Clone(f.keeps)
+	var steps []Step // built from the end
+	for i := len(seq) - 1; i >= 0; i-- {
+		v, mark := seq[i], len(steps)
+		want := func(u int32) {
+			if !wanted[u] {
+				wanted[u] = true
+				steps = append(steps, Step{Free: true, Node: u})
+			}
+		}
+		for u := f.first[v]; u < f.first[v+1]; u++ {
+			want(u)
+		}
+		for _, u := range f.p.Nodes[v].Inputs {
+			want(u)
+			f.eachBase(u, want)
+		}
+		// A view stands behind what it shares in the order of values, and this list is read backwards.
+		slices.SortFunc(steps[mark:], func(a, b Step) int { return int(a.Node) - int(b.Node) })
+		steps = append(steps, Step{Node: v})
+		for u := f.first[v]; u < f.first[v+1]; u++ {
+			wanted[u] = f.keeps[u] && first[v] < i
+		}
+	}
+	slices.Reverse(steps)
+	return steps
+}
+
+// eachBase visits the values that must stay while u does: what it is a view of.
+func (f *folded) eachBase(u int32, visit func(int32)) {
+	for n := &f.p.Nodes[f.maker[u]]; n.View; n = &f.p.Nodes[f.maker[u]] {
+		u = n.Inputs[0]
+		visit(u)
+	}
+}
