@@ -28,6 +28,7 @@ type ledger struct {
 	runs    [][]int32    // by task: the stages of its runs in order, the first one is the task itself
 	readers [][]place    // by value: all runs that read it, in order
 	stages  [][]stageRun // by stage: its runs in order
+	tops    []int64      // by stage: the highest need in its list
 	need    profile      // by stage: the highest need of a run
 	reach   reach
 	fixed   []int32 // by task: the stage of its extra run in Graph.Fixed, or 0; nil where there are none
@@ -36,7 +37,7 @@ type ledger struct {
 
 	log     []ledgerChange // what was done since the last forget, for undo
 	touched []place        // runs whose discount must be looked at again
-	work    int64          // runs inserted and removed and values looked at
+	work    int64          // runs inserted and removed, values looked at, and long lists of runs
 }
 
 // stageRun is one run in the list of its stage.
@@ -57,7 +58,7 @@ func newLedger(g *Graph) *ledger {
 	n := len(g.Tasks)
 	l := &ledger{
 		g: g, maker: make([]int32, len(g.Values)), made: make([]int64, n), runs: make([][]int32, n),
-		readers: make([][]place, len(g.Values)), stages: make([][]stageRun, n),
+		readers: make([][]place, len(g.Values)), stages: make([][]stageRun, n), tops: make([]int64, n),
 	}
 	ends := make([]int32, n)
 	l.allocate()
@@ -133,15 +134,15 @@ func (l *ledger) measure() {
 		delta[start.stage()] += value.Size
 		delta[end+1] -= value.Size
 	}
-	entries, highest, live := make([]stageRun, n), make([]int64, n), int64(0)
+	entries, live := make([]stageRun, n), int64(0)
 	for t := range entries {
 		live += delta[t]
 		entries[t] = stageRun{live: live, task: int32(t), id: -1}
 		l.stages[t] = entries[t : t+1 : t+1]
 		entries[t].own = l.g.Tasks[t].Workspace - l.discount(at(int32(t), int32(t)))
-		highest[t] = live + entries[t].own
+		l.tops[t] = live + entries[t].own
 	}
-	l.need = newProfile(highest)
+	l.need = newProfile(l.tops)
 }
 
 // newest is the number of the newest run of task x at a stage or before.
@@ -223,14 +224,27 @@ func (l *ledger) find(p place) int {
 	return low
 }
 
-// top is the highest need in the list of a stage.
-func (l *ledger) top(stage int32) int64 {
+// topOf is the highest need in a list of runs.
+func topOf(list []stageRun) int64 {
 	top := int64(beneath)
-	for i := range l.stages[stage] {
-		e := &l.stages[stage][i]
-		top = max(top, e.live+e.own)
+	for i := range list {
+		top = max(top, list[i].live+list[i].own)
 	}
 	return top
+}
+
+// moved notes that the highest need of some runs in the list of a stage has changed.
+func (l *ledger) moved(stage int32, before, after int64) {
+	top := l.tops[stage]
+	switch {
+	case after >= top:
+		l.tops[stage] = after
+	case before == top: // another may be the highest now
+		l.tops[stage] = topOf(l.stages[stage])
+	}
+	if d := l.tops[stage] - top; d != 0 {
+		l.need.shift(int(stage), d)
+	}
 }
 
 // raise adds d bytes to the runs behind a up to b.
@@ -255,24 +269,25 @@ func (l *ledger) raise(a, b place, d int64) {
 	}
 }
 
+// longList is the number of runs in a list whose walk counts as one piece of work.
+const longList = 256
+
 // raisePart adds d bytes to the runs of one stage from one task to another.
 func (l *ledger) raisePart(stage, from, to int32, d int64) {
 	if from > to {
 		return
 	}
 	list := l.stages[stage]
-	before, after := int64(beneath), int64(beneath)
+	l.work += int64(len(list) / longList)
+	list = list[l.find(at(stage, from)):l.find(at(stage, to+1))]
+	if len(list) == 0 {
+		return
+	}
 	for i := range list {
-		e := &list[i]
-		before = max(before, e.live+e.own)
-		if e.task >= from && e.task <= to {
-			e.live += d
-		}
-		after = max(after, e.live+e.own)
+		list[i].live += d
 	}
-	if before != after {
-		l.need.shift(int(stage), after-before)
-	}
+	after := topOf(list)
+	l.moved(stage, after-d, after)
 }
 
 // touch has the discount of the run at p looked at again.
@@ -290,9 +305,9 @@ func (l *ledger) refresh() {
 		}
 		own := l.g.Tasks[p.task()].Workspace - l.discount(p)
 		if own != list[i].own {
-			before := l.top(p.stage())
+			before := list[i].live + list[i].own
 			list[i].own = own
-			l.need.shift(int(p.stage()), l.top(p.stage())-before)
+			l.moved(p.stage(), before, list[i].live+own)
 		}
 	}
 	l.touched = l.touched[:0]
@@ -302,7 +317,7 @@ func (l *ledger) refresh() {
 func (l *ledger) needAt(p place) int64 {
 	e := &l.stages[p.stage()][l.find(p)]
 	s := int(p.stage())
-	return l.need.max(s, s) - l.top(p.stage()) + e.live + e.own
+	return l.need.max(s, s) - l.tops[s] + e.live + e.own
 }
 
 // peak is the highest need of a run; 0 without tasks.
@@ -311,9 +326,8 @@ func (l *ledger) peak() int64 { return max(0, l.need.nodes[1].top) }
 // worst is the first run with the highest need.
 func (l *ledger) worst() place {
 	s, _ := l.need.highest()
-	top := l.top(int32(s))
 	for i := range l.stages[s] {
-		if e := &l.stages[s][i]; e.live+e.own == top {
+		if e := &l.stages[s][i]; e.live+e.own == l.tops[s] {
 			return at(int32(s), e.task)
 		}
 	}

@@ -15,10 +15,10 @@ func (l *ledger) insert(x, stage int32) {
 	l.work++
 	p := at(stage, x)
 	list, i := l.stages[stage], l.find(p)
-	before, task := l.top(stage), &l.g.Tasks[x]
+	task := &l.g.Tasks[x]
 	run := stageRun{live: list[i].live - l.made[list[i].task], own: task.Workspace, task: x, id: int32(len(l.extras))}
 	l.stages[stage] = slices.Insert(list, i, run)
-	l.need.shift(int(stage), max(before, run.live+run.own)-before)
+	l.moved(stage, beneath, run.live+run.own)
 	k := l.newest(x, stage)
 	for _, v := range task.Makes {
 		l.part(v, k, p)
@@ -144,14 +144,14 @@ func (l *ledger) remove(x, stage int32) {
 	for _, v := range task.Makes {
 		l.join(v, k, p)
 	}
-	before, i := l.top(stage), l.find(p)
-	id := l.stages[stage][i].id
+	i := l.find(p)
+	gone := l.stages[stage][i]
 	l.stages[stage] = slices.Delete(l.stages[stage], i, i+1)
-	l.need.shift(int(stage), l.top(stage)-before)
+	l.moved(stage, gone.live+gone.own, beneath)
 	last := len(l.extras) - 1
 	other := l.extras[last]
 	l.extras = l.extras[:last]
-	if int(id) != last {
+	if id := gone.id; int(id) != last {
 		l.extras[id] = other
 		q := at(other.Before, other.Task)
 		l.stages[other.Before][l.find(q)].id = id
