@@ -40,17 +40,22 @@ func (r *request) mayCut() bool {
 const wholeShare = 0.6
 
 // quickTime is the most time that a first plan may take where it has to be looked for in other ways than by a
-// search of counted work: among clusters or in another runtime. With parts, where no plan fits without, it may
-// take quickParts: a limit of 0 is over by less than half a second then. Without a limit, and with an effort of
-// 0, plans in parts are counted work, too.
+// search of counted work: among clusters or in another runtime. Those with parts, where no plan fits without,
+// are looked for until quickParts after the deadline: a limit of 0 is over by less than half a second then.
+// Without a limit, and with an effort of 0, plans in parts are counted work, too.
 const (
 	quickTime  = time.Second
-	quickParts = time.Second / 4
+	quickParts = 400 * time.Millisecond
 )
 
 // quickly limits the search for a first plan, which is asked for whatever the deadline is.
 func quickly(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
-	return timelimit.With(timelimit.Without(ctx), time.Now().Add(most))
+	return until(ctx, time.Now().Add(most))
+}
+
+// until gives the run another deadline.
+func until(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	return timelimit.With(timelimit.Without(ctx), end)
 }
 
 // planned makes the plan, with regions in parts where that is cheaper.
@@ -68,8 +73,10 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	case err != nil && !errors.Is(err, ErrUnfit):
 		return p, err
 	case quick && late && !r.opts.Budget().Runtime:
-		ctx, done = quickly(ctx, quickParts)
-		defer done()
+		if end, ok := ctx.Deadline(); ok {
+			ctx, done = until(ctx, end.Add(quickParts))
+			defer done()
+		}
 	}
 	c := &chunker{request: r, ctx: ctx, best: p}
 	errors.As(err, &c.unfit)

@@ -25,6 +25,9 @@ func FindRoom(ctx context.Context, symbol string, below, guess int64,
 	r := &Room{Symbol: symbol, Below: below}
 	low, high := int64(0), below // low fits, or is 0
 	for low+1 < high {
+		if ctx.Err() != nil {
+			return r, nil
+		}
 		n := low + (high-low)/2
 		if low < guess && guess < high {
 			n = guess

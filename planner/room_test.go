@@ -41,6 +41,11 @@ func TestFindRoomEnds(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := FindRoom(t.Context(), "n", 8, 4, func(int64) (*Plan, error) { return nil, broken })
 	require.ErrorIs(t, err, broken)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	none, err := FindRoom(ended, "n", 8, 4, func(int64) (*Plan, error) { return nil, broken })
+	require.NoError(t, err, "nothing is tried when there is no time")
+	require.Equal(t, &Room{Symbol: "n", Below: 8}, none)
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := FindRoom(ctx, "n", 8, 2, func(n int64) (*Plan, error) {
 		if n > 2 {

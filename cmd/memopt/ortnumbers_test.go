@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,6 +25,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/planner"
 	"memopt/recompute"
 )
 
@@ -170,7 +172,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
 	x, err := a.prepareExecution(model, &sel, &ex, stock)
-	if err != nil && strings.Contains(err.Error(), "no plan fits") {
+	if errors.Is(err, planner.ErrUnfit) {
 		x = ortExecution(t, model, data, append(args[:len(args)-4:len(args)-4], "--level", "0"))
 		return x
 	}

@@ -1,7 +1,8 @@
 // Package timelimit bounds a whole run by one deadline. A context made by With carries that
 // deadline through all searches of the run, so that their times never add up; Without gives
 // back the context beneath it, for the work that a valid answer needs even when the time is up
-// and that only an interrupt may end.
+// and that only an interrupt may end. Such work is bounded by Counted: its end does not depend on
+// how busy the machine is.
 package timelimit
 
 import (
@@ -41,8 +42,10 @@ func Spent(ctx context.Context) bool {
 	return ok && r.spent
 }
 
-// Ended reports whether the deadline has ended a context, rather than an interrupt.
-func Ended(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+// Ended reports whether the deadline has ended a context, or its counted work, rather than an interrupt.
+func Ended(ctx context.Context) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), errSpent)
+}
 
 // Share returns a context with a share of the time that the deadline leaves from now on: 0.5 for
 // half of it. Without a deadline it is the context itself.

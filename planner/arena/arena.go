@@ -77,6 +77,17 @@ func QuickLayout(ctx context.Context, t *live.Timeline, bytes []int64) *Layout {
 	})
 }
 
+// FirstLayout is QuickLayout with less work where there are many buffers: the first arena of at most so many
+// bytes, or the smallest of a few.
+func FirstLayout(ctx context.Context, t *live.Timeline, bytes []int64, most int64) *Layout {
+	return newLayout(ctx, t, bytes, func(buffers []pack.Buffer) *pack.Result {
+		if len(buffers) > manyQuick && !overflows(buffers) {
+			return pack.First(ctx, buffers, max(most-t.Hidden-t.Inside, 0))
+		}
+		return packed(ctx, buffers, manyQuick, quickNodes)
+	})
+}
+
 func newLayout(
 	ctx context.Context, t *live.Timeline, bytes []int64, packed func([]pack.Buffer) *pack.Result,
 ) *Layout {
@@ -110,14 +121,8 @@ func newLayout(
 
 // packed gives buffers their places, by an exact search of so much work where there are not too many.
 func packed(ctx context.Context, buffers []pack.Buffer, many int, nodes func(buffers int) int64) *pack.Result {
-	sum := int64(0)
-	for _, b := range buffers {
-		// The timeline has checked that the sizes add up within int64; rounding may still overflow
-		// it.
-		if b.Size > math.MaxInt64-sum {
-			return stacked(buffers)
-		}
-		sum += b.Size
+	if overflows(buffers) {
+		return stacked(buffers)
 	}
 	if len(buffers) > many {
 		return pack.Greedy(ctx, buffers)
@@ -127,6 +132,19 @@ func packed(ctx context.Context, buffers []pack.Buffer, many int, nodes func(buf
 		return stacked(buffers)
 	}
 	return r
+}
+
+// overflows reports whether the sizes add up to more than int64 holds: the timeline has checked that they do
+// not, but rounding may still make them.
+func overflows(buffers []pack.Buffer) bool {
+	sum := int64(0)
+	for _, b := range buffers {
+		if b.Size > math.MaxInt64-sum {
+			return true
+		}
+		sum += b.Size
+	}
+	return false
 }
 
 // stacked puts every buffer on top of the previous one, up to the limit of int64.

@@ -45,6 +45,32 @@ func TestLayoutsOfDrawnTimelines(t *testing.T) {
 	t.Logf("%d of 60 layouts are better", better)
 }
 
+// TestFirstLayout: of many buffers the first arena that is small enough is taken, of few the same as a quick one.
+func TestFirstLayout(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 18))
+	for _, n := range []int{300, 1500} {
+		tl, bytes := &live.Timeline{Hidden: 1000, Inside: 24}, make([]int64, n)
+		for i := range n {
+			start := rng.IntN(2 * n)
+			tl.Root = append(tl.Root, graph.ValueID(i))
+			tl.Ranges = append(tl.Ranges, live.Range{Start: int32(start), End: int32(start + 1 + rng.IntN(n/4))})
+			bytes[i] = 1 + rng.Int64N(4096)
+		}
+		least := arena.FirstLayout(t.Context(), tl, bytes, 0)
+		most := arena.FirstLayout(t.Context(), tl, bytes, 1<<40)
+		require.LessOrEqual(t, least.LowerBound-arena.Alignment, least.Bytes)
+		if n == 300 {
+			require.Equal(t, arena.QuickLayout(t.Context(), tl, bytes).Bytes, least.Bytes)
+			require.Equal(t, least.Bytes, most.Bytes)
+			continue
+		}
+		require.Less(t, least.Bytes, most.Bytes)
+		same := arena.FirstLayout(t.Context(), tl, bytes, most.Bytes+arena.Alignment)
+		require.Equal(t, most.Bytes, same.Bytes, "memory besides values counts")
+		require.Less(t, arena.FirstLayout(t.Context(), tl, bytes, most.Bytes-1024).Bytes, most.Bytes)
+	}
+}
+
 // TestFinal: of more buffers than an exact search is tried with, both layouts are the same, and the quick one
 // says so unless its context had ended.
 func TestFinal(t *testing.T) {

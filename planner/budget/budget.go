@@ -146,8 +146,8 @@ type Answer struct {
 // Fit returns the cheapest plan that is found whose arena is within the budget. A context that is
 // done ends the search with the best plan so far; its deadline, if it has one, is shared out among
 // the search for the plan, that for the lowest arena, and the bound. A deadline that package
-// timelimit has set leaves the search for a first plan graceTime in any case, and no limit but its
-// counted work where it had passed when the run began and Effort is 0. The error is an
+// timelimit has set leaves the search for a first plan graceTime in any case, and counted work alone
+// where it had passed when the run began and Effort is 0. The error is an
 // *UnfitError where none was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
@@ -171,7 +171,7 @@ func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 
 // packed packs the arena of a point with all effort.
 func (b *budgeter) packed(pt *point) (*point, error) {
-	if pt.layout.Bytes <= pt.layout.LowerBound || pt.layout.Final {
+	if pt.layout.Bytes <= pt.layout.LowerBound || pt.layout.Final || b.ctx.Err() != nil {
 		return pt, nil
 	}
 	e, err := b.p.Bench.Simulate(pt.placements)
@@ -208,12 +208,16 @@ type budgeter struct {
 	stopped bool    // the time limit ended something
 	// ruledOut is the highest lower bound of all arenas that is known, in bytes.
 	ruledOut int64
+	// quick says that the time was up before the run began: the quickest answer counts.
+	quick bool
+	tried *halves // that looked for a first plan; nil: none has
 	// fixedCost is what the runs that every plan must have cost.
 	fixedCost int64
 }
 
 func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
 	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare, began: time.Now(),
+		quick: !o.Brief && o.Effort <= 0 && timelimit.Spent(ctx),
 		tasks: newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)}
 }
 
@@ -237,6 +241,30 @@ func (b *budgeter) within(share float64) (done func()) {
 	return b.limited(context.WithDeadline(b.ctx, b.began.Add(time.Duration(share*float64(end.Sub(b.began))))))
 }
 
+// quickWork is the counted work of the quickest answer, for a number of tasks: with what it takes to read and
+// simulate the graph, a third of a second up to 15,000 of them.
+func quickWork(tasks int) int64 {
+	return max(quickMost-quickPart*int64(tasks), quickLeast+quickEach*int64(tasks))
+}
+
+const (
+	quickMost, quickPart  = 3_600_000, 130
+	quickLeast, quickEach = 1_000_000, 30
+	// fitShare is the part of the counted work that is left for each search: its answer has to be packed.
+	fitShare, layoutShare = 0.7, 0.3
+	// quickTries is how often it searches again with less, where the layout, which is a poor one, took too much.
+	quickTries = 6
+)
+
+// counted limits the following work to a part of the counted work that is left, where that is limited.
+func (b *budgeter) counted(share float64) (done func()) {
+	left := timelimit.Left(b.ctx)
+	if left == math.MaxInt64 {
+		return func() {}
+	}
+	return b.limited(timelimit.Counted(b.ctx, int64(share*float64(left))))
+}
+
 // first limits the search for a first plan: to its counted work where no more than that was asked for
 // and no time given, else to the time, or to graceTime where less is left.
 func (b *budgeter) first() (done func()) {
@@ -247,7 +275,9 @@ func (b *budgeter) first() (done func()) {
 		return func() {}
 	case b.opts.Brief || whole == b.ctx:
 		return b.limited(context.WithCancel(b.ctx))
-	case b.opts.Effort <= 0 && timelimit.Spent(b.ctx):
+	case b.quick && !b.huge():
+		return b.limited(timelimit.Counted(whole, quickWork(len(b.tasks.graph.Tasks))))
+	case b.quick:
 		return b.limited(context.WithCancel(whole))
 	}
 	if grace := time.Now().Add(graceTime); end.Before(grace) {

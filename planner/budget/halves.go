@@ -15,6 +15,7 @@ import (
 type halves struct {
 	forward *half // nil where no backward node may run again
 	all     *half
+	shut    int64 // the highest budget to which constructions among forward nodes have come to nothing
 }
 
 // half is a search and its graph.
@@ -65,20 +66,54 @@ func (h *halves) chain(ctx context.Context, budget int64) error {
 
 // Fit is remat.Search.Fit.
 func (h *halves) Fit(ctx context.Context, budget, work int64) (*remat.Answer, error) {
-	if h.forward == nil {
-		return h.all.Fit(ctx, budget, work)
-	}
-	a, err := h.forward.Fit(ctx, budget, work/2)
 	switch {
-	case errors.Is(err, remat.ErrInfeasible):
-	case err != nil:
+	case h.forward == nil:
+		return h.all.Fit(ctx, budget, work)
+	case work == 0:
+		return h.first(ctx, budget)
+	}
+	if _, err := h.took(h.forward.Fit(ctx, budget, work/2)); err != nil {
 		return nil, err
-	default:
-		if err := h.all.Add(a.Extras, a.Method); err != nil {
-			return nil, err
-		}
 	}
 	return h.all.Fit(ctx, budget, work/2)
+}
+
+// first returns the first answer found. Some constructions among forward nodes tell whether a budget is in
+// reach of these; where it is not, steps towards it would take ten times as long as those among all nodes,
+// and come last.
+func (h *halves) first(ctx context.Context, budget int64) (*remat.Answer, error) {
+	if budget > h.shut {
+		found, err := h.took(h.forward.Construct(ctx, budget))
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			h.shut = budget
+		}
+	}
+	a, err := h.all.Fit(ctx, budget, 0)
+	if !errors.Is(err, remat.ErrInfeasible) {
+		return a, err
+	}
+	found, e := h.took(h.forward.Fit(ctx, budget, 0))
+	switch {
+	case e != nil:
+		return nil, e
+	case !found:
+		return nil, err
+	}
+	return h.all.Fit(ctx, budget, 0)
+}
+
+// took adds an answer among forward nodes, if there is one, to those among all nodes.
+func (h *halves) took(a *remat.Answer, err error) (found bool, _ error) {
+	switch {
+	case errors.Is(err, remat.ErrInfeasible):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, h.all.Add(a.Extras, a.Method)
 }
 
 // Lowest is remat.Search.Lowest. The forward nodes get all of the work, and all nodes half as much
@@ -87,11 +122,7 @@ func (h *halves) Lowest(ctx context.Context, work int64) (*remat.Answer, error) 
 	if h.forward == nil {
 		return h.all.Lowest(ctx, work)
 	}
-	a, err := h.forward.Lowest(ctx, work)
-	if err == nil {
-		err = h.all.Add(a.Extras, a.Method)
-	}
-	if err != nil {
+	if _, err := h.took(h.forward.Lowest(ctx, work)); err != nil {
 		return nil, err
 	}
 	return h.all.Lowest(ctx, work/2)

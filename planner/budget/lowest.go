@@ -5,13 +5,18 @@ const descents = 4
 
 // descend looks for the smallest arena if nothing fits the budget: first that of the lowest peak of
 // live bytes that a search reaches, then, as long as there is one, a plan to a budget right below
-// the smallest arena so far, searched for as if that had been asked for.
+// the smallest arena so far, searched for as if that had been asked for. Where there is no time it takes
+// what the search for a first plan has reached.
 func (b *budgeter) descend() error {
 	asked := b.budget
 	defer func() { b.budget = asked }()
 	b.share = lowestShare
 	defer b.within(b.share)()
-	low, err := b.newSearch().Lowest(b.ctx, b.work())
+	s := b.tried
+	if s == nil || b.ctx.Err() == nil {
+		s = b.newSearch()
+	}
+	low, err := s.Lowest(b.ctx, b.work())
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package budget
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
 
+	"memopt/internal/timelimit"
 	"memopt/planner/arena"
 	"memopt/planner/remat"
 )
@@ -16,11 +18,16 @@ func (b *budgeter) climb() error {
 		b.ruledOut = max(b.ruledOut, bound-(arena.Alignment-1))
 		return nil // it is proved that nothing fits
 	}
-	done := b.first()
 	first := b.newSearch()
-	err := b.search(first, b.budget, b.opts.First)
-	done()
-	if err != nil || b.opts.Brief || b.opts.Effort <= 0 || b.opts.Solver == "greedy" || b.huge() {
+	b.tried = first
+	if b.opts.Brief || b.opts.Effort <= 0 || b.opts.Solver == "greedy" || b.huge() {
+		return b.searchFirst(first)
+	}
+	quick, err := b.quickest(first)
+	if err == nil && !quick {
+		err = b.searchFirst(first)
+	}
+	if err != nil {
 		return err
 	}
 	defer b.within(b.share)()
@@ -35,10 +42,36 @@ func (b *budgeter) climb() error {
 	if err := search(total); err != nil || b.ctx.Err() != nil {
 		return err
 	}
-	if b.cheapestOf(b.points[known:], b.budget) != nil {
+	switch {
+	case b.cheapestOf(b.points[known:], b.budget) != nil:
 		b.points = slices.Delete(b.points, 1, known) // the first plan depends on the budget
+	case quick:
+		return b.searchFirst(first)
 	}
 	return nil
+}
+
+// searchFirst adds a first plan, if there is one.
+func (b *budgeter) searchFirst(s *halves) error {
+	defer b.first()()
+	return b.search(s, b.budget, b.opts.First)
+}
+
+// quickest adds the plan that a limit of 0 would have found, and reports whether there is one, so that more time
+// never finds less. Without a deadline it has no effect.
+func (b *budgeter) quickest(s *halves) (found bool, err error) {
+	if _, ok := b.ctx.Deadline(); !ok {
+		return false, nil
+	}
+	defer b.first()()
+	stopped := b.stopped
+	done := b.limited(timelimit.Counted(b.ctx, quickWork(len(b.tasks.graph.Tasks))))
+	b.quick = true
+	err = b.search(s, b.budget, 0)
+	b.quick = false
+	done()
+	b.stopped = stopped
+	return b.cheapest(b.budget) != nil, err
 }
 
 // hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no
@@ -114,16 +147,21 @@ func rounded(budget int64) int64 {
 
 // search adds the cheapest plan within a budget that a search finds, if there is one.
 func (b *budgeter) search(s *halves, budget, work int64) error {
-	target := rounded(budget)
-	for range packTries {
+	target, known, tries := rounded(budget), len(b.points), packTries
+	if b.quick {
+		tries = quickTries
+	}
+	for try := range tries {
 		if b.chains(work) {
 			if err := s.chain(b.ctx, target); err != nil {
 				return err
 			}
 		}
+		done := b.counted(fitShare)
 		answer, err := s.Fit(b.ctx, target, work)
+		done()
 		if errors.Is(err, remat.ErrInfeasible) {
-			return nil
+			break
 		}
 		if err != nil {
 			return err
@@ -135,8 +173,28 @@ func (b *budgeter) search(s *halves, budget, work int64) error {
 		if pt.arena <= budget {
 			return nil
 		}
+		if try > 0 && b.quick && b.ctx.Err() != nil {
+			break // its layout is no measure of what a plan needs
+		}
 		target = min(target, answer.Peak) - (pt.arena - budget)
 	}
+	if !b.quick || len(b.points) == known {
+		return nil
+	}
+	return b.repack(slices.MinFunc(b.points[known:], func(p, q point) int { return cmp.Compare(p.arena, q.arena) }))
+}
+
+// repack packs a plan that a quick layout has not brought within the budget, with the work that is left.
+func (b *budgeter) repack(pt point) error {
+	out, err := b.packed(&pt)
+	if err != nil || out == &pt {
+		return err
+	}
+	b.points = append(b.points, *out)
+	if out.arena <= b.opts.Bytes {
+		b.opts.found()
+	}
+	b.tell()
 	return nil
 }
 
@@ -175,6 +233,11 @@ func (b *budgeter) tell() {
 	b.opts.Progress(p)
 }
 
+// over reports whether a layout is above the budget, and one with more work may not be.
+func (b *budgeter) over(l *arena.Layout) bool {
+	return l.Bytes > b.budget && l.LowerBound <= rounded(b.budget) && !l.Final
+}
+
 // point evaluates an answer of the search by the simulator and packs it.
 func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	pt := &point{extras: b.withForced(a.Extras), cost: a.Cost, method: a.Method}
@@ -189,9 +252,15 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	pt.layout = e.QuickLayout(b.ctx)
-	if pt.layout.Bytes > b.budget && pt.layout.LowerBound <= rounded(b.budget) && !pt.layout.Final {
+	if b.quick {
+		pt.layout = e.FirstLayout(b.ctx, b.budget)
+	} else {
+		pt.layout = e.QuickLayout(b.ctx)
+	}
+	if many := len(pt.layout.Offsets) > ladderTasks; b.over(pt.layout) && !(b.quick && many) {
+		done := b.counted(layoutShare)
 		pt.layout = e.Layout(b.ctx) // it may fit after all
+		done()
 	}
 	pt.live, pt.arena = e.Peak, pt.layout.Bytes
 	return pt, nil

@@ -1,6 +1,10 @@
 package pack
 
-import "context"
+import (
+	"context"
+
+	"memopt/internal/timelimit"
+)
 
 // answer is a packing of one problem.
 type answer struct {
@@ -25,19 +29,56 @@ const greedyWork = 1 << 27
 // (see skyline), within counted work. A context that is done ends it early with a poorer answer.
 // Buffers must be valid; Solve reports those that are not.
 func Greedy(ctx context.Context, buffers []Buffer) *Result {
+	return each(buffers, func(p *problem, goal int64) answer {
+		return p.greedy(goal, p.enough(goal), greedyWork, haltAt(ctx))
+	})
+}
+
+// First is Greedy with a fraction of its work: the first packing within a capacity, or the best of a few.
+func First(ctx context.Context, buffers []Buffer, capacity int64) *Result {
+	return each(buffers, func(p *problem, goal int64) answer {
+		best, enough := p.inTime(haltAt(ctx)), max(goal, capacity/p.unit)
+		if best.height <= enough {
+			return best
+		}
+		if r := p.byRules(goal, enough, haltAt(ctx)); r != nil {
+			best = best.better(r.best)
+		}
+		return best
+	})
+}
+
+// each packs the groups of buffers that have nothing to do with each other, to the bound of all of them.
+func each(buffers []Buffer, pack func(p *problem, goal int64) answer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)
 	for _, p := range groups {
 		r.LowerBound = max(r.LowerBound, p.bound*p.unit)
 	}
 	for _, p := range groups {
-		goal := r.LowerBound / p.unit
-		a := p.greedy(goal, p.enough(goal), greedyWork, func() bool { return ctx.Err() != nil })
-		r.take(p, a)
+		r.take(p, pack(p, r.LowerBound/p.unit))
 	}
 	r.Optimal = r.Height == r.LowerBound
 	return r
 }
+
+// halt tells of counted work that was done (see timelimit.Counted), and reports whether to end.
+type halt func(work int64) bool
+
+// haltAt is the halt of a context.
+func haltAt(ctx context.Context) halt {
+	return func(work int64) bool {
+		timelimit.Spend(ctx, work)
+		return ctx.Err() != nil
+	}
+}
+
+// scanned is the number of slots, holes or steps of the exact search that are looked at in the time of one
+// piece of counted work, and looked that of looks at jobs below a skyline.
+const (
+	scanned = 100
+	looked  = 2
+)
 
 // take copies the answer of one problem into the result.
 func (r *Result) take(p *problem, a answer) {
@@ -76,10 +117,10 @@ func (p *problem) enough(goal int64) int64 {
 // greedy tries the orders until one reaches the goal, each with a budget of work, or until it is
 // halted. If that does not give a packing that is low enough, it packs below a skyline. If halted,
 // the first answer may be poor, but there always is one.
-func (p *problem) greedy(goal, enough, work int64, halt func() bool) answer {
+func (p *problem) greedy(goal, enough, work int64, halt halt) answer {
 	best := p.inTime(halt)
 	for _, o := range greedyOrders {
-		if best.height <= goal || halt() {
+		if best.height <= goal || halt(int64(len(p.jobs))) {
 			return best
 		}
 		best = best.better(p.inOrder(p.byLetters(o.letters), work, o.name, halt))
@@ -95,13 +136,13 @@ func (p *problem) greedy(goal, enough, work int64, halt func() bool) answer {
 const orderPause = 1 << 18
 
 // inOrder gives each job in turn the lowest gap that holds it. If halted, it has no answer.
-func (p *problem) inOrder(order []int32, work int64, method string, halt func() bool) answer {
+func (p *problem) inOrder(order []int32, work int64, method string, halt halt) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
 	placed := newShelves(p, work)
 	asked := work // what was left when halt was last asked
 	for n, i := range order {
-		if n%1024 == 1023 || asked-placed.budget > orderPause {
-			if asked = placed.budget; halt() {
+		if seen := asked - placed.budget; n%1024 == 1023 || seen > orderPause {
+			if asked = placed.budget; halt(seen / scanned) {
 				return answer{}
 			}
 		}

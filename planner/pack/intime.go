@@ -17,7 +17,7 @@ const holeScan = 4096
 type arena struct {
 	holes []hole
 	top   int64
-	halt  func() bool // asked every so often whether to give up; from then on the arena only grows
+	halt  halt // asked every so often whether to give up; from then on the arena only grows
 	work  int
 }
 
@@ -30,7 +30,7 @@ func (a *arena) over(holes int) bool {
 		return true
 	}
 	if a.work += holes + 1; a.work >= timePause {
-		if a.work = 0; a.halt() {
+		if a.work = 0; a.halt(timePause / scanned) {
 			a.halt = nil
 		}
 	}
@@ -95,7 +95,7 @@ func (a *arena) give(offset, size int64) {
 // inTime packs as an allocator would that knows the sizes but not the future: by start,
 // each job into the smallest hole that holds it. Of the jobs that start in one section, those that
 // live longest choose first. If halted, it stacks what is left.
-func (p *problem) inTime(halt func() bool) answer {
+func (p *problem) inTime(halt halt) answer {
 	starts := make([]int32, len(p.jobs))
 	for i := range starts {
 		starts[i] = int32(i)

@@ -20,28 +20,40 @@ const repairs = 64
 // below packs below a skyline by all rules until one gives a packing that is low enough, and
 // otherwise mends the best. If the problem is too large for that, or the search is halted, there
 // may be no packing.
-func (p *problem) below(goal, enough int64, halt func() bool) answer {
-	s := newSkyline(p, goal)
-	if s == nil {
+func (p *problem) below(goal, enough int64, halt halt) answer {
+	r := p.byRules(goal, enough, halt)
+	if r == nil {
 		return answer{}
 	}
-	r := repairer{skyline: s, enough: enough, best: answer{height: math.MaxInt64 - 1}, halt: halt}
+	if !r.done() {
+		r.enough = goal + goal/closeEnough
+		r.mend()
+	}
+	return r.best
+}
+
+// byRules packs below a skyline by all rules until one gives a packing that is low enough; nil where the
+// problem is too large for that.
+func (p *problem) byRules(goal, enough int64, halt halt) *repairer {
+	s := newSkyline(p, goal)
+	if s == nil {
+		return nil
+	}
+	r := &repairer{skyline: s, enough: enough, best: answer{height: math.MaxInt64 - 1}, halt: halt}
 	for _, rule := range skylineRules {
 		s.waitFor(rule.eighths)
 		if r.try(p.byLetters(rule.order)); r.done() {
-			return r.best
+			break
 		}
 	}
-	r.enough = goal + goal/closeEnough
-	r.mend()
-	return r.best
+	return r
 }
 
 // repairer keeps the best packing below a skyline.
 type repairer struct {
 	*skyline
 	enough int64 // no packing lower than this is looked for
-	halt   func() bool
+	halt   halt
 	best   answer
 	order  []int32 // of the best packing
 	wait   []int64
@@ -49,7 +61,7 @@ type repairer struct {
 }
 
 // done reports whether the best packing is low enough, or the work is used up.
-func (r *repairer) done() bool { return r.best.height <= r.enough || r.looks < 0 || r.halt() }
+func (r *repairer) done() bool { return r.best.height <= r.enough || r.looks < 0 || r.halt(0) }
 
 // try packs, and keeps the packing if it is no higher than the best.
 func (r *repairer) try(order []int32) {

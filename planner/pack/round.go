@@ -112,7 +112,7 @@ func (s *solver) try(g *group, target, limit int64, rank []int32, by picker) out
 	x.halt = func() bool {
 		s.nodes = before + x.nodes
 		s.report()
-		return s.ctx.Err() != nil
+		return haltAt(s.ctx)(haltWork / scanned)
 	}
 	o := x.run(target, limit, rank, by)
 	s.nodes = before + x.nodes

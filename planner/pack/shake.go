@@ -19,7 +19,7 @@ func newShaker(p *problem, best answer, seed int64) *shaker {
 }
 
 // step makes one attempt. halt ends it early.
-func (s *shaker) step(work int64, halt func() bool) {
+func (s *shaker) step(work int64, halt halt) {
 	if s.ranks == nil {
 		for _, o := range greedyOrders {
 			s.ranks = append(s.ranks, rankOf(s.byLetters(o.letters)))
@@ -82,7 +82,7 @@ func (s *solver) shakeUp(g *group) {
 		g.shake.best = g.best
 	}
 	for range shakeSteps {
-		g.shake.step(shakeWork, s.ended)
+		g.shake.step(shakeWork, s.halt)
 		s.nodes += int64(len(g.jobs))
 		if g.shake.best.height < g.best.height {
 			g.best = g.shake.best

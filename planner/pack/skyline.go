@@ -87,7 +87,7 @@ func (s *skyline) waitFor(eighths int64) {
 // pass packs the jobs, of which the first in the order goes first where several take part at one
 // height. It gives up, and says so, if the packing will be as high as the limit, if it has looked
 // at too many jobs, or if it is halted.
-func (s *skyline) pass(order []int32, limit int64, halt func() bool) (answer, bool) {
+func (s *skyline) pass(order []int32, limit int64, halt halt) (answer, bool) {
 	a := answer{offsets: make([]int64, len(s.jobs)), method: "skyline"}
 	for i := range a.offsets {
 		a.offsets[i] = -1
@@ -97,7 +97,7 @@ func (s *skyline) pass(order []int32, limit int64, halt func() bool) (answer, bo
 	q := s.queue
 	for len(q) > 0 {
 		if s.looks--; s.looks < s.pause {
-			if s.pause -= skylinePause; s.looks < 0 || halt() {
+			if s.pause -= skylinePause; s.looks < 0 || halt(skylinePause/looked) {
 				return answer{}, false
 			}
 		}

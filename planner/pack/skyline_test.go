@@ -59,7 +59,7 @@ func restingLowest(p *problem, order []int32, wait []int64) []int64 {
 // TestSkylineIsValid packs in any order with any waiting, and lets the search end at any time. The
 // whole packing would have reached the height at which it gives up.
 func TestSkylineIsValid(t *testing.T) {
-	on := func() bool { return false }
+	on := func(int64) bool { return false }
 	rapid.Check(t, func(t *rapid.T) {
 		buffers := drawBuffers(t, 60)
 		problems := split(buffers)
@@ -129,7 +129,7 @@ func TestNearTheBound(t *testing.T) {
 			require.Equal(t, r, Greedy(context.Background(), buffers))
 			alone := int64(0)
 			for _, p := range split(buffers) {
-				a := p.greedy(r.LowerBound/p.unit, math.MaxInt64, greedyWork, func() bool { return false })
+				a := p.greedy(r.LowerBound/p.unit, math.MaxInt64, greedyWork, func(int64) bool { return false })
 				alone = max(alone, a.height*p.unit)
 			}
 			require.Greater(t, alone, r.LowerBound+r.LowerBound/closeEnough)
@@ -145,7 +145,7 @@ func TestSkylineRules(t *testing.T) {
 		s.waitFor(rule.eighths)
 		order := p.byLetters(rule.order)
 		s.looks, s.pause = math.MaxInt64, math.MaxInt64
-		a, ok := s.pass(order, math.MaxInt64, func() bool { return false })
+		a, ok := s.pass(order, math.MaxInt64, func(int64) bool { return false })
 		require.True(t, ok)
 		require.Equal(t, restingLowest(p, order, s.wait), a.offsets)
 	}

@@ -67,9 +67,9 @@ func newSolver(ctx context.Context, buffers []Buffer, opts Options) *solver {
 	for _, p := range split(buffers) {
 		s.groups = append(s.groups, &group{problem: p, low: p.bound})
 	}
-	goal, halt := max(s.lower(), opts.Capacity), s.ended
+	goal, halt := max(s.lower(), opts.Capacity), s.halt
 	if opts.Capacity > 0 && s.lower() > opts.Capacity {
-		halt = func() bool { return true } // no packing fits: the first will do
+		halt = func(int64) bool { return true } // no packing fits: the first will do
 	}
 	for _, g := range s.groups {
 		enough := g.enough(goal / g.unit)
@@ -106,6 +106,9 @@ func (s *solver) goal() int64 { return max(s.lower(), s.opts.Capacity) }
 func (s *solver) ended() bool {
 	return s.ctx.Err() != nil || s.opts.Nodes > 0 && s.nodes >= s.opts.Nodes
 }
+
+// halt is the halt of greedy orders.
+func (s *solver) halt(work int64) bool { return haltAt(s.ctx)(work) || s.ended() }
 
 func (s *solver) done() bool {
 	return s.ended() || s.upper() <= s.goal() || s.opts.Capacity > 0 && s.lower() > s.opts.Capacity

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"context"
+	"math"
 	"math/rand"
 	"slices"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"memopt/internal/timelimit"
 )
 
 // smallest finds the least height by trying all orders: each buffer takes the lowest gap that holds
@@ -172,6 +175,60 @@ func TestGreedyIsValid(t *testing.T) {
 	})
 }
 
+// TestFirst: the first packing is valid wherever its counted work ends, and within a capacity that Greedy does
+// not need more work for; one that is high enough is met by the first of all.
+func TestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		buffers := drawBuffers(t, 200)
+		greedy := Greedy(context.Background(), buffers)
+		capacity := rapid.Int64Range(0, greedy.Height+greedy.Height/4).Draw(t, "capacity")
+		ctx, done := timelimit.Counted(context.Background(), rapid.Int64Range(0, 50_000).Draw(t, "work"))
+		defer done()
+		r := First(ctx, buffers, capacity)
+		require.NoError(t, Check(buffers, r.Offsets, 0))
+		require.Equal(t, height(buffers, r.Offsets), r.Height)
+		require.Equal(t, greedy.LowerBound, r.LowerBound)
+		whole := First(context.Background(), buffers, capacity)
+		require.NoError(t, Check(buffers, whole.Offsets, 0))
+		require.LessOrEqual(t, First(context.Background(), buffers, 0).Height, whole.Height,
+			"a lower capacity is no reason for a higher packing")
+		if ctx.Err() == nil {
+			require.Equal(t, whole, r)
+		}
+	})
+	buffers := tight(250)
+	low := First(context.Background(), buffers, 0)
+	high := First(context.Background(), buffers, math.MaxInt64)
+	require.Less(t, low.Height, high.Height)
+	require.Equal(t, "best fit in time", high.Method)
+	middle := First(context.Background(), buffers, high.Height-1)
+	require.Less(t, middle.Height, high.Height)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	require.NoError(t, Check(buffers, First(ended, buffers, 0).Offsets, 0))
+}
+
+// TestCounted: packing tells of its work, and ends when that is done.
+func TestCounted(t *testing.T) {
+	spent := func(pack func(context.Context)) int64 {
+		ctx, done := timelimit.Counted(context.Background(), math.MaxInt64/2)
+		defer done()
+		pack(ctx)
+		return math.MaxInt64/2 - timelimit.Left(ctx)
+	}
+	many := tight(1500)
+	first := spent(func(ctx context.Context) { First(ctx, many, 0) })
+	require.Positive(t, first)
+	require.Less(t, first, spent(func(ctx context.Context) { Greedy(ctx, many) }))
+	few := tight(400)
+	ctx, done := timelimit.Counted(context.Background(), 10_000)
+	defer done()
+	r, err := Solve(ctx, few, Options{})
+	require.NoError(t, err)
+	require.True(t, timelimit.Ended(ctx))
+	require.NoError(t, Check(few, r.Offsets, 0))
+}
+
 // TestStackingIsValid lets the greedy orders run out of work at any time.
 func TestStackingIsValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -179,7 +236,7 @@ func TestStackingIsValid(t *testing.T) {
 		work := rapid.Int64Range(-1, 300).Draw(t, "work")
 		r := &Result{Offsets: make([]int64, len(buffers))}
 		for _, p := range split(buffers) {
-			r.take(p, p.inOrder(p.byLetters(greedyOrders[1].letters), work, "", func() bool { return false }))
+			r.take(p, p.inOrder(p.byLetters(greedyOrders[1].letters), work, "", func(int64) bool { return false }))
 		}
 		require.NoError(t, Check(buffers, r.Offsets, 0))
 		require.Equal(t, height(buffers, r.Offsets), r.Height)

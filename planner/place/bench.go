@@ -105,6 +105,11 @@ func (t *Trial) QuickLayout(ctx context.Context) *arena.Layout {
 	return arena.QuickLayout(ctx, t.Timeline, t.Program.Bytes)
 }
 
+// FirstLayout is QuickLayout for an arena of at most so many bytes.
+func (t *Trial) FirstLayout(ctx context.Context, most int64) *arena.Layout {
+	return arena.FirstLayout(ctx, t.Timeline, t.Program.Bytes, most)
+}
+
 // minSplit: a value below 1/1024 of the peak is not worth a second clone.
 const minSplit = 1024
 

@@ -12,18 +12,17 @@ const (
 	buildingPart = 8          // constructions may take this part of the work once there is an answer
 )
 
-// construct looks for first answers by the rules: from the plain order or a known answer above the
-// budget and, where that fails, in steps from one peak to the next lower one.
-func (s *Search) construct(work int64) {
+// construct looks for first answers by the rules, from the plain order or a known answer above the
+// budget, and reports whether there is one or the call must end.
+func (s *Search) construct(work int64) bool {
 	d := s.d
 	for try := 0; !s.stop(); try++ {
 		best, most, start := s.within(d.budget), dearest*s.base, d.work
 		switch {
 		case best == nil && try >= freshTries:
-			s.descend(d.budget)
-			return
+			return false
 		case best != nil && (try >= 2*len(dropRules) || s.took > work/buildingPart):
-			return
+			return true
 		case best != nil:
 			most = min(most, 2*best.Cost)
 			work -= buildingPart * s.took
@@ -37,6 +36,7 @@ func (s *Search) construct(work int64) {
 			work = min(work, mostBuilding+3*buildingPart*s.took)
 		}
 	}
+	return true
 }
 
 // build makes one construction from a list of extra runs, and reports whether it came within the

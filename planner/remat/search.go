@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"memopt/internal/timelimit"
 )
 
 // Search finds cheap lists of extra runs for one graph at one budget after the other. Everything it
@@ -26,6 +28,7 @@ type Search struct {
 	again  bool     // the call before had the same budget and a list within it
 	round  int      // steps of the next round of improve, 0 before the first
 	took   int64    // work of the last construction that came within its budget
+	began  int64    // work of the ledger before the call at hand
 	limit  int64    // of the ledger's work, for the call at hand
 	ctx    context.Context
 }
@@ -82,13 +85,34 @@ func (s *Search) Fit(ctx context.Context, budget, work int64) (*Answer, error) {
 	best := s.within(budget)
 	if best == nil || best.Cost > s.least && work > 0 {
 		if s.begin(ctx, budget, work); best == nil || !s.again {
-			s.construct(work)
+			if !s.construct(work) {
+				s.descend(budget)
+			}
 		}
 		if best = s.within(budget); best != nil && work > 0 {
 			s.improve()
 			best = s.within(budget)
 		}
+		s.end()
 	}
+	return s.answer(best, budget)
+}
+
+// Construct is Fit for the first list found, by a few constructions alone.
+func (s *Search) Construct(ctx context.Context, budget int64) (*Answer, error) {
+	if budget < s.need {
+		return nil, s.infeasible(budget)
+	}
+	if s.within(budget) == nil {
+		s.begin(ctx, budget, 0)
+		s.construct(0)
+		s.end()
+	}
+	return s.answer(s.within(budget), budget)
+}
+
+// answer is a copy of the best known within a budget, or the error where there is none.
+func (s *Search) answer(best *Answer, budget int64) (*Answer, error) {
 	if best == nil {
 		return nil, s.infeasible(budget)
 	}
@@ -169,13 +193,12 @@ func (s *Search) thin(i int) {
 
 // Lowest looks for the lowest peak that it can reach with so much more counted work (0: a share
 // that grows with the graph), and returns the cheapest known answer with that peak. A context that
-// ends stops it early.
+// ends stops it early: one that has ended asks for what is known.
 func (s *Search) Lowest(ctx context.Context, work int64) (*Answer, error) {
 	s.begin(ctx, s.need, work)
 	s.descend(s.need)
-	answer := s.known[0]
-	answer.Extras = slices.Clone(answer.Extras)
-	return &answer, nil
+	s.end()
+	return s.answer(&s.known[0], s.need)
 }
 
 // begin sets up a call.
@@ -187,8 +210,12 @@ func (s *Search) begin(ctx context.Context, budget, work int64) {
 	if work == 0 {
 		work = firstWork + firstPart*int64(len(s.g.Tasks))
 	}
-	s.limit = s.d.work + min(work, infinite)
+	s.began = s.d.work
+	s.limit = s.d.work + min(work, infinite, timelimit.Left(ctx))
 }
+
+// end tells the context of the call about its work.
+func (s *Search) end() { timelimit.Spend(s.ctx, s.d.work-s.began) }
 
 // stop reports whether the call at hand must end.
 func (s *Search) stop() bool { return s.d.work >= s.limit || s.ctx.Err() != nil }
