@@ -160,7 +160,7 @@ func (u *Unfit) sentences() []string {
 		low += fmt.Sprintf("; none in this order is below %s", Bytes(e.LowerBound))
 	}
 	if e.Stopped {
-		low += "; the time limit ended the search"
+		low += "; the time limit ended the search, and more time may find a plan"
 	}
 	out = append(out, low+".")
 	if u.Room != nil {
@@ -197,6 +197,9 @@ func UnfitText(e *planner.UnfitError) string {
 // unfitLimit says what no plan fits.
 func unfitLimit(e *planner.UnfitError) string {
 	what := cmp.Or(e.What, "plan")
+	if e.Stopped && e.Searched() {
+		what += " that was found"
+	}
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
 		return fmt.Sprintf("no %s fits the budget of %s: inputs and weights alone take %s", what,

@@ -65,7 +65,11 @@ func (a *app) afterUnfit(name string, u *report.Unfit, b *memopt.Budget) *nextCo
 		}
 		return n
 	}
-	n.drop = []string{"gpu", "reserve", "time-limit", "effort"}
+	if e.Stopped && a.limits != nil && a.limits.limit < defaultLimit { // more time may find a plan
+		n.drop = []string{limitName, "effort"}
+		return n
+	}
+	n.drop = []string{"gpu", "reserve", limitName, "effort"}
 	if e.Searched() && e.LowestArena > 0 && !e.Stopped && !b.Runtime && !b.Clusters && len(b.StashLimits) == 0 {
 		switch {
 		case b.Total > 0:

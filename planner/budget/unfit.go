@@ -58,6 +58,9 @@ func (e *UnfitError) InParts(arena, live, bound int64) {
 // Error names the budget and the smallest arena that was reached.
 func (e *UnfitError) Error() string {
 	what := cmp.Or(e.What, "plan")
+	if e.Stopped && e.Searched() {
+		what += " that was found"
+	}
 	text := fmt.Sprintf("no %s fits an arena of %d bytes", what, e.Budget)
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
