@@ -58,9 +58,9 @@ func (b *budgeter) searchFirst(s *halves) error {
 }
 
 // quickest adds the plan that a limit of 0 would have found, and reports whether there is one, so that more time
-// never finds less. Without a deadline it has no effect.
+// never finds less. Without a deadline, or where all work is done at one budget, it has no effect.
 func (b *budgeter) quickest(s *halves) (found bool, err error) {
-	if _, ok := b.ctx.Deadline(); !ok {
+	if _, ok := b.ctx.Deadline(); !ok || b.opts.At {
 		return false, nil
 	}
 	defer b.first()()
