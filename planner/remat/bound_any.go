@@ -8,8 +8,10 @@ import (
 )
 
 // Bounds for first computes in any order. Whatever the order, when a task t runs for the first time
-// all tasks that it depends on have run, and none of those that depend on it. So the graph of these
-// tasks alone, with t as its moment, proves what bound.go proves of a given order.
+// all tasks that it depends on have run, and none of those that depend on it. Each other task has
+// run or has not: if it is needed behind t, what it makes is held or it runs there, which costs
+// nothing where that is its first run. So the graph with t as its moment, those other tasks before
+// it and free of cost, proves what bound.go proves of a given order.
 
 // kinship tells which tasks depend on which.
 type kinship struct {
@@ -61,34 +63,41 @@ func (k *kinship) needs(t, u int32) bool { return k.row(t)[u/64]>>(u%64)&1 != 0 
 // in bits.
 const mostKin = 20_000
 
-// moment is the graph of task t with those that it depends on and those that depend on it, and the
-// place of t there.
+// moment is the graph with the tasks that do not depend on t in front of t, those that t does not
+// depend on free of cost, and the place of t there.
 func (k *kinship) moment(t int32) (*Graph, int32) {
-	g, at := &Graph{}, int32(0)
-	place := make([]int32, len(k.g.Values))
-	for v := range place {
-		place[v] = -1
-	}
-	for x := range int32(len(k.g.Tasks)) {
-		if x != t && !k.needs(t, x) && !k.needs(x, t) {
-			continue
-		}
-		if x == t {
-			at = int32(len(g.Tasks))
-		}
+	g, place := &Graph{}, make([]int32, len(k.g.Values))
+	add := func(x int32) {
 		task := k.g.Tasks[x]
-		task.Uses, task.Makes = nil, nil
-		for _, u := range k.g.Tasks[x].Uses {
-			if place[u] >= 0 {
-				task.Uses = append(task.Uses, place[u])
-			}
+		task.Uses, task.Makes = make([]int32, len(task.Uses)), nil
+		for i, u := range k.g.Tasks[x].Uses {
+			task.Uses[i] = place[u]
+		}
+		free := x != t && !k.needs(t, x) && !k.needs(x, t)
+		if free {
+			task.Cost, task.Once = 0, false
 		}
 		for _, v := range k.g.Tasks[x].Makes {
 			place[v] = int32(len(g.Values))
 			task.Makes = append(task.Makes, place[v])
-			g.Values = append(g.Values, k.g.Values[v])
+			value := k.g.Values[v]
+			value.Keep = value.Keep && !free
+			g.Values = append(g.Values, value)
 		}
 		g.Tasks = append(g.Tasks, task)
+	}
+	n := int32(len(k.g.Tasks))
+	for x := range n {
+		if x != t && !k.needs(x, t) {
+			add(x)
+		}
+	}
+	at := int32(len(g.Tasks))
+	add(t)
+	for x := t + 1; x < n; x++ {
+		if k.needs(x, t) {
+			add(x)
+		}
 	}
 	return g, at
 }
@@ -115,7 +124,7 @@ func (k *kinship) ranked(most int) (tasks []int32, bytes []int64) {
 		}
 		for v, m := range k.maker {
 			if k.needs(t, m) && (k.g.Values[v].Keep || slices.ContainsFunc(readers[v], func(r int32) bool {
-				return r == t || k.needs(r, t)
+				return !k.needs(t, r)
 			})) {
 				bytes[t] += k.g.Values[v].Size
 			}

@@ -1,5 +1,7 @@
 package remat
 
+import "slices"
+
 // searchNodes is the size from which a Search gives the first schedules and works beside the tape.
 const searchNodes = 300
 
@@ -11,19 +13,27 @@ const tapeNodes = 4096
 const sliceWork = 400_000
 
 // graph is the problem in its general form. Aliases become values without bytes whose readers read
-// the source too, and a source never runs again, so that no alias of it outlives what it points to.
+// the source too. There an alias outlives the memory that it points to; see withAliases. Where an
+// alias reads more than its source, which may be gone by then, the source never runs again.
 func (p *single) graph() *Graph {
 	g := &Graph{Tasks: make([]Task, p.n), Values: make([]Value, p.n)}
 	makes := make([]int32, p.n)
 	for v := range g.Tasks {
 		makes[v] = int32(v)
-		g.Tasks[v] = Task{
-			Cost: p.cost[v], Workspace: p.work[v], Uses: p.uses[v], Makes: makes[v : v+1 : v+1],
-			Once: p.sharers[v] != nil,
-		}
+		g.Tasks[v] = Task{Cost: p.cost[v], Workspace: p.work[v], Uses: p.uses[v], Makes: makes[v : v+1 : v+1],
+			Once: p.needy(int32(v))}
 		g.Values[v] = Value{Size: p.size[v], Keep: p.keep[v]}
 	}
 	return g
+}
+
+// needy tells whether an alias of v reads other values that are no views of it.
+func (p *single) needy(v int32) bool {
+	return slices.ContainsFunc(p.sharers[v], func(w int32) bool {
+		return slices.ContainsFunc(p.uses[w], func(u int32) bool {
+			return u != v && !slices.Contains(p.sharers[v], u) && !slices.Contains(p.sharers[u], v)
+		})
+	})
 }
 
 // runSearch has a Search look for schedules for so much counted work.
@@ -38,9 +48,9 @@ func (s *solver) runSearch(work int64) {
 		if answer.Method == "greedy" {
 			s.stage = "greedy"
 		}
-		s.offer(s.search.sequence(answer.Extras))
+		s.offer(s.withAliases(s.search.sequence(answer.Extras)))
 	} else if len(s.search.known) > 0 {
-		s.offer(s.search.sequence(s.search.known[0].Extras)) // for the lowest peak
+		s.offer(s.withAliases(s.search.sequence(s.search.known[0].Extras))) // for the lowest peak
 	}
 	s.work += s.search.d.work - before
 }
@@ -70,6 +80,34 @@ func (s *solver) share() {
 			extras = append(extras, Extra{v, next})
 		}
 	}
-	// A list with a second run of an alias's source is rejected, which is fine: the tape keeps it.
 	_ = s.search.Add(extras, "lns")
+}
+
+// withAliases puts in a compute of each alias that is read after its source was computed anew, right
+// before it is read. What it reads besides must be live there; peak tells.
+func (p *single) withAliases(seq []int32) []int32 {
+	if p.sources == nil {
+		return seq
+	}
+	made := make([]int, p.n) // by node: the place of its newest compute, in out
+	out := make([]int32, 0, len(seq))
+	var renew func(v int32)
+	renew = func(v int32) {
+		s := p.sources[v]
+		if s < 0 {
+			return
+		}
+		if renew(s); made[s] > made[v] {
+			made[v] = len(out) + 1
+			out = append(out, v)
+		}
+	}
+	for _, v := range seq {
+		for _, u := range p.uses[v] {
+			renew(u)
+		}
+		out = append(out, v)
+		made[v] = len(out)
+	}
+	return out
 }

@@ -7,9 +7,10 @@
 // node that is not live may be computed again. Nothing must be live at the end but the
 // nodes marked Keep. The cost of a schedule is the sum of the costs of its computes.
 //
-// All answers keep the given order for the first compute of each node, as Checkmate
+// Answers of Solve keep the given order for the first compute of each node, as Checkmate
 // (https://arxiv.org/abs/1910.02653) and Moccasin (https://arxiv.org/abs/2304.14463)
-// do; bounds on the cost and proofs speak of such schedules. The bound on the peak holds for all.
+// do; bounds and proofs speak of such schedules. Problem is the general form, for which other orders
+// are looked at as well, and its nodes make any number of values.
 //
 // A schedule is fully described by its computes: a value is freed best right after the last
 // use before its next compute. Hence the search (see tape) works on sequences of

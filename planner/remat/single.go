@@ -16,8 +16,9 @@ type single struct {
 	uses    [][]int32 // the inputs and the sources of inputs, without repetition
 	users   [][]int32 // in ascending order
 	sharers [][]int32 // aliases of a node, aliases of these included; nil where there are none
+	sources []int32   // what a node shares the memory of, or -1; nil where there are no aliases
 	base    int64     // the sum of all costs
-	need    int64     // the largest need of one step by itself
+	need    int64     // see leastPeak
 }
 
 func newSingle(in *Instance, budget int64) *single {
@@ -30,20 +31,46 @@ func newSingle(in *Instance, budget int64) *single {
 		p.add(in.Nodes, int32(v))
 	}
 	for v := range in.Nodes {
+		if in.Nodes[v].Alias >= 0 && p.sources == nil {
+			p.sources = make([]int32, n)
+			for w := range in.Nodes {
+				p.sources[w] = in.Nodes[w].Alias
+			}
+		}
 		for s := in.Nodes[v].Alias; s >= 0; s = in.Nodes[s].Alias {
 			p.sharers[s] = append(p.sharers[s], int32(v))
 			p.keep[s] = p.keep[s] || in.Nodes[v].Keep
 		}
 	}
 	for v, uses := range p.uses {
-		own := p.size[v] + p.work[v]
 		for _, u := range uses {
 			p.users[u] = append(p.users[u], int32(v))
-			own += p.size[u]
 		}
-		p.need = max(p.need, own)
 	}
+	p.need = p.leastPeak(in)
 	return p
+}
+
+// leastPeak is the most that a first compute needs: what it uses and makes, its workspace, and what
+// was made before it and is kept.
+func (p *single) leastPeak(in *Instance) (most int64) {
+	kept, bytes := make([]bool, p.n), int64(0)
+	for v, uses := range p.uses {
+		own := p.size[v] + p.work[v]
+		for _, u := range uses {
+			if !kept[u] {
+				own += p.size[u]
+			}
+		}
+		most = max(most, own+bytes)
+		for w := int32(v); in.Nodes[v].Keep && w >= 0; w = in.Nodes[w].Alias {
+			if !kept[w] {
+				kept[w] = true
+				bytes += p.size[w]
+			}
+		}
+	}
+	return most
 }
 
 func (p *single) add(nodes []Node, v int32) {

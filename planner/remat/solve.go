@@ -38,7 +38,7 @@ type Progress struct {
 type Result struct {
 	Schedule
 	CostLowerBound int64 // no schedule in the given order is cheaper
-	PeakLowerBound int64 // no schedule at all has a lower peak
+	PeakLowerBound int64 // no schedule in the given order has a lower peak
 	Optimal        bool  // no schedule in the given order is cheaper than this one
 	Solver         string
 	InOrder        bool // the first computes keep the order of the instance

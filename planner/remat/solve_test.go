@@ -291,3 +291,61 @@ func TestRuledOut(t *testing.T) {
 		require.Equal(t, InfeasibleError{Budget: 25, PeakLowerBound: 26}, *no, solver)
 	}
 }
+
+// TestAliasesAreNoObstacle: a training step whose values are read through aliases has schedules as good
+// as the one in which they are read directly.
+func TestAliasesAreNoObstacle(t *testing.T) {
+	for _, layers := range []int{20, 90} {
+		direct, through := &Instance{}, &Instance{}
+		put := func(in *Instance, cost, size int64, alias int32, inputs ...int32) int32 {
+			in.Nodes = append(in.Nodes, Node{Cost: cost, Size: size, Alias: alias, Inputs: inputs})
+			return int32(len(in.Nodes) - 1)
+		}
+		var a, b []int32 // the values of the forward half, and aliases of them
+		for i := range layers {
+			if i == 0 {
+				a, b = append(a, put(direct, 1000, 10, -1)), append(b, put(through, 1000, 10, -1))
+			} else {
+				a = append(a, put(direct, 1000, 10, -1, a[i-1]))
+				b = append(b, put(through, 1000, 10, -1, b[i-1]))
+			}
+			b[i] = put(through, 1, 0, b[i], b[i])
+		}
+		x, y := a[layers-1], b[layers-1]
+		for i := layers - 1; i >= 0; i-- {
+			x, y = put(direct, 1000, 10, -1, a[i], x), put(through, 1000, 10, -1, b[i], y)
+			if i == layers-1 {
+				direct.Nodes[x].Inputs, through.Nodes[y].Inputs = a[i:], b[i:]
+			}
+		}
+		direct.Budget = int64(5 * layers)
+		through.Budget = direct.Budget
+		want, err := Solve(context.Background(), direct, Options{Nodes: 2_000_000})
+		require.NoError(t, err)
+		got, err := Solve(context.Background(), through, Options{Nodes: 2_000_000})
+		require.NoError(t, err, "%d layers", layers)
+		require.LessOrEqual(t, got.Peak, through.Budget)
+		require.InDelta(t, 1, float64(got.Cost)/float64(want.Cost), 0.01)
+		require.True(t, got.InOrder)
+	}
+}
+
+// TestKeptOutputsCount: the bound on the peak of a step counts gradients that are kept, and a budget below
+// it ends the search at once.
+func TestKeptOutputsCount(t *testing.T) {
+	in := &Instance{Budget: 41}
+	for i := range int32(12) {
+		n := Node{Cost: 1, Size: 5, Alias: -1, Keep: i >= 6}
+		if i > 0 {
+			n.Inputs = append(n.Inputs, i-1)
+		}
+		if i == 11 {
+			n.Inputs, n.Workspace = []int32{4, 10}, 7
+		}
+		in.Nodes = append(in.Nodes, n)
+	}
+	_, err := Solve(context.Background(), in, Options{})
+	var no *InfeasibleError
+	require.ErrorAs(t, err, &no)
+	require.Equal(t, InfeasibleError{Budget: 41, PeakLowerBound: 6*5 + 5 + 7}, *no)
+}
