@@ -169,7 +169,7 @@ func (a *annealer) spot() int32 {
 // split throws away a value that is held over entry e, and computes it again before its next use.
 func (a *annealer) split(e int32) bool {
 	x := a.pick(e, a.rng.Uint32())
-	if x < 0 || a.keep[x] || x == a.node[e] || a.usedBy(e, x) {
+	if x < 0 || a.keep[x] || a.maker[x] == a.node[e] || a.usedBy(e, x) || a.isOnce(a.maker[x]) {
 		return false
 	}
 	u := a.next[e]
@@ -185,7 +185,7 @@ func (a *annealer) split(e int32) bool {
 			u = a.prev[u]
 		}
 	}
-	a.again(x, u, 0)
+	a.again(a.maker[x], u, 0)
 	return true
 }
 
@@ -206,8 +206,8 @@ func (a *annealer) again(x, u int32, depth int) {
 		return
 	}
 	for _, y := range a.uses[x] {
-		if !a.has(f, y) && !a.keep[y] && a.rng.Float64() < redoOdd {
-			a.again(y, f, depth+1)
+		if !a.has(f, y) && !a.keep[y] && !a.isOnce(a.maker[y]) && a.rng.Float64() < redoOdd {
+			a.again(a.maker[y], f, depth+1)
 		}
 	}
 }

@@ -11,17 +11,20 @@ type arm struct {
 	order  []int32
 	folded *folded // arranged in that order
 	search *Search
-	cost   int64 // of the cheapest schedule within the budget, without the first runs; unknown: none is known
-	peak   int64 // the lowest of any schedule
-	idle   bool  // more work finds nothing more
-	told   int64 // the cost of the schedule that suggested orders last
+	cost   int64     // of the cheapest schedule within the budget, without the first runs; unknown: none is known
+	peak   int64     // the lowest of any schedule
+	idle   bool      // more work finds nothing more
+	tape   *annealer // nil until it is needed
+	found  []int32   // the cheapest sequence of the tape's last turn, in its numbers
+	told   int64     // the cost of the schedule that suggested orders last
 }
 
 // unknown stands for the cost of an arm without a schedule within the budget.
 const unknown = infinite
 
 const (
-	mostArms = 4 // orders that go on after each turn
+	mostArms = 4          // orders that go on after each turn
+	seedWork = 10_000_000 // of a cut to start from
 )
 
 // add makes an arm of an order, unless there is one.
@@ -67,6 +70,21 @@ func (s *problemSolver) addOrders() {
 	s.add(s.linked(early).sink())
 }
 
+// addCut gives the search of an arm a schedule to start from: that of the cut which proves most.
+func (s *problemSolver) addCut(a *arm) {
+	tasks, at := a.folded.graph.CutExtras(s.ctx, s.budget, seedWork)
+	_ = a.search.Add(a.folded.graph.FromCut(tasks, at), "cut")
+	s.settle(a)
+}
+
+// addChain gives the search of an arm the schedule of the dynamic program for chains.
+func (s *problemSolver) addChain(a *arm) {
+	if extras := a.folded.graph.ChainExtras(s.ctx, s.budget); extras != nil {
+		_ = a.search.Add(extras, "chain")
+		s.settle(a)
+	}
+}
+
 // turn lets the arms work by turns, the best of them more than the others, and adds the orders that
 // their schedules suggest. It reports whether anything was done.
 func (s *problemSolver) turn(slice int64) bool {
@@ -83,10 +101,13 @@ func (s *problemSolver) turn(slice int64) bool {
 		_, _ = a.search.Fit(s.ctx, s.budget, left) // what it knows is looked at below
 		spent := a.search.d.work - before
 		s.work += spent
-		if a.idle = spent == 0; !a.idle {
+		if a.idle = spent == 0 && left > 0; !a.idle {
 			did = true
 		}
 		s.settle(a)
+		if i == 0 && !s.ended() && s.opts.Solver != "greedy" {
+			s.annealArm(a, left)
+		}
 	}
 	if s.opts.Solver == "greedy" {
 		return false

@@ -129,24 +129,28 @@ func (f *folded) addTask(v int32) {
 	}
 	kept := Task{Once: true}
 	split := !f.once[v] && f.keptOf(v) > 0
-	for k, o := range n.Outputs {
-		u, to := f.first[v]+int32(k), &task
+	for u := f.first[v]; u < f.first[v+1]; u++ {
+		to := &task
 		if split && f.keeps[u] {
-			task.Workspace += o.Size
+			task.Workspace += f.bytes(u)
 			to = &kept
 		}
 		f.place[u] = int32(len(g.Values))
 		to.Makes = append(to.Makes, f.place[u])
-		size := o.Size
-		if n.View {
-			size = 0
-		}
-		g.Values = append(g.Values, Value{Size: size, Keep: f.keeps[u]})
+		g.Values = append(g.Values, Value{Size: f.bytes(u), Keep: f.keeps[u]})
 	}
 	if g.Tasks = append(g.Tasks, task); split {
 		g.Tasks = append(g.Tasks, kept)
 		f.node = append(f.node, -1)
 	}
+}
+
+// bytes is what value u takes by itself.
+func (f *folded) bytes(u int32) int64 {
+	if f.p.Nodes[f.maker[u]].View {
+		return 0
+	}
+	return f.output(u).Size
 }
 
 // relaxed is the graph with costs of second runs that no schedule undercuts, and without what views

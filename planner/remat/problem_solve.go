@@ -133,7 +133,18 @@ func (s *problemSolver) run() {
 	if !s.p.InOrder && !s.met() {
 		s.addOrders()
 	}
+	for _, a := range s.arms {
+		if !s.ended() {
+			s.addCut(a)
+		}
+	}
+	if s.opts.Solver != "greedy" && !s.ended() {
+		s.addChain(a)
+	}
 	for slice := int64(0); !s.ended() && s.turn(slice); slice = max(sliceWork, slice+slice/2) {
+		if slice == 0 && s.arms[0] != a && !s.ended() {
+			s.addChain(s.arms[0])
+		}
 	}
 }
 

@@ -43,8 +43,8 @@ func (f *folded) linked(seq []int32) *runs {
 // made is the bytes of what run i makes.
 func (r *runs) made(i int) int64 {
 	sum := int64(0)
-	for _, o := range r.p.Nodes[r.seq[i]].Outputs {
-		sum += o.Size
+	for u := r.first[r.seq[i]]; u < r.first[r.seq[i]+1]; u++ {
+		sum += r.bytes(u)
 	}
 	return sum
 }
@@ -61,7 +61,7 @@ func (r *runs) lastReads(i int, place int32) int64 {
 			return int(d) != i && r.key[d] >= place && slices.Contains(r.seen[r.seq[d]], u)
 		})
 		if !later {
-			sum += r.output(u).Size
+			sum += r.bytes(u)
 		}
 	}
 	return sum

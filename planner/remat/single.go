@@ -16,6 +16,10 @@ type single struct {
 	uses    [][]int32 // the inputs and the sources of inputs, without repetition
 	users   [][]int32 // in ascending order
 	sharers [][]int32 // aliases of a node, aliases of these included; nil where there are none
+	makes   [][]int32 // by node: the values that it makes; the node itself but in a tape of a Problem
+	maker   []int32   // by value: its node
+	once    []bool    // by node: it must not be computed again; nil: all may
+	copies  []int64   // by node: bytes of what is kept, of which a second compute makes a copy; nil: 0
 	sources []int32   // what a node shares the memory of, or -1; nil where there are no aliases
 	base    int64     // the sum of all costs
 	need    int64     // see leastPeak
@@ -30,6 +34,7 @@ func newSingle(in *Instance, budget int64) *single {
 	for v := range in.Nodes {
 		p.add(in.Nodes, int32(v))
 	}
+	p.makes, p.maker = ownValues(n)
 	for v := range in.Nodes {
 		if in.Nodes[v].Alias >= 0 && p.sources == nil {
 			p.sources = make([]int32, n)
@@ -50,6 +55,19 @@ func newSingle(in *Instance, budget int64) *single {
 	p.need = p.leastPeak(in)
 	return p
 }
+
+// ownValues is the values that nodes make, and their makers, where each makes the one of its number.
+func ownValues(n int) (makes [][]int32, maker []int32) {
+	makes, maker = make([][]int32, n), make([]int32, n)
+	for v := range maker {
+		maker[v] = int32(v)
+		makes[v] = maker[v : v+1 : v+1]
+	}
+	return makes, maker
+}
+
+// isOnce tells whether node v must not be computed again.
+func (p *single) isOnce(v int32) bool { return p.once != nil && p.once[v] }
 
 // leastPeak is the most that a first compute needs: what it uses and makes, its workspace, and what
 // was made before it and is kept.

@@ -271,14 +271,12 @@ func (s *solver) annealFor(work int64) {
 	}
 	a.load(s.best)
 	a.best = s.cost
-	a.anneal(s.moves(work), warm, cold, stop)
+	a.anneal(a.movesFor(work), warm, cold, stop)
 	stop()
 }
 
-// moves is the number of an annealer's moves that go with so much work, from what earlier moves
-// took.
-func (s *solver) moves(work int64) int {
-	a := s.annealer
+// movesFor is the number of moves that go with so much work, from what earlier moves took.
+func (a *annealer) movesFor(work int64) int {
 	if a.moved == 0 {
 		return int(work / 32)
 	}

@@ -49,7 +49,7 @@ type change struct {
 
 func newTape(p *single) *tape {
 	n := p.n
-	t := &tape{single: p, words: max(1, (n+63)/64), last: -1, alias: make([][]uint64, n)}
+	t := &tape{single: p, words: max(1, (len(p.size)+63)/64), last: -1, alias: make([][]uint64, n)}
 	t.cur = make([]uint64, t.words)
 	for v := range p.sharers {
 		if p.sharers[v] != nil {
@@ -218,7 +218,7 @@ func (t *tape) settle(limit int64) bool {
 		}
 		t.walked++
 		v := t.node[e]
-		if !t.first(e) && t.cur[v/64]>>(v%64)&1 == 0 {
+		if !t.first(e) && t.needless(v) {
 			t.unlink(e)
 			t.log = append(t.log, change{kind: 'r', e: e, mem: t.mem[e]})
 			t.count(t.mem[e], -1)
@@ -249,10 +249,17 @@ func (t *tape) settle(limit int64) bool {
 // before turns cur from the set needed after e into that needed before it, and returns
 // its bytes and the need of e.
 func (t *tape) before(e int32, bytes int64) (int64, int64) {
-	v := t.node[e]
-	bit := uint64(1) << (v % 64)
-	if t.cur[v/64]&bit == 0 {
-		bytes += t.size[v]
+	v, need, made := t.node[e], int64(0), int64(0)
+	for _, u := range t.makes[v] {
+		switch bit := uint64(1) << (u % 64); {
+		case t.keep[u] && !t.first(e): // a copy, which counts below
+			continue
+		case t.cur[u/64]&bit == 0:
+			need += t.size[u]
+		default:
+			t.cur[u/64] &^= bit
+			made += t.size[u]
+		}
 	}
 	for _, u := range t.uses[v] {
 		if b := uint64(1) << (u % 64); t.cur[u/64]&b == 0 {
@@ -260,8 +267,20 @@ func (t *tape) before(e int32, bytes int64) (int64, int64) {
 			bytes += t.size[u]
 		}
 	}
-	t.cur[v/64] &^= bit
-	return bytes - t.size[v], bytes + t.single.work[v]
+	if need += bytes + t.single.work[v]; t.copies != nil && !t.first(e) {
+		need += t.copies[v]
+	}
+	return bytes - made, need
+}
+
+// needless tells whether a second compute of v makes nothing that is in cur, besides what is kept.
+func (t *tape) needless(v int32) bool {
+	for _, u := range t.makes[v] {
+		if t.cur[u/64]>>(u%64)&1 != 0 && !t.keep[u] {
+			return false
+		}
+	}
+	return true
 }
 
 func (t *tape) same(e int32) bool {
