@@ -93,7 +93,7 @@ func (s *problemSolver) turn(slice int64) bool {
 		if a.idle || s.ended() {
 			continue
 		}
-		left := slice >> i
+		left := slice >> (2 * i)
 		if s.opts.Nodes > 0 {
 			left = min(left, s.opts.Nodes-s.work)
 		}
