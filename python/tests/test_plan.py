@@ -130,6 +130,56 @@ def test_peaks_of_convolutions():
         assert close(p.predicted_peak_bytes, measure(run, show=False).peak_bytes)
 
 
+class Sums(nn.Module):
+    """A net in whose backward half gradients of one tensor are added up."""
+
+    def __init__(self, mix, width=64):
+        super().__init__()
+        self.mix, self.first, self.last = mix, nn.Linear(width, width), nn.Linear(width, 5)
+
+    def forward(self, x):
+        h = self.first(x)
+        return self.last(self.mix(h))
+
+
+class Twice(torch.autograd.Function):
+    """A backward in Python that adds two tensors, which is no sum of the engine's."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad + grad.exp()
+
+
+MIXES = {
+    "three uses": lambda h: h.sin() + h.cos() * h.tanh(),
+    "rows": lambda h: sum(h[i] for i in range(8)) + h,
+    "slices": lambda h: h[:, :32].repeat(1, 2) + h[:, 32:].repeat(1, 2),
+    "squared": lambda h: h * h + h,
+    "doubled": lambda h: (h + h) * 2 + h,
+    "views": lambda h: h.t().roll(1).t() + h.view(-1).roll(1).view(h.shape),
+    "expanded": lambda h: h.sum(0, keepdim=True).expand_as(h) + h.mean() + h.roll(1),
+    "function": lambda h: Twice.apply(h) + h.roll(1) + Twice.apply(h.roll(2)),
+    "formulas": lambda h: h.logsumexp(1, keepdim=True) + F.softplus(h) + h.std(1, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES.keys())
+def test_gradients_are_added_in_place(mix):
+    """The engine of autograd adds gradients in place, but not under a dispatch mode as the trace is."""
+    torch.manual_seed(0)
+    model, x, y = Sums(mix).train(), torch.randn(256, 64), torch.randint(5, (256,))
+
+    def run():
+        model.zero_grad()
+        models.loss(model(x), y).backward()
+
+    assert trace(model, x, loss=models.loss, labels=y).peak_bytes == measure(run, show=False).peak_bytes
+
+
 def test_peak_is_the_one_of_torch_mem_tracker():
     model, given = gpt2()
     model.train()

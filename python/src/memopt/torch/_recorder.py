@@ -99,9 +99,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.count += 1
 
     def settle(self) -> None:
-        """Notes at the end which storages are kept."""
+        """Notes at the end which storages are kept; nothing is followed any more."""
         for number, _ in self._live.values():
             self.storages[number].kept = not self.storages[number].held
+        self._live.clear()
         for s in self.storages:
             if s.held or s.kept:
                 s.freed = -1

@@ -6,10 +6,12 @@ import bisect
 import contextlib
 import gc
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -34,6 +36,8 @@ _STORED = ("bytes", "held", "kept", "cached")
 # Results of operators without tensor arguments, such as torch.zeros, are fake from this size on.
 _LARGE = 1 << 20
 
+# The modules of the frames of Python between an operator and what notes it.
+_DISPATCHING = ("memopt.torch.", "torch._compile", "torch._dynamo.")
 
 # Makes a model ready for the step that is traced.
 Prepared = Callable[[nn.Module], AbstractContextManager[Any]]
@@ -261,6 +265,8 @@ class _Recorder(Recorder):
         self.ordered: list[int] | None = None  # the numbers in first, once all are noted
         self.packing: set[int] = set()  # numbers of autograd nodes whose inputs are saved before they run
         self.node: tuple[int, str] | None = None  # the node of the backward half that runs
+        self.started = 0  # the step with which it began
+        self.sums: list[tuple[int, int, int]] = []  # sums of gradients: the step, what it adds to, and the result
         self.saved: list[int] = []  # storages that it has unpacked
         self.pending: list[int] = []  # storages that the next node has unpacked
         self.workspaces = workspaces
@@ -368,6 +374,8 @@ class _Recorder(Recorder):
         if func is torch.ops.aten._to_copy.default and self._casting(given):
             for i in fresh:
                 self.storages[i].cached = True
+        if self.backward >= 0 and func is torch.ops.aten.add.Tensor and self._accumulates(given, made, fresh):
+            self.sums.append((len(self.steps), self.number(given[0]), fresh[0]))
         number = self.workspaces.number(func, args, kwargs) if fresh and self.workspaces is not None else -1
         if number >= 0:
             self.flops[number] = step.flops
@@ -392,6 +400,8 @@ class _Recorder(Recorder):
         node = torch._C._current_autograd_node()
         now = (node._sequence_nr(), node.name()) if node is not None else (-1, "")
         self.saved = _unique(self.pending if now != self.node else (*self.saved, *self.pending))
+        if now != self.node:
+            self.started = len(self.steps)
         self.node, self.pending = now, []
         last = max(self.backward - 1, 0)
         of, step.call = self._made(now[0]) or (last, -1)
@@ -399,6 +409,25 @@ class _Recorder(Recorder):
         if self.saved:
             step.saved = True
             step.reads = _unique((*step.reads, *self.saved))
+
+    def _accumulates(self, given: list[torch.Tensor], made: list[torch.Tensor], fresh: list[int]) -> bool:
+        """Whether a sum may be one of autograd's engine: of a gradient that waits for a node and the next one for it.
+
+        The engine adds in place where it has the only reference (torch/csrc/autograd/input_buffer.cpp), but never while
+        operators are dispatched to Python. A formula of a node adds what the node itself has made.
+        """
+        node = torch._C._current_autograd_node()
+        if node is None or len(given) != 2 or len(fresh) != 1 or given[0].shape != given[1].shape or not _in_engine():
+            return False
+        old, new = self.number(given[0]), self.number(given[1])
+        first = self.storages[old].made
+        twice = len(set(node.next_functions)) < len(node.next_functions)
+        return (
+            old != new
+            and given[0].dtype == made[0].dtype
+            and _fills(given[0])
+            and (self.backward <= first < self.started or (twice and first >= self.started))
+        )
 
     def _made(self, number: int) -> tuple[int, int] | None:
         """The forward step of an autograd node and its call. An operator that changes its input in place and saves it
@@ -411,6 +440,7 @@ class _Recorder(Recorder):
     def _result(self, model: nn.Module, batch: _Batch) -> Trace:
         """The trace, in which every storage is read where it is there for the last time."""
         self.settle()
+        self._add_in_place()
         for i, s in enumerate(self.storages):
             if s.freed >= 0 and i not in self.steps[s.freed].reads and i not in self.steps[s.freed].makes:
                 self.steps[s.freed].reads.append(i)
@@ -435,6 +465,22 @@ class _Recorder(Recorder):
             unmeasured=unmeasured,
         )
 
+    def _add_in_place(self) -> None:
+        """Has the engine add in place to gradients that its sum was the last to need."""
+        place = list(range(len(self.storages)))
+        for at, old, new in self.sums:
+            to = place[old]
+            if self.storages[to].freed == at and self.storages[to].bytes >= self.storages[new].bytes:
+                place[new] = to
+                self.storages[to].freed, self.storages[to].kept = self.storages[new].freed, self.storages[new].kept
+                self.steps[at].op, self.numbers[at] = "aten.add_.Tensor", -1
+        left = [i for i, to in enumerate(place) if i == to]
+        number = dict(zip(left, range(len(left)), strict=True))
+        self.storages = [self.storages[i] for i in left]
+        for step in self.steps:
+            step.reads = _unique(number[place[i]] for i in step.reads)
+            step.makes = [number[i] for i in step.makes if i in number]
+
     def _work(self) -> list[str]:
         """Adds the workspaces of kernels; those that are not known."""
         if self.workspaces is None:
@@ -448,6 +494,26 @@ class _Recorder(Recorder):
 
 def _unique(numbers: Any) -> list[int]:
     return list(dict.fromkeys(numbers))
+
+
+def _in_engine() -> bool:
+    """Whether the operator that is dispatched has been called by autograd's engine, and not by Python, as in hooks and
+    in functions of the user's own."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals["__name__"].startswith(_DISPATCHING):
+        frame = frame.f_back
+    return frame is None or frame.f_globals["__name__"] == "torch.autograd.graph"
+
+
+def _fills(t: torch.Tensor) -> bool:
+    """Whether a tensor's elements lie without gaps and none twice."""
+    expected = 1
+    for size, stride in sorted(zip(t.shape, t.stride(), strict=True), key=lambda d: d[1]):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
 
 
 def _dtype(t: torch.Tensor | None) -> str:
