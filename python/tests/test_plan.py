@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.checkpoint import checkpoint
 
+import memopt
 import models
 from memopt.torch import BudgetError, Plan, apply, check, measure, plan, trace
 from memopt.torch._apply import without_caches
@@ -161,6 +162,7 @@ MIXES = {
     "squared": lambda h: h * h + h,
     "doubled": lambda h: (h + h) * 2 + h,
     "views": lambda h: h.t().roll(1).t() + h.view(-1).roll(1).view(h.shape),
+    "linear": lambda h: sum(F.linear(h.view(8, 32, 64), h[:64] + i).view(h.shape) for i in range(3)),
     "expanded": lambda h: h.sum(0, keepdim=True).expand_as(h) + h.mean() + h.roll(1),
     "function": lambda h: Twice.apply(h) + h.roll(1) + Twice.apply(h.roll(2)),
     "formulas": lambda h: h.logsumexp(1, keepdim=True) + F.softplus(h) + h.std(1, keepdim=True),
@@ -264,6 +266,32 @@ def test_optimizer_memory_is_measured():
     state = [t for s in adam.state.values() for t in s.values()]
     assert predicted.state_bytes == sum(t.nbytes for t in state)
     assert close(predicted.step_bytes, measure(adam.step, show=False).peak_bytes, 0.02)
+    assert optimizer_memory(model, adam) == predicted, "an optimizer that has updated"
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_estimate_of_a_traced_step(tmp_path, optimizer):
+    """`memopt estimate` of a traced step tells what is measured, and what a plan for the same optimizer promises."""
+    model, given = gpt2(attn_pdrop=0, resid_pdrop=0, embd_pdrop=0)
+    model.train()
+    without_caches(model)
+    made = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[optimizer](model.parameters(), lr=0.1)
+    (tmp_path / "step.json").write_text(trace(model, given).to_json())
+    said = json.loads(memopt.run("estimate", tmp_path / "step.json", "--optimizer", optimizer, "-O", "json"))
+    promised = plan(model, given, optimizer=made).predicted_total_bytes
+
+    def run():
+        model(**given).loss.backward()
+        made.step()
+        model.zero_grad()
+
+    measured = measure(run, show=False).peak_bytes
+    state = [t for s in made.state.values() for t in s.values() if torch.is_tensor(t)]
+    held = sum(t.nbytes for t in (*model.parameters(), *model.buffers(), *given.values(), *state))
+    held -= given["input_ids"].nbytes  # the labels are the same tensor
+    assert close(said["total_bytes"], held + measured, 0.02)
+    assert close(said["total_bytes"], promised)
+    assert sum(said["parts"].values()) == said["total_bytes"]
 
 
 def test_a_model_that_looks_into_numbers():

@@ -45,6 +45,10 @@ def _state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
 def _updates(optimizer: Any, mode: FakeTensorMode) -> OptimizerMemory:
     parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
     with mode:
+        for state in optimizer.state.values():
+            for name, t in state.items():  # counts of steps, whose numbers optimizers look into
+                if isinstance(t, torch.Tensor) and t.dim() == 0 and t.device.type == "cpu":
+                    state[name] = torch.tensor(0, dtype=t.dtype)
         for p in parameters:
             p.grad = torch.empty_like(p)
         optimizer.step()

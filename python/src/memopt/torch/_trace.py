@@ -424,6 +424,7 @@ class _Recorder(Recorder):
         twice = len(set(node.next_functions)) < len(node.next_functions)
         return (
             old != new
+            and not given[0]._is_view()  # which holds the tensor that it is of
             and given[0].dtype == made[0].dtype
             and _fills(given[0])
             and (self.backward <= first < self.started or (twice and first >= self.started))
