@@ -46,6 +46,7 @@ type Options struct {
 
 // Result is what a step comes to.
 type Result struct {
+	Runtime         Runtime // whose step it is
 	Path            string
 	StructureSHA256 string
 	Dims            map[string]int64
@@ -54,6 +55,8 @@ type Result struct {
 	Made      bool
 	Optimizer string
 	Micros    int
+	// Foreach says of a step of PyTorch that the optimizer updates all parameters together.
+	Foreach bool
 	// Joint says how the step was made; nil: the graph is taken as it is. Lossless says that the model makes no
 	// loss: gradients of its outputs are inputs of the step.
 	Joint    *autograd.Joint

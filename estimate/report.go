@@ -90,8 +90,8 @@ type adviceJSON struct {
 // JSON returns the form of a result in reports.
 func (r *Result) json() *resultJSON {
 	head := parts.Head{Schema: Schema, Model: parts.ModelJSON{Path: r.Path, StructureSHA256: r.StructureSHA256},
-		Dims: r.Dims, Answer: r.Answer(), Total: r.Plain.Total(), Breakdown: r.Plain.Parts.JSON(),
-		PeakNode:  r.Plain.Node,
+		Dims: r.Dims, Answer: r.Answer(), Runtime: string(r.Runtime), Total: r.Plain.Total(),
+		Breakdown: r.Plain.Parts.JSON(), PeakNode: r.Plain.Node,
 		Step:      parts.StepJSON{Text: r.Text, Made: r.Made, Micros: max(r.Micros, 1)},
 		Precision: r.Types.JSON(r.Precision), Parameters: r.PerParameter.JSON(r.Parameters)}
 	out := &resultJSON{Head: head, Advice: []adviceJSON{}, Sources: r.sources(), Notes: append([]string{}, r.Notes...)}
@@ -310,12 +310,15 @@ func (r *Result) partsCSV() *report.Table {
 // details says how the figures came about.
 func (r *Result) details(verbose bool) (list []string) {
 	text := "The graph has a backward half and is taken as it is."
-	if r.Made {
-		text = fmt.Sprintf("The step is made of a forward model and updated by %s.", r.Optimizer)
-		if r.Micros > 1 {
-			text = fmt.Sprintf("The step is made of a forward model; gradients of %d steps are added up, and "+
-				"%s updates.", r.Micros, r.Optimizer)
-		}
+	switch {
+	case r.Runtime == Torch:
+		text = r.torchDetails()
+	case r.Made && r.Micros > 1:
+		text = fmt.Sprintf("The step is memopt's own, made of a forward model (--runtime torch estimates PyTorch's); "+
+			"gradients of %d steps are added up, and %s updates.", r.Micros, r.Optimizer)
+	case r.Made:
+		text = fmt.Sprintf("The step is memopt's own, made of a forward model and updated by %s (--runtime torch "+
+			"estimates PyTorch's).", r.Optimizer)
 	}
 	if r.Parameters > 0 {
 		text += " Parameters: " + report.Thousands(r.Parameters)

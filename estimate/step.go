@@ -136,8 +136,8 @@ func (s *step) bound() error {
 
 // describe is a result with what is known before anything is planned.
 func (s *step) describe() *Result {
-	r := &Result{Path: s.read.Path, StructureSHA256: s.read.StructureSHA256, Dims: maps.Clone(s.read.Dims),
-		Precision: s.opts.Precision, Memory: s.memory}
+	r := &Result{Runtime: Own, Path: s.read.Path, StructureSHA256: s.read.StructureSHA256,
+		Dims: maps.Clone(s.read.Dims), Precision: s.opts.Precision, Memory: s.memory}
 	if s.steps != nil {
 		r.Joint = s.steps.Joint
 	}

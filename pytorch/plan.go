@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"memopt"
 	"memopt/autograd"
@@ -28,8 +29,11 @@ type Options struct {
 	Map map[string][]string
 	// Profile is of the device whose times count; nil: planner.DefaultProfile.
 	Profile *planner.Profile
-	// Gradients says which gradients the step makes.
+	// Gradients says which gradients the step makes. The program keeps the outputs that Outputs names beside the
+	// loss; nil: none.
 	Gradients autograd.Options
+	// Accumulating adds gradients to the sums of steps before, which are no part of the step.
+	Accumulating bool
 }
 
 // Source is the file that a plan was made of.
@@ -52,6 +56,11 @@ type Plan struct {
 	Limit   int64   // bytes in total; 0: none
 	Share   float64 // Options.Share
 	Step    float64 // estimated seconds of a step without checkpoints
+	// Joint says how the step is made of the model; nil: PyTorch traced it.
+	Joint *autograd.Joint
+	// Gradients are those that the step makes.
+	Gradients torchsim.Gradients
+	space     *moduleplan.Search
 
 	Baseline    *moduleplan.Plan // nothing runs again
 	Chosen      *moduleplan.Plan
@@ -78,7 +87,7 @@ func (e *UnfitError) Error() string {
 }
 
 // ErrBackward: the model has a backward half.
-var ErrBackward = errors.New("has a backward half: modules are planned in the forward model, as torch.onnx.export " +
+var ErrBackward = errors.New("has a backward half: PyTorch's step is told of a forward model, as torch.onnx.export " +
 	"writes it")
 
 // shares are the rungs of a ladder.
@@ -88,9 +97,26 @@ var shares = []float64{0.9, 0.75, 0.6, 0.45, 0.3}
 // ErrBackward, an error of Differentiate or a *symbolic.UnboundError. A plan that does not fit is one with
 // Fits false, of the lowest peak that was found.
 func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
-	p := &Plan{Share: o.Share}
+	p, err := Read(m, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Tree.Modules) == 0 {
+		return nil, modules.ErrNoModules
+	}
+	p.search(ctx, o)
+	return p, nil
+}
+
+// Read reads the step of a forward model as PyTorch runs it, without a plan: Chosen and Baseline recompute no
+// modules. The errors are those of Make; a file without modules is none.
+func Read(m *memopt.Model, o Options) (*Plan, error) {
+	p := &Plan{Share: o.Share, Fits: true}
 	var err error
-	if p.Tree, err = modules.Read(m.Model, o.Map); err != nil {
+	if p.Tree, err = modules.Read(m.Model, o.Map); errors.Is(err, modules.ErrNoModules) {
+		p.Tree, err = modules.Bare(m.Model), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if o.Gradients.Params == nil {
@@ -115,21 +141,40 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 		p.Step += s
 	}
 	p.Program, err = torchsim.Build(m.Model, m.Types, torchsim.Options{Dims: m.Dims, Tree: p.Tree, Wrt: how.Wrt,
-		Loss: how.Loss, Seconds: seconds})
+		Loss: how.Loss, Keep: kept(m.Graph, o.Gradients.Outputs, how.Loss), Seconds: seconds})
 	if err != nil {
 		return nil, err
 	}
+	p.Joint = how
 	if p.Source, err = sourceOf(m, p.Tree, how.Wrt); err != nil {
 		return nil, err
 	}
-	p.search(ctx, o)
+	p.begin(o)
 	return p, nil
+}
+
+// kept lists the outputs beside the loss that globs name.
+func kept(g *graph.Graph, globs []string, loss string) (names []string) {
+	for _, d := range g.Outputs {
+		name := g.ValueName(d.Value)
+		if name != loss && slices.ContainsFunc(globs, func(glob string) bool { return graph.MatchGlob(glob, name) }) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // MakeTraced plans modules of a step that PyTorch traced. Options.Map and Options.Gradients have no use there.
 // path names the file in reports. A plan that does not fit is one with Fits false.
 func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) *Plan {
-	p := &Plan{Share: o.Share, Tree: t.Tree, Program: t.Program,
+	p := ReadTraced(t, path, hash, o)
+	p.search(ctx, o)
+	return p
+}
+
+// ReadTraced is Read for a step that PyTorch traced.
+func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
+	p := &Plan{Share: o.Share, Fits: true, Tree: t.Tree, Program: t.Program,
 		Source: Source{Path: path, StructureSHA256: hash, Device: t.Device, Dims: symbolic.Env{}, Inputs: t.Inputs,
 			Parameters: t.Parameters, Node: func(*torchsim.Step) string { return "" }}}
 	profile := cmp.Or(o.Profile, &planner.DefaultProfile)
@@ -142,8 +187,25 @@ func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Op
 			t.Program.Seconds += seconds
 		}
 	}
-	p.search(ctx, o)
+	p.begin(o)
 	return p
+}
+
+// begin makes the plan without checkpoints.
+func (p *Plan) begin(o Options) {
+	p.Gradients = p.Program.Gradients()
+	if o.Accumulating {
+		p.Program = p.Program.Accumulating()
+	}
+	p.space = moduleplan.New(p.Program)
+	p.Baseline = p.space.Of(nil)
+	p.Chosen = p.Baseline
+}
+
+// Within is the cheapest choice of modules that was found with which the step takes so many bytes, those that are
+// held included; fits is false where there is none, and the plan is the one of the lowest peak that was found.
+func (p *Plan) Within(ctx context.Context, total int64) (plan *moduleplan.Plan, fits bool) {
+	return p.space.Best(ctx, total)
 }
 
 // trained lists the parameters that the file lists. nil: it lists none, and roles tell.
@@ -159,9 +221,7 @@ func trained(g *graph.Graph, tree *modules.Tree) []string {
 
 // search makes the plans.
 func (p *Plan) search(ctx context.Context, o Options) {
-	s := moduleplan.New(p.Program)
-	p.Baseline, p.Fits = s.Of(nil), true
-	p.Chosen = p.Baseline
+	s := p.space
 	if blocks := s.Blocks(); len(blocks) > 0 {
 		p.Every = s.Of(blocks)
 		var second []int32

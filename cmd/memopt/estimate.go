@@ -18,6 +18,7 @@ import (
 type estimateFlags struct {
 	deviceFlags
 	step      stepFlags
+	runtime   string
 	precision string
 	chunk     string
 	limitFlags
@@ -43,6 +44,9 @@ figures are those of the same plans and the same simulation by which train
 promises its peak; the reserve is what the driver, the context and the
 libraries take, and what allocators round up.
 
+--runtime torch estimates PyTorch's own step in eager mode in its place: of a
+model that PyTorch exported, or of the file of a step that memopt.torch traced.
+
 --precision asks what if the step kept its values in other types. It counts
 sizes and changes no file:
   fp32        everything in float32
@@ -56,6 +60,8 @@ sizes and changes no file:
         does the step fit into 24 GiB?
   memopt estimate gpt2.onnx --dim batch=16,seq=1024 --device rtx4090 --precision bf16
         and in mixed precision, on a device whose memory and reserve are known?
+  memopt estimate gpt2.onnx --dim batch=16,seq=1024 --gpu 24GiB --runtime torch
+        does it fit in PyTorch, without memopt?
   memopt estimate gpt2.onnx --dim batch=4,seq=1024 --device t4 --gradient-accumulation-steps 4 -O json
         for scripts`,
 		Args: exactModel,
@@ -70,6 +76,8 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	f.deviceFlags.register(s, "default: the times of a100")
 	f.step.registerJob(s)
 	f.step.optimizer.registerRate(s)
+	s.StringVar(&f.runtime, "runtime", string(estimate.Own), "whose step: memopt, as memopt train runs it, or torch, "+
+		"PyTorch's own in eager mode, of a model that it exported or of a step that memopt.torch traced")
 	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
 		"bf16-pure")
 	f.limitFlags.register(s)
@@ -86,9 +94,20 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err != nil {
 		return usage("%w", err)
 	}
+	traced, hash, err := a.readStep(name)
+	if err != nil {
+		return invalid(wrap(name, err))
+	}
+	runtime, err := f.readRuntime(name, traced != nil)
+	if err != nil {
+		return err
+	}
 	o, err := f.options(a)
 	if err != nil {
 		return err
+	}
+	if runtime == estimate.Torch {
+		return a.estimateTorch(name, traced, hash, f, o, format)
 	}
 	a.states, a.ranged = f.states, !f.layout.several() && !f.check && o.Precision == parts.AsIs
 	m, err := a.load(name)
@@ -113,12 +132,7 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if o.Device != nil && f.device == "" {
-		r.Device, r.DeviceSource = "", "" // the nearest one lends its reserve and its times
-		if f.reserve == "" {
-			r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
-		}
-	}
+	borrowed(r, o, f)
 	if f.check {
 		a.status.say("running the step")
 		if r.Check, err = estimate.Check(a.ctx, m, *o); err != nil {
@@ -142,6 +156,17 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		return &exitError{exitAbove, fmt.Errorf("%s: the step took more than was predicted", name)}
 	}
 	return a.fits(name, r)
+}
+
+// borrowed says of a device that is not named that it lends its reserve and its times.
+func borrowed(r *estimate.Result, o *estimate.Options, f *estimateFlags) {
+	if o.Device == nil || f.device != "" {
+		return
+	}
+	r.Device, r.DeviceSource = "", ""
+	if f.reserve == "" {
+		r.ReserveSource = "the reserve is that of the device with the nearest memory: " + o.Device.Source
+	}
 }
 
 // fits is the exit code of an answer.

@@ -170,7 +170,7 @@ func (a *app) classifyModules(name string, err error) error {
 	case errors.Is(err, modules.ErrNoModules):
 		return invalid(wrap(name, fmt.Errorf("%w with --module-map", err)))
 	case errors.As(err, &noRow):
-		return invalid(wrap(name, fmt.Errorf("%w (leave out --select modules)", err)))
+		return invalid(wrap(name, fmt.Errorf("%w; plan nodes in place of modules (leave out --select modules)", err)))
 	case errors.Is(err, pytorch.ErrBackward):
 		return invalid(wrap(name, err))
 	case errors.As(err, &unbound):

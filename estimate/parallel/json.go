@@ -80,7 +80,7 @@ type weightJSON struct {
 func (r *Result) json(f *Facts) *resultJSON {
 	l, most := r.Layout, r.Most()
 	head := parts.Head{Schema: schema, Model: parts.ModelJSON{Path: f.Path, StructureSHA256: f.StructureSHA256},
-		Dims: f.Dims, Answer: r.Answer(), Total: most.Parts.Total(), Breakdown: most.Parts.JSON(),
+		Dims: f.Dims, Answer: r.Answer(), Runtime: "memopt", Total: most.Parts.Total(), Breakdown: most.Parts.JSON(),
 		PeakNode:  most.Chunks[most.load.chunk].Node,
 		Step:      parts.StepJSON{Text: f.Text, Made: f.Optimizer != "", Micros: l.Microbatches},
 		Precision: f.Types.JSON(f.Precision), Parameters: f.PerParameter.JSON(f.Parameters)}

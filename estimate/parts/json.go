@@ -6,10 +6,12 @@ type Head struct {
 	Model  ModelJSON        `json:"model"`
 	Dims   map[string]int64 `json:"dims"`
 	Answer string           `json:"answer"`
-	Fits   *bool            `json:"fits"`
-	Device *string          `json:"device"`
-	Memory *int64           `json:"memory_bytes"`
-	Total  int64            `json:"total_bytes"` // of several devices, of the one that takes the most
+	// Runtime says whose step it is: "memopt" or "torch".
+	Runtime string  `json:"runtime"`
+	Fits    *bool   `json:"fits"`
+	Device  *string `json:"device"`
+	Memory  *int64  `json:"memory_bytes"`
+	Total   int64   `json:"total_bytes"` // of several devices, of the one that takes the most
 	Breakdown
 	PeakNode   string         `json:"peak_node"`
 	Step       StepJSON       `json:"step"`

@@ -86,6 +86,18 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	return t, nil
 }
 
+// Bare returns the tree of a model's main graph whose nodes are of no modules.
+func Bare(m *graph.Model) *Tree {
+	t := &Tree{Of: make([]int32, len(m.Graph.Nodes)), byName: map[string]ID{}}
+	for i := range t.Of {
+		t.Of[i] = -1
+	}
+	if m.ProducerName == "pytorch" {
+		t.Torch = m.ProducerVersion
+	}
+	return t
+}
+
 // readList reads the list of modules that memopt.torch has left; nil: there is none.
 func readList(m *graph.Model) (*listed, error) {
 	text, ok := m.Meta(Key)

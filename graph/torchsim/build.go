@@ -19,6 +19,8 @@ type Options struct {
 	Wrt []string
 	// Loss names the scalar that is differentiated.
 	Loss string
+	// Keep names the values that the program itself keeps to the end of the step, such as logits.
+	Keep []string
 	// Seconds are the times of nodes, by NodeID; nil: none.
 	Seconds []float64
 }
@@ -27,8 +29,8 @@ type Options struct {
 type NoRow struct{ Node, Op string }
 
 func (e *NoRow) Error() string {
-	return fmt.Sprintf("node %q: what PyTorch saves for %s is not known to memopt, so its peak cannot be told; "+
-		"plan nodes in place of modules", e.Node, e.Op)
+	return fmt.Sprintf("node %q: what PyTorch saves for %s is not known to memopt, so its peak cannot be told", e.Node,
+		e.Op)
 }
 
 // builder runs a graph on a machine.
@@ -79,6 +81,11 @@ func Build(m *graph.Model, types *op.Result, o Options) (*Program, error) {
 	loss, ok := b.g.Lookup(o.Loss)
 	if !ok || !b.vals[loss].there() {
 		return nil, fmt.Errorf("the loss %q is no tensor that the forward half makes", o.Loss)
+	}
+	for _, name := range o.Keep {
+		if v, ok := b.g.Lookup(name); ok && b.vals[v].there() && !b.p.Storages[b.vals[v].storage].Held {
+			b.p.Storages[b.vals[v].storage].Kept = true
+		}
 	}
 	b.backward(b.vals[loss])
 	return b.p, nil

@@ -27,7 +27,9 @@ func (k *kernel) linear(x, w, bias tensor) {
 	y := k.make(k.outDims(0), k.elem())
 	k.one("addmm", y, some(x, w, bias), append(k.keptFor(x, w), k.keptFor(w, rows)...), func(b *back) {
 		if x.grad != noGrad {
-			b.give(x, b.make(x.dims, x.elem))
+			g := b.make(x.dims, x.elem)
+			g.view = len(x.dims) != 2 // of the rows' gradient
+			b.give(x, g)
 		}
 		b.matrix(w)
 		b.fresh(bias)

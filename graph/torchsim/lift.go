@@ -25,8 +25,12 @@ type liftRow struct {
 }
 
 // scores are the products of queries and keys in an attention, both scaled by the root of the scale as torch.onnx does
-// for scaled_dot_product_attention alone; a mask may be added.
-const scores = `s: Softmax({Add(MatMul(Mul(q, a), Mul(k, b)), mask) | MatMul(Mul(q, a), Mul(k, b))})`
+// for scaled_dot_product_attention alone; a mask may be added. The exporter on torch.export transposes keys in three
+// dims.
+const (
+	scores = `s: Softmax({Add(` + keyed + `, mask) | ` + keyed + `})`
+	keyed  = `MatMul(Mul(q, a), Mul({Reshape(t: Transpose(Reshape(k, r)), p) | k}, b))`
+)
 
 // liftRows are what torch.onnx writes for one operator of PyTorch. Of those with the same last node the
 // first that fits counts, and later nodes come first.
@@ -119,6 +123,9 @@ func isFlash(b *builder, m *pattern.Match) bool {
 		if t, err := b.sized(m.Named(name)); err != nil || elements(t.dims) != 1 {
 			return false
 		}
+	}
+	if t := m.Named("t"); t != graph.NoValue && (b.rank(t) != 3 || b.rank(m.Named("k")) != 4) {
+		return false
 	}
 	mask := m.Named("mask")
 	return b.rank(m.Named("q")) == 4 && (mask == graph.NoValue || !b.trained(mask))

@@ -165,8 +165,8 @@ func (m *machine) drop(v variable) {
 	}
 }
 
-// accumulate adds a gradient to the sum of a variable's: in place where nobody else has the sum
-// (torch/csrc/autograd/input_buffer.cpp). That of a parameter stays
+// accumulate adds a gradient to the sum of a variable's: in place where nobody else has the sum, as the tensor has of
+// which it is a view (torch/csrc/autograd/input_buffer.cpp). That of a parameter stays
 // (torch/csrc/autograd/functions/accumulate_grad.h): the first one is taken over if nobody else has it
 // and it lies as the parameter does, else it is copied.
 func (m *machine) accumulate(v variable, g tensor, r *record) {
@@ -185,13 +185,16 @@ func (m *machine) accumulate(v variable, g tensor, r *record) {
 		m.hold(v, g)
 	case !old.there():
 		m.hold(v, g)
-	case m.leaf[v] || m.shared[old.storage] == 1 && old.dense():
+	case !old.view && (m.leaf[v] || m.shared[old.storage] == 1 && old.dense()):
 		m.beginBack("add_", r)
 		m.read(old, g)
 	default:
 		m.beginBack("add", r)
 		m.read(old, g)
 		sum := m.like(old)
+		if m.leaf[v] {
+			m.p.Storages[old.storage].Kept, m.p.Storages[sum.storage].Kept = false, true
+		}
 		m.drop(v)
 		m.hold(v, sum)
 	}

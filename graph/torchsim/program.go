@@ -19,7 +19,8 @@ type Storage struct {
 	Bytes int64
 	// Held: it is there before the step and after it, a parameter, a buffer or an input.
 	Held bool
-	// Kept: it is made in the step and stays, the gradient of a parameter.
+	// Kept: it is made in the step and stays to its end: the gradient of a parameter, or an output that the program
+	// keeps.
 	Kept bool
 	// Cached: torch.autocast keeps it until its context ends, which is the end of the forward half, or of the
 	// recomputation: a parameter in the type that products are computed in (at::autocast::cached_cast).
@@ -83,6 +84,51 @@ func stacked(version string) bool {
 // a plan says so to memopt.torch.
 func (p *Program) random() bool {
 	return slices.ContainsFunc(p.Steps[:p.Backward], func(s Step) bool { return s.Random })
+}
+
+// Gradients are the gradients of parameters.
+type Gradients struct {
+	Bytes   int64 // of all
+	Largest int64
+	Count   int
+}
+
+// Gradients counts the gradients that the backward half leaves.
+func (p *Program) Gradients() Gradients {
+	g := Gradients{}
+	for i := range p.Steps[p.Backward:] {
+		for _, id := range p.Steps[p.Backward+i].Makes {
+			if n := p.Storages[id].Bytes; p.Storages[id].Kept {
+				g.Bytes, g.Largest, g.Count = g.Bytes+n, max(g.Largest, n), g.Count+1
+			}
+		}
+	}
+	return g
+}
+
+// Outputs is the bytes that the program keeps of the forward half, as outputs.
+func (p *Program) Outputs() (n int64) {
+	for i := range p.Steps[:p.Backward] {
+		for _, id := range p.Steps[i].Makes {
+			if p.Storages[id].Kept {
+				n += p.Storages[id].Bytes
+			}
+		}
+	}
+	return n
+}
+
+// Accumulating is the program of a step whose gradients are added to those of steps before, as they are made
+// (torch/csrc/autograd/functions/accumulate_grad.h). The sums are no part of it.
+func (p *Program) Accumulating() *Program {
+	q := *p
+	q.Storages = slices.Clone(p.Storages)
+	for i := range p.Steps[p.Backward:] {
+		for _, id := range p.Steps[p.Backward+i].Makes {
+			q.Storages[id].Kept = false
+		}
+	}
+	return &q
 }
 
 // Saved is the bytes that autograd keeps between the halves: storages of the forward half that backward

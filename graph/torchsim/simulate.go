@@ -47,6 +47,7 @@ type Simulator struct {
 	delta        []int64
 	round        []int64
 	top          []int64 // by place: what is live there, workspaces included
+	peak         int     // the place of the peak
 }
 
 // Simulator returns a simulator of the program, for one goroutine.
@@ -322,7 +323,7 @@ func (s *Simulator) results() {
 // count adds up what is live.
 func (s *Simulator) count(n int) Usage {
 	u := Usage{}
-	s.gone = 0
+	s.gone, s.peak = 0, 0
 	if cap(s.delta) < len(s.seq)+1 {
 		s.delta, s.round = make([]int64, len(s.seq)+1), make([]int64, len(s.seq)+1)
 	}
@@ -336,14 +337,7 @@ func (s *Simulator) count(n int) Usage {
 	}
 	for at, pl := range s.seq {
 		for _, id := range s.p.Steps[pl.step].Makes {
-			end := s.last[id]
-			if pl.again >= 0 {
-				end = s.again[s.depth[pl.again]][id]
-			}
-			if s.p.Storages[id].Kept {
-				end = int32(len(s.seq) - 1)
-			}
-			s.live(s.p.Storages[id].Bytes, int32(at), max(end, int32(at)))
+			s.live(s.p.Storages[id].Bytes, int32(at), s.ends(id, pl, at))
 		}
 	}
 	s.top = s.top[:0]
@@ -354,6 +348,7 @@ func (s *Simulator) count(n int) Usage {
 		s.top = append(s.top, now+step.Work+s.p.Held)
 		if now+step.Work > u.Peak {
 			u.Peak, u.At, u.Again = now+step.Work, int(pl.step), pl.again >= 0
+			s.peak = at
 		}
 		top = max(top, rounded+up(step.Work, block))
 		if pl.again >= 0 {
@@ -366,6 +361,18 @@ func (s *Simulator) count(n int) Usage {
 	u.Peak += s.p.Held
 	u.Blocks = up(top+s.p.Held, page)
 	return u
+}
+
+// ends is the last place at which what a step makes at a place is there.
+func (s *Simulator) ends(id StorageID, pl place, at int) int32 {
+	end := s.last[id]
+	switch {
+	case pl.again >= 0:
+		end = s.again[s.depth[pl.again]][id]
+	case s.p.Storages[id].Kept:
+		end = int32(len(s.seq) - 1)
+	}
+	return max(end, int32(at))
 }
 
 // begins is where a checkpoint's first step runs.

@@ -465,6 +465,16 @@ func TestAttention(t *testing.T) {
 	made, _ := makes(t, p, "_scaled_dot_product_flash_attention_for_cpu")
 	require.Equal(t, int64(rows+sums), made)
 
+	threeDims := strings.Replace(text, `["/a/kt"] kt = Transpose <perm = [0, 1, 3, 2]> (q)`, `
+	["/a/flat"] flat = Constant <value_ints = [6, 8, 4]> ()
+	["/a/full"] full = Constant <value_ints = [2, 3, 4, 8]> ()
+	["/a/kr"] kr = Reshape (q, flat)
+	["/a/kf"] kf = Transpose <perm = [0, 2, 1]> (kr)
+	["/a/kt"] kt = Reshape (kf, full)`, 1)
+	p, err = build(t, threeDims)
+	require.NoError(t, err)
+	require.Equal(t, int64(rows+rows+mask+sums), p.Saved(), "as the exporter on torch.export transposes keys")
+
 	plain := strings.NewReplacer("sure, q", "p, q", `["/a/IsNaN"] nan = IsNaN (p)`, "",
 		`["/a/Where_1"] sure = Where (nan, zero, p)`, "", `["/a/Add"] m = Add (s, mask)`, "").Replace(text)
 	p, err = build(t, strings.Replace(plain, "= Softmax <axis = -1> (m)", "= Softmax <axis = -1> (s)", 1))
@@ -480,4 +490,46 @@ func TestAttention(t *testing.T) {
 		require.NotContains(t, ops(p), "_scaled_dot_product_flash_attention_for_cpu_backward", by)
 		require.Greater(t, p.Saved(), int64(probabilities))
 	}
+}
+
+// TestSumsOfViews: autograd adds in place, but not to a gradient that is a view, which holds the tensor that it is of
+// (can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp); PyTorch 2.15's profiler shows aten::add and
+// aten::add_ in the same places.
+func TestSumsOfViews(t *testing.T) {
+	const text = `m (float[2, 4, 8] x, float[8, 8] w1, float[8, 8] w2, float[8, 8] w3, float[8, 8] w4) => (float loss) {
+	["/a/h"] h = MatMul (x, w1)
+	["/a/q"] q = MatMul (h, w2)
+	["/a/k"] k = MatMul (h, w3)
+	["/a/v"] v = MatMul (h, w4)
+	["/a/qk"] qk = Mul (q, k)
+	["/a/s"] s = Mul (qk, v)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (s)
+}`
+	sums := func(p *torchsim.Program) (list []string) {
+		for i := range p.Steps {
+			if op := p.Steps[i].Op; op == "add" || op == "add_" {
+				list = append(list, op)
+			}
+		}
+		return list
+	}
+	p, err := build(t, text)
+	require.NoError(t, err)
+	require.Equal(t, []string{"add", "add_"}, sums(p), "a matrix under three dims, then a sum")
+	p, err = build(t, strings.Replace(text, "[2, 4, 8] x", "[8, 8] x", 1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"add_", "add_"}, sums(p))
+
+	// Words and a head share w1, whose gradient by the head is a transposed view: both and their sum are there at once.
+	const tied = `m (int64[2, 4] x, float[50, 8] w1) => (float loss) {
+	["/a/emb"] h = Gather (w1, x)
+	["/a/t"] t = Transpose <perm = [1, 0]> (w1)
+	["/a/head"] y = MatMul (h, t)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (y)
+}`
+	p, err = build(t, tied)
+	require.NoError(t, err)
+	require.Equal(t, []string{"add"}, sums(p))
+	require.Equal(t, torchsim.Gradients{Bytes: 1600, Largest: 1600, Count: 1}, p.Gradients())
+	require.Equal(t, p.Held+3*1600, p.Simulate(nil).Peak)
 }

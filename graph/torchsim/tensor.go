@@ -14,6 +14,7 @@ type tensor struct {
 	strides []int64 // in elements
 	elem    int64   // bytes of an element
 	grad    variable
+	view    bool // it was made as a view of another tensor, which it holds
 }
 
 // there reports whether there is a tensor with memory of its own or of another one.
@@ -135,7 +136,7 @@ func (t tensor) viewStrides(dims []int64) (strides []int64, ok bool) {
 // permuted is the view with its dims in another order.
 func (t tensor) permuted(perm []int64) tensor {
 	out := t
-	out.dims, out.strides = make([]int64, len(perm)), make([]int64, len(perm))
+	out.dims, out.strides, out.view = make([]int64, len(perm)), make([]int64, len(perm)), true
 	for i, p := range perm {
 		out.dims[i], out.strides[i] = t.dims[p], t.strides[p]
 	}

@@ -81,6 +81,36 @@ func TestStepFile(t *testing.T) {
 	require.Less(t, p.Simulate([]int32{0}).Peak, p.Simulate(nil).Peak)
 }
 
+// TestParts: whatever runs again, the parts of the peak add up to it.
+func TestParts(t *testing.T) {
+	data, err := os.ReadFile("testdata/net.step.json")
+	require.NoError(t, err)
+	p, err := torchsim.ReadStep(bytes.NewReader(data))
+	require.NoError(t, err)
+	s := p.Simulator()
+	for first := range p.Tree.Calls {
+		for second := range first {
+			calls := []int32{int32(second), int32(first)}
+			u := s.Run(calls)
+			at := s.Parts(len(calls))
+			require.Equal(t, u.Peak, p.Held+at.Gradients+at.Activations+at.Temporaries+at.Work, calls)
+		}
+	}
+}
+
+// TestGradients: those of parameters stay, those that are added to sums do not.
+func TestGradients(t *testing.T) {
+	p := readStep(t, torchsim.KeepsInputs)
+	p.Storages[6].Kept = true
+	bytes := p.Storages[6].Bytes
+	require.Equal(t, torchsim.Gradients{Bytes: bytes, Largest: bytes, Count: 1}, p.Gradients())
+	require.Zero(t, p.Outputs())
+	require.Zero(t, p.Accumulating().Gradients())
+	require.Equal(t, bytes, p.Gradients().Bytes, "the program itself is as it was")
+	p.Storages[3].Kept = true
+	require.Equal(t, p.Storages[3].Bytes, p.Outputs())
+}
+
 // TestDamagedSteps: each fault of a file is named.
 func TestDamagedSteps(t *testing.T) {
 	good := strings.ReplaceAll(step, "KEEPS", "1")

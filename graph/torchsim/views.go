@@ -12,7 +12,7 @@ func (k *kernel) view(op string, x, y tensor, to func(b *back) tensor) {
 // step has noted that it reads the tensor.
 func (m *machine) as(t tensor, dims []int64) tensor {
 	if strides, ok := t.viewStrides(dims); ok {
-		t.dims, t.strides = dims, strides
+		t.dims, t.strides, t.view = dims, strides, true
 		return t
 	}
 	return m.make(dims, t.elem)
@@ -65,7 +65,7 @@ func expand(k *kernel, r *row) {
 // expanded is the view with larger dims, whose elements repeat where its own dim is 1 or missing.
 func (t tensor) expanded(dims []int64) tensor {
 	out := t
-	out.dims, out.strides = dims, make([]int64, len(dims))
+	out.dims, out.strides, out.view = dims, make([]int64, len(dims)), true
 	for i := range t.dims {
 		at := len(dims) - len(t.dims) + i
 		if t.dims[i] == dims[at] {
@@ -127,7 +127,7 @@ func concat(k *kernel, r *row) {
 				continue
 			}
 			g := b.g()
-			g.dims = x.dims
+			g.dims, g.view = x.dims, true
 			b.give(x, g)
 		}
 	})
