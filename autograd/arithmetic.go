@@ -139,6 +139,7 @@ func castRule(c *Ctx) { c.setCast(c.Grad(0)) }
 // condition.
 func whereRule(c *Ctx) {
 	g, cond := c.Grad(0), c.In(0)
+	c.noteCleaned()
 	if c.Wants(1) {
 		c.Set(1, c.SumTo(c.mathIf(cond, g), c.In(1)))
 	}

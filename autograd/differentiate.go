@@ -210,6 +210,7 @@ type joint struct {
 	forward   int              // the number of nodes before the sweep; 0: nothing is made again
 	stashed   []bool           // by value: an emitted node reads it
 	remakes   map[Value]Value  // of forward values that the backward half makes again
+	cleaned   map[Value]Value  // of values whose NaNs the forward half replaces: the values with 0 for these
 	constants map[string]Value
 	weight    Value // of the loss, where weighed
 	weighed   bool
@@ -298,7 +299,7 @@ func (j *joint) run(opts Options) (err error) {
 func (j *joint) release() {
 	j.taken.Done()
 	j.types, j.requires, j.reaches, j.grads, j.stashed, j.remakes = nil, nil, nil, nil, nil, nil
-	j.weighs, j.quantized = nil, nil
+	j.weighs, j.quantized, j.cleaned = nil, nil, nil
 	j.readers, j.parts = nil, nil
 }
 

@@ -61,7 +61,7 @@ func fusedTanhGelu(f *fusion) Value { return f.Mul(f.Grad(0), f.geluTanhSlope(f.
 
 // fusedSoftmax is softmaxRule.
 func fusedSoftmax(f *fusion) Value {
-	g, y := f.Grad(0), f.Out(0)
+	g, y := f.Grad(0), f.softmaxOut()
 	return f.Mul(f.Sub(g, f.over("ReduceSum", f.Mul(g, y))), y)
 }
 

@@ -3,7 +3,7 @@
     python exporter.py FOLDER [NAME...]
 
 Each file is written with optimize=True, the default, by which the exporter merges equal initializers,
-drops zeros and folds batch norms, and with optimize=False. Nodes keep the entry of metadata that names
+drops zeros and folds batch norms, and with optimize=False; masked-script.onnx is of dynamo=False. Nodes keep the entry of metadata that names
 their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients, but for
 symbols.onnx, which has the default alone. Needs torch >= 2.6, transformers, onnx, onnxscript and numpy; the
 files were made by torch 2.15.
@@ -99,6 +99,21 @@ class Bags(nn.Module):
         return F.cross_entropy(self.scores(torch.tanh(self.mean(x)) * self.sum(x)), y)
 
 
+class Masked(nn.Module):
+    """Attention to earlier words that are not 0: the first word of each text attends to none."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.heads, self.scores = nn.Embedding(16, 8), nn.Linear(8, 24), nn.Linear(8, 4)
+
+    def forward(self, x, y):
+        q, k, v = self.heads(self.embed(x)).chunk(3, -1)
+        place = torch.arange(x.shape[1])
+        earlier = (place[None, :] < place[:, None]) & (x != 0)[:, None, :]
+        h = F.scaled_dot_product_attention(q, k, v, attn_mask=earlier)
+        return F.cross_entropy(self.scores(h).mean(1), y)
+
+
 def modules():
     tokens = torch.randint(0, 16, (2, 5))
     yield "fresh", Fresh(), (tokens, torch.randint(0, 16, (2, 5)))
@@ -106,6 +121,7 @@ def modules():
     yield "splits", Splits(), (torch.randn(2, 5, 8), torch.randint(0, 4, (2, 5)))
     yield "pairs", Pairs(), (torch.randn(2, 8), torch.randn(2, 8))
     yield "bags", Bags(), (torch.randint(0, 16, (2, 5)), torch.randint(0, 4, (2,)))
+    yield "masked", Masked(), (torch.tensor([[3, 5, 0, 2, 9], [0, 0, 1, 4, 4]]), torch.randint(0, 4, (2,)))
 
 
 def strip(graph):
@@ -155,7 +171,11 @@ def main(folder, names):
         if names and name not in names:
             continue
         module.train()
-        for optimize in (True, False):
+        if name == "masked":
+            torch.onnx.export(module, inputs, str(folder / "masked-script.onnx"), dynamo=False, opset_version=18,
+                              input_names=["x", "y"], dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}},
+                              training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+        for optimize in (True, False) if name != "masked" else ():
             path = str(folder / f"{name}{'' if optimize else '-raw'}.onnx")
             torch.onnx.export(module, inputs, path, dynamo=True, optimize=optimize, input_names=["x", "y"],
                               dynamic_shapes=({0: "batch"}, {0: "batch"}), external_data=False, verbose=False)
