@@ -52,6 +52,36 @@ func NotFinite(t *Tensor) (int, float64) {
 	return -1, 0
 }
 
+// Bad is a set of kinds of numbers that are not finite.
+type Bad uint8
+
+// The kinds.
+const (
+	NaN Bad = 1 << iota
+	Plus
+	Minus
+)
+
+// BadKinds returns the kinds of the elements that are not finite; 0: all are finite. It reads the
+// tensor's data, which are in the host's memory.
+func BadKinds(t *Tensor) (kinds Bad) {
+	rest := *t
+	for {
+		i, x := NotFinite(&rest)
+		switch {
+		case i < 0:
+			return kinds
+		case math.IsNaN(x):
+			kinds |= NaN
+		case x > 0:
+			kinds |= Plus
+		default:
+			kinds |= Minus
+		}
+		rest.Data = rest.Data[(i+1)*rest.DType.Bits()/8:]
+	}
+}
+
 // firstBad finds the first element all of whose exponent's bits are set.
 func firstBad[T uint16 | uint32 | uint64](data []T, exponent T,
 	value func(T) float64) (int, float64) {
@@ -104,7 +134,7 @@ func (st *step) checkFinite() error {
 }
 
 // Examine executes the step once more up to the first node that writes a state, as Run would, but
-// node by node, and shows every value that a node has made, while its memory is valid, until show
+// node by node, and shows every value that a node makes, while its memory is valid, until show
 // returns false. No state changes. On an accelerator values are copied to the host for it.
 func (s *Session) Examine(ctx context.Context, show func(v graph.ValueID, t *Tensor) bool) error {
 	if err := s.hold(); err != nil {
@@ -140,7 +170,10 @@ func (s *Session) guardedExamine(ctx context.Context, more *bool) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if st.kernel == nil {
+		if st.kernel == nil { // a constant
+			if err := st.named(f.probe(st)); err != nil {
+				return err
+			}
 			continue
 		}
 		watched := st.watched

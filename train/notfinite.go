@@ -72,7 +72,7 @@ func (e *NotFiniteError) Error() string {
 	case slices.Contains([]string{resident.OfInput, resident.OfState, resident.OfModel}, e.From):
 		text += " " + e.From
 	case e.From != "":
-		text += ", the first value that is not; node " + e.From + " makes it"
+		text += ", the first value that should be; node " + e.From + " makes it"
 	}
 	return text + ". The update was not made; lower the learning rate, bound the gradients' norm, or leave such " +
 		"batches out with --on-nan skip"

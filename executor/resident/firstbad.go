@@ -2,6 +2,7 @@ package resident
 
 import (
 	"context"
+	"slices"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -19,7 +20,7 @@ func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.T
 	if err := s.give(number, inputs); err != nil {
 		return "", "", err
 	}
-	f := &finder{step: s, bad: make([]bool, len(s.graph.Values))}
+	f := &finder{step: s, bad: make([]executor.Bad, len(s.graph.Values)), meant: make([]bool, len(s.graph.Values))}
 	if err := f.given(inputs); err != nil {
 		return "", "", err
 	}
@@ -29,7 +30,7 @@ func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.T
 	}
 	err = s.session.Examine(ctx, func(v graph.ValueID, t *executor.Tensor) bool {
 		f.note(v, t)
-		return !wanted[v] || !f.bad[v]
+		return !wanted[v] || f.bad[v] == 0
 	})
 	if err != nil {
 		return "", "", err
@@ -44,16 +45,44 @@ func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.T
 // finder collects which values are not finite.
 type finder struct {
 	step  *step
-	bad   []bool          // by value
+	bad   []executor.Bad  // by value: the kinds of its elements that are not finite
+	meant []bool          // by value: its infinities are those of constants
 	order []graph.ValueID // the bad ones, as they were found
 }
 
 // note looks at a value.
 func (f *finder) note(v graph.ValueID, t *executor.Tensor) {
-	if i, _ := executor.NotFinite(t); i >= 0 && !f.bad[v] {
-		f.bad[v] = true
+	if kinds := executor.BadKinds(t); kinds != 0 && f.bad[v] == 0 {
+		f.bad[v], f.meant[v] = kinds, f.handedOn(v, kinds)
 		f.order = append(f.order, v)
 	}
+}
+
+// handedOn reports whether the elements that are not finite are infinities that the file means: a
+// constant is -∞ for a mask, and nodes hand that on. Infinities of inputs and states are not meant,
+// nor are those that a node makes of finite numbers, and NaN never is.
+func (f *finder) handedOn(v graph.ValueID, kinds executor.Bad) bool {
+	g := f.step.graph
+	def := g.Values[v].Def
+	switch {
+	case kinds&executor.NaN != 0:
+		return false
+	case def == graph.NoNode:
+		return g.Values[v].IsInitializer() && !f.step.session.Stored(v)
+	}
+	var from executor.Bad
+	numbers := false
+	n := g.Nodes[def]
+	for _, in := range slices.Concat(n.Inputs, n.Captures()) {
+		if in == graph.NoValue {
+			continue
+		}
+		numbers = numbers || g.Values[in].Type.DType.IsFloat()
+		if from |= f.bad[in]; f.bad[in] != 0 && !f.meant[in] {
+			return false
+		}
+	}
+	return kinds&^from == 0 || !numbers // what no numbers go into is a constant
 }
 
 // given looks at what the step begins with: inputs, states, and constants of the model.
@@ -102,12 +131,12 @@ func (f *finder) state(v graph.ValueID) error {
 
 // origin returns the first bad value from which bad values lead to a watched one; if there is no
 // such path, the first bad value of all. A mask of infinities, say, is on no path where a softmax
-// has made finite numbers of it.
+// has made finite numbers of it. Infinities that are meant count only where nothing else is bad.
 func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 	reached := make([]bool, len(f.bad))
 	var rest []graph.ValueID
 	reach := func(v graph.ValueID) {
-		if v != graph.NoValue && f.bad[v] && !reached[v] {
+		if v != graph.NoValue && f.bad[v] != 0 && !reached[v] {
 			reached[v] = true
 			rest = append(rest, v)
 		}
@@ -130,13 +159,14 @@ func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 			reach(in)
 		}
 	}
-	for _, v := range f.order {
-		if reached[v] {
-			return v
+	for _, fits := range []func(v graph.ValueID) bool{
+		func(v graph.ValueID) bool { return reached[v] && !f.meant[v] },
+		func(v graph.ValueID) bool { return reached[v] },
+		func(v graph.ValueID) bool { return !f.meant[v] },
+	} {
+		if at := slices.IndexFunc(f.order, fits); at >= 0 {
+			return f.order[at]
 		}
-	}
-	if len(f.order) > 0 {
-		return f.order[0]
 	}
 	return graph.NoValue
 }

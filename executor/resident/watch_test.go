@@ -105,6 +105,53 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
+// maskText has attention scores, with the infinities of a mask that a softmax turns into zeros, except where it leaves
+// no key; these rows are replaced, but their NaNs come back in what stands for a gradient.
+const maskText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[2, 3] x, bool[2, 3] open, float[3] w) => (float loss, float g, float[3] w_updated) <float zero = {0}> {
+	[low] low = Constant<value = float {-1}>()
+	[mask] mask = Where(open, zero, low)  [y] y = Mul(x, w)  [e] e = Exp(y)
+	[scores] scores = Add(e, mask)  [soft] soft = Softmax(scores)
+	[nan] nan = IsNaN(soft)  [clean] clean = Where(nan, zero, soft)  [z] z = Mul(clean, e)
+	[loss] loss = ReduceMean<keepdims = 0>(z)
+	[back] b = Mul(soft, zero)  [g] g = ReduceSum<keepdims = 0>(b)
+	[step] d = Mul(w, loss)  [upd] w_updated = Sub(w, d)
+}`
+
+// TestMaskIsMeant: the infinities of a mask are not the origin of what is not finite behind them, nor are the NaNs that
+// the graph replaces: it is where NaNs are made of them, or the overflow beside them.
+func TestMaskIsMeant(t *testing.T) {
+	m, types := parsed(t, maskText)
+	low := graph.Float32Tensor("", nil, float32(math.Inf(-1)))
+	for _, n := range m.Graph.Nodes {
+		if n.Name == "low" {
+			n.Attr("value").Value = low
+		}
+	}
+	in := made(t, m, nil)
+	calm := executor.NewTensor[float32](graph.Float32, []int{2, 3}, 1, 1, 1, 1, 1, 1)
+	wild := executor.NewTensor[float32](graph.Float32, []int{2, 3}, 1, 1, 1, 1e3, 1, 1)
+	in["w"] = executor.NewTensor[float32](graph.Float32, []int{3}, 1, 1, 1)
+	some := &executor.Tensor{DType: graph.Bool, Shape: []int{2, 3}, Data: []byte{1, 0, 1, 1, 0, 1}}
+	none := &executor.Tensor{DType: graph.Bool, Shape: []int{2, 3}, Data: []byte{0, 0, 0, 1, 0, 1}}
+	for _, c := range []struct {
+		x, open     *executor.Tensor
+		watch       string
+		value, node string
+	}{
+		{calm, some, "loss", "", ""}, {calm, some, "g", "", ""},
+		{calm, none, "g", "soft", "soft"}, {wild, none, "loss", "e", "e"}, {wild, some, "loss", "e", "e"},
+	} {
+		machine := started(t, resident.On(cpu.Device{}), executor.Options{}, m, in)
+		s, err := machine.Open(context.Background(), verify.Side{Model: m, Types: types},
+			resident.StepOptions{Watch: []string{c.watch}})
+		require.NoError(t, err)
+		value, node, err := s.FirstBad(context.Background(), 0, []*executor.Tensor{c.x, c.open})
+		require.NoError(t, err)
+		require.Equal(t, []string{c.value, c.node}, []string{value, node})
+	}
+}
+
 // loopText has a watched value that could be made in one loop with the next value of a state.
 const loopText = `<ir_version: 8, opset_import: ["" : 17]>
 net (float[32768] x, float[32768] w) => (float[32768] w_updated) <float rate = {0.1}> {
