@@ -3,6 +3,7 @@ package autograd
 import (
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/graph/pattern"
 )
 
 // softmaxAxes returns the axes over which a softmax sums: one, or before version 13 all from axis
@@ -19,20 +20,19 @@ func (c *Ctx) softmaxAxes() []int64 {
 	return axesFrom(c.Axis(axis, rank), int64(rank))
 }
 
-// noteCleaned notes that a Where replaces the NaNs of a value, as in
-//
-//	Where(IsNaN(y), 0, y)
-//
-// by which exporters write the attention of queries that may attend to no key: a softmax of -∞
-// alone is NaN. Casts and copies in between have the same NaNs.
+// cleaning replaces the NaNs of a value.
+var cleaning = pattern.Parse(`Where(IsNaN(y), other, y)`)
+
+// noteCleaned notes that a Where replaces the NaNs of a value. So exporters write the attention of
+// queries that may attend to no key: a softmax of -∞ alone is NaN. Casts and copies in between have
+// the same NaNs.
 func (c *Ctx) noteCleaned() {
-	v := c.Node.Input(2)
-	test := c.defOf(c.Node.Input(0))
-	if c.cut != nil || test == nil || test.Kind != op.IsNaN || test.Input(0) != v {
+	m := cleaning.Find(c.j.g, c.Node, c.j.fixedNumber)
+	if c.cut != nil || m == nil {
 		return
 	}
-	clean := c.Out(0)
-	if x, known := c.j.fixedNumber(c.Node.Input(1)); !known || x != 0 {
+	v, clean := m.Named("y"), c.Out(0)
+	if x, known := c.j.fixedNumber(m.Named("other")); !known || x != 0 {
 		clean = c.Where(c.In(0), c.Scalar(0, v), v)
 	}
 	if c.j.cleaned == nil {
@@ -40,20 +40,16 @@ func (c *Ctx) noteCleaned() {
 	}
 	for {
 		c.j.cleaned[v] = clean
-		n := c.defOf(v)
-		if n == nil || !op.Of(n.Kind).Has(op.CastRole) && !op.Of(n.Kind).Has(op.IdentityRole) {
+		def := c.j.g.Values[v].Def
+		if def == graph.NoNode {
+			return
+		}
+		n := c.j.g.Nodes[def]
+		if !op.Of(n.Kind).Has(op.CastRole) && !op.Of(n.Kind).Has(op.IdentityRole) {
 			return
 		}
 		v = n.Input(0)
 	}
-}
-
-// defOf is the node that makes a value; nil: no node does.
-func (c *Ctx) defOf(v Value) *graph.Node {
-	if def := c.j.g.Values[v].Def; def != graph.NoNode {
-		return c.j.g.Nodes[def]
-	}
-	return nil
 }
 
 // softmaxOut is the softmax's output, with zeros for rows of NaNs that the forward half replaces: no

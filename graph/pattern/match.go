@@ -113,13 +113,21 @@ func (m *Match) node(t *term, n *graph.Node) bool {
 	if t.reduces {
 		m.Reduces = append(m.Reduces, n)
 	}
-	if len(t.args) == 1 {
-		return m.value(t.args[0], n.Input(0))
+	if !t.symmetric {
+		return m.inputs(t, n.Inputs)
 	}
-	inOrder := func(a, b int) func() bool {
-		return func() bool { return m.value(t.args[0], n.Input(a)) && m.value(t.args[1], n.Input(b)) }
+	return m.attempt(func() bool { return m.inputs(t, n.Inputs) }) ||
+		m.attempt(func() bool { return m.inputs(t, []graph.ValueID{n.Input(1), n.Input(0)}) })
+}
+
+// inputs reports whether the first values are what the arguments of a term say.
+func (m *Match) inputs(t *term, values []graph.ValueID) bool {
+	for i, arg := range t.args {
+		if i >= len(values) || !m.value(arg, values[i]) {
+			return false
+		}
 	}
-	return m.attempt(inOrder(0, 1)) || t.symmetric && m.attempt(inOrder(1, 0))
+	return true
 }
 
 // attempt leaves no traces of what fails.
