@@ -43,8 +43,12 @@ func (a *app) noteExported(list []roles.Change) {
 				"torch.onnx.export(..., dynamo=False, training=TrainingMode.TRAINING) keeps them",
 				count(n, "batch norm", "batch norms"), someOf(c.Names))
 		case roles.Computed:
-			a.note("%q was computed of %s of the program, and trains in place of that; %s", c.Value, someOf(c.Names),
-				keepsParameters)
+			were, their := "was", "its"
+			if n > 1 {
+				were, their = "were", "their"
+			}
+			a.warn("%s of the program (%s) %s computed into others by the exporter, which train in %s place; %s",
+				roles.Parameter.Count(n), someOf(c.Names), were, their, keepsParameters)
 		}
 	}
 }

@@ -27,8 +27,8 @@ const (
 	Frozen
 	// FoldedNorms: batch norms were computed into the weights before them.
 	FoldedNorms
-	// Computed: an initializer of one element was computed of parameters, such as the exponential of one, and trains
-	// in their place.
+	// Computed: initializers were computed of parameters that are not in the file, such as the exponential of one, and
+	// train in their place.
 	Computed
 	// Apart: initializers were computed of a parameter that nodes read as well, such as 1 - w beside w. They would
 	// train apart.
@@ -42,7 +42,7 @@ func (k ChangeKind) TrainsAnother() bool { return k == Merged || k == Untied || 
 type Change struct {
 	Kind ChangeKind
 	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied),
-	// that was computed (Computed), or of which others were (Apart); else "".
+	// or of which others were computed (Apart); else "".
 	Value string
 	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes
 	// (Frozen) or modules (FoldedNorms). Without a signature of the program, parameters have the names of
@@ -129,9 +129,7 @@ func (e *exporter) merged(absent []string) {
 
 // isFolded reports whether a module is a batch norm that was folded.
 func (e *exporter) isFolded(module string) bool {
-	return slices.ContainsFunc(e.list, func(c Change) bool {
-		return c.Kind == FoldedNorms && slices.Contains(c.Names, module)
-	})
+	return e.isNoted(FoldedNorms, module)
 }
 
 // splitName splits the name of a parameter, such as h.0.ln_1.weight, into its module's and its own.
@@ -229,9 +227,9 @@ func (e *exporter) untied(r *Roles) {
 	}
 }
 
-// computed finds initializers that the exporter computed of parameters which nodes read as well, and numbers
-// that it computed of others. Larger tensors of others are left out: most are transposed weights, which train
-// as the program's do.
+// computed finds initializers that the exporter computed of parameters. Where nodes read the parameter as
+// well, even its transpose trains apart. Otherwise those count whose elements are not just the parameter's
+// in another order, which would train as the program's do.
 func (e *exporter) computed() {
 	for _, v := range e.g.Initializers {
 		val := &e.g.Values[v]
@@ -241,10 +239,33 @@ func (e *exporter) computed() {
 		}
 		if i := slices.IndexFunc(of, e.isRead); i >= 0 {
 			e.add(Apart, of[i], val.Name)
-		} else if n, err := val.Data.Elements(); err == nil && n == 1 {
-			e.add(Computed, val.Name, of...)
+		} else if !e.told.isMoved(val.Name) && !(e.told.isGathered(val.Name) && hasDistinctRows(val.Data)) {
+			for _, name := range of {
+				if !e.isNoted(Computed, name) {
+					e.add(Computed, "", name)
+				}
+			}
 		}
 	}
+}
+
+// hasDistinctRows reports whether no two rows of a tensor, along its last dim, are the same.
+func hasDistinctRows(t *graph.TensorData) bool {
+	if len(t.Dims) == 0 || t.Source == nil {
+		return true
+	}
+	raw, err := t.Source.Bytes()
+	size := int(t.Dims[len(t.Dims)-1]) * t.DType.Bits() / 8
+	if err != nil || size == 0 {
+		return err == nil
+	}
+	rows := slices.SortedFunc(slices.Chunk(raw, size), bytes.Compare)
+	return len(slices.CompactFunc(rows, bytes.Equal)) == len(raw)/size
+}
+
+// isNoted reports whether a name is among those of a change of a kind.
+func (e *exporter) isNoted(kind ChangeKind, name string) bool {
+	return slices.ContainsFunc(e.list, func(c Change) bool { return c.Kind == kind && slices.Contains(c.Names, name) })
 }
 
 // isRead reports whether a node reads an initializer of that name.

@@ -1,9 +1,11 @@
 package roles_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"memopt/graph"
 	"memopt/graph/modules"
@@ -106,5 +108,52 @@ func TestExported(t *testing.T) {
 				require.Equal(t, roles.Parameter, r.Of(v).Kind, "the bias that a folded norm became")
 			}
 		})
+	}
+}
+
+// property is an entry of a value's metadata, as files have it.
+func property(key, value string) []byte {
+	var entry []byte
+	for i, text := range []string{key, value} {
+		entry = protowire.AppendString(protowire.AppendTag(entry, protowire.Number(i+1), protowire.BytesType), text)
+	}
+	return protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), entry)
+}
+
+// TestComputed: what the exporter computed of a parameter that is gone is named by the parameter, once; what is in
+// another order only, or are different rows, trains as the parameter would.
+func TestComputed(t *testing.T) {
+	for _, c := range []struct {
+		value, dims, data, from string
+		want                    []string
+	}{
+		{"exp_3", "2", "1, 2", "'w'", []string{"w"}},
+		{"unsqueeze_7", "1, 2", "1, 2", "'w', 'exp', 'val_3'", []string{"w"}},
+		{"mul", "2", "1, 2", "'v', 'w', 'div', 'linalg_vector_norm'", []string{"v", "w"}},
+		{"val_8", "1, 2", "1, 2", "'w'", nil},
+		{"val_8", "1, 2", "1, 2", "'w', 'table'", []string{"w"}}, // a product with a buffer
+		{"cat_1", "2", "1, 2", "'v', 'w', 'val_3'", nil},
+		{"unsqueeze_7", "1, 2", "1, 2", "'w', 'permute_12', 'val_3'", nil},
+		{"expand", "2, 2", "1, 2, 1, 2", "'w'", []string{"w"}},
+		{"embedding", "2, 2", "1, 2, 3, 4", "'w', 'table', 'add_5'", nil},
+		{"embedding", "2, 2", "1, 2, 1, 2", "'w', 'table', 'add_5'", []string{"w"}},
+		{"embedding", "2, 2", "1, 2, 3, 4", "'v', 'w'", []string{"v", "w"}},
+		{"exp_3", "2", "1, 2", "'table'", nil},
+	} {
+		m := model(t, fmt.Sprintf("(float[N, 2] x) => (y) <float[%s] %s = {%s}> { y = Mul(x, %[2]s) }", c.dims, c.value,
+			c.data))
+		signed(m, "p: PARAMETER target='v'\np: PARAMETER target='w'\nb: BUFFER target='table' persistent=True")
+		v, _ := m.Graph.Lookup(c.value)
+		m.Graph.ValueInfo = []graph.Decl{{Value: v,
+			Wire: property("pkg.onnxscript.optimizer.folded_from", "["+c.from+"]")}}
+		r, err := roles.Find(m, nil)
+		require.NoError(t, err)
+		var got []string
+		for _, change := range r.Exported {
+			if change.Kind == roles.Computed {
+				got = append(got, change.Names...)
+			}
+		}
+		require.Equal(t, c.want, got, "%s of %s", c.value, c.from)
 	}
 }

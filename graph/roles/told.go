@@ -162,6 +162,46 @@ func (t *told) parametersOf(name string) (of []string) {
 	return of
 }
 
+// gatherers are the operators of PyTorch whose results are rows of their inputs.
+var gatherers = map[string]bool{"embedding": true, "index": true, "index_select": true}
+
+// isGathered reports whether a constant has rows of a parameter.
+func (t *told) isGathered(name string) bool {
+	return len(t.parametersOf(name)) == 1 && gatherers[counted.ReplaceAllString(name, "")]
+}
+
+// movers are the operators of PyTorch whose results have each element of their inputs at most once, and zeros, which
+// are listed where an LSTM begins with them.
+var movers = map[string]bool{"t": true, "transpose": true, "permute": true, "swapaxes": true, "movedim": true,
+	"numpy_T": true, "view": true, "_unsafe_view": true, "reshape": true, "flatten": true, "unflatten": true,
+	"squeeze": true, "unsqueeze": true, "clone": true, "contiguous": true, "alias": true, "detach": true,
+	"lift_fresh_copy": true, "_to_copy": true, "to": true, "cat": true, "stack": true, "split": true,
+	"split_with_sizes": true, "chunk": true, "unbind": true, "getitem": true, "slice": true, "select": true,
+	"narrow": true, "flip": true, "zeros": true}
+
+var (
+	// unnamed are the values that have no name in the program, such as val_12.
+	unnamed = regexp.MustCompile(`^val_\d+$`)
+	// counted is behind the name of an operator that the program has more than once, as in exp_3.
+	counted = regexp.MustCompile(`_\d+$`)
+)
+
+// isMoved reports whether the elements of a constant that was computed of parameters are theirs, as far as is
+// known: values of the program have the names of their operators, and a value without a name may be a product of a
+// parameter and a buffer.
+func (t *told) isMoved(name string) bool {
+	for _, from := range append([]string{name}, t.folded[name]...) {
+		role, ofProgram := t.specs[from]
+		switch {
+		case ofProgram && role.Kind != Parameter:
+			return false
+		case !ofProgram && !unnamed.MatchString(from) && !movers[counted.ReplaceAllString(from, "")]:
+			return false
+		}
+	}
+	return true
+}
+
 // isNumber reports whether a single number is a parameter by its name: by its path in a scripted file, or
 // because it was computed of parameters.
 func (t *told) isNumber(name string) bool {
