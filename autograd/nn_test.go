@@ -49,17 +49,19 @@ func TestSoftmax(t *testing.T) {
 
 // TestCleanedSoftmax: no gradient passes through rows that are NaN, of keys at -∞ alone, where these are replaced.
 func TestCleanedSoftmax(t *testing.T) {
-	const head = `g (double[3, 4] x, bool[3, 4] mask, double low) => (double[3, 4] y) <double zero = {0}, double one = {1}> {
+	const head = `g (double[3, 4] x, bool[3, 4] mask, double low) => (double[3, 4] y)
+		<double zero = {0}, double one = {1}> {
 		m = Where(mask, zero, low)  s = Add(x, m)  `
 	in := map[string]*executor.Tensor{
 		"low":  executor.NewTensor[float64](graph.Float64, []int{}, math.Inf(-1)),
 		"mask": {DType: graph.Bool, Shape: []int{3, 4}, Data: []byte{1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0}}}
 	cases := []gradCase{}
 	for name, nodes := range map[string]string{
-		"by 0":       `p = Softmax(s)  n = IsNaN(p)  y = Where(n, zero, p) }`,
-		"by 1":       `p = Softmax(s)  n = IsNaN(p)  y = Where(n, one, p) }`,
-		"of a copy":  `p = Softmax(s)  q = Identity(p)  n = IsNaN(q)  y = Where(n, zero, q) }`,
-		"first axis": `t = Transpose(s)  p = Softmax<axis = 0>(t)  n = IsNaN(p)  w = Where(n, zero, p)  y = Transpose(w) }`,
+		"by 0":      `p = Softmax(s)  n = IsNaN(p)  y = Where(n, zero, p) }`,
+		"by 1":      `p = Softmax(s)  n = IsNaN(p)  y = Where(n, one, p) }`,
+		"of a copy": `p = Softmax(s)  q = Identity(p)  n = IsNaN(q)  y = Where(n, zero, q) }`,
+		"first axis": `t = Transpose(s)  p = Softmax<axis = 0>(t)
+			n = IsNaN(p)  w = Where(n, zero, p)  y = Transpose(w) }`,
 		"read further": `p = Softmax(s)  n = IsNaN(p)  w = Where(n, zero, p)  k = Mul(w, p)  o = IsNaN(k)
 			v = Where(o, one, w)  y = Mul(v, w) }`,
 		"exponentials": `t = ReduceMax<axes = [-1]>(s)  d = Sub(s, t)  e = Exp(d)  a = ReduceSum(e, axes)
@@ -73,9 +75,10 @@ func TestCleanedSoftmax(t *testing.T) {
 		n = IsNaN(q)  y = Where(n, zero, q) }`
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> `+text, "half")
 	require.NoError(t, err)
-	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x"}, Losses: []autograd.Loss{{Name: "y", Seed: true}}})
+	j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"x"},
+		Losses: []autograd.Loss{{Name: "y", Seed: true}}})
 	require.NoError(t, err)
-	require.Contains(t, graph.Format(j.Model, graph.FormatOptions{}), "Cast <to = 10> (y)", "the softmax's output cleaned")
+	require.Contains(t, graph.Format(j.Model, graph.FormatOptions{}), "Cast <to = 10> (y)")
 }
 
 // TestLosses: reductions, weights, ignored labels, the second output, spatial dims, dialects.

@@ -35,7 +35,8 @@ func TestFilesOfExporter(t *testing.T) {
 		{"batchnorms-raw", []string{"2 nodes BatchNormalization are in inference mode"}, false, ""},
 		{"splits", nil, false, ""}, // its weights are folded into their transposes
 		{"splits-raw", nil, true, ""},
-		{"pairs", []string{"1 parameter of the program (temperature) was computed into others by the exporter, which train in its place",
+		{"pairs", []string{
+			"1 parameter of the program (temperature) was computed into others by the exporter, which train in its place",
 			`1 initializer was computed of "mix" by the exporter`, "gradients of 5 parameters"}, false, ""},
 		{"pairs-raw", nil, true, ""},
 		{"bags", nil, true, "unknown dimension"},

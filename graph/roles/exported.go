@@ -46,7 +46,7 @@ type Change struct {
 	Value string
 	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes
 	// (Frozen) or modules (FoldedNorms). Without a signature of the program, parameters have the names of
-	// their modules.
+	// their modules, and folded norms those of the modules before.
 	Names []string
 }
 
@@ -190,7 +190,10 @@ func (e *exporter) sharedByModules() {
 
 // norms finds batch norms that training finds frozen or folded.
 func (e *exporter) norms() {
-	for _, n := range e.g.Nodes {
+	for id, n := range e.g.Nodes {
+		if e.told.scripted && e.isFoldedInto(n) && !e.isFolded(e.module[id]) {
+			e.add(FoldedNorms, "", e.module[id])
+		}
 		for _, r := range table[n.Kind].fixed {
 			if r.Kind == Statistic && n.Int("training_mode", 0) == 0 && n.Output(1) == graph.NoValue {
 				e.add(Frozen, "", e.g.NodeLabel(n.ID))
@@ -205,6 +208,16 @@ func (e *exporter) norms() {
 			}
 		}
 	}
+}
+
+// isFoldedInto reports whether both weights of a node, such as a Conv, have lost their names in a file of
+// torch.onnx.export(dynamo=False), as they do where a norm in inference mode is folded into them: they are called
+// onnx::Conv_30 then, by their reader. An LSTM, whose weights are put in another order, has more inputs.
+func (e *exporter) isFoldedInto(n *graph.Node) bool {
+	return len(n.Inputs) == 3 && !slices.ContainsFunc(n.Inputs[1:], func(v graph.ValueID) bool {
+		return v == graph.NoValue || e.g.Values[v].Data == nil ||
+			!strings.HasPrefix(e.g.ValueName(v), "onnx::"+n.Op+"_")
+	})
 }
 
 // untied finds pairs of matrices that are each other's transpose.

@@ -157,3 +157,19 @@ func TestComputed(t *testing.T) {
 		require.Equal(t, c.want, got, "%s of %s", c.value, c.from)
 	}
 }
+
+// TestFoldedInScripts: in a file of torch.onnx.export(dynamo=False), a convolution whose weights have no names had a
+// norm behind it.
+func TestFoldedInScripts(t *testing.T) {
+	m := model(t, `(float[N, 2, 5] x) => (y) <float[2, 2, 1] "onnx::Conv_30" = {1, 2, 3, 4}, float[2] "onnx::Conv_31" = {5, 6},
+		float[2, 2, 1] "d.weight" = {1, 2, 3, 5}, float[2, 2, 1] "onnx::Conv_33" = {1, 2, 3, 6}, float[2] "e.bias" = {5, 7}> {
+		["/c/Conv"] p = Conv(x, "onnx::Conv_30", "onnx::Conv_31")  ["/d/Conv"] q = Conv(p, "d.weight", "onnx::Conv_31")
+		["/e/Conv"] r = Conv(q, "onnx::Conv_33", "e.bias")  ["/c/Conv_1"] y = Conv(r, "onnx::Conv_30", "onnx::Conv_31") }`)
+	r, err := roles.Find(m, nil)
+	require.NoError(t, err)
+	require.Empty(t, r.Exported)
+	m.ProducerName = "pytorch"
+	r, err = roles.Find(m, nil)
+	require.NoError(t, err)
+	require.Equal(t, []roles.Change{{Kind: roles.FoldedNorms, Names: []string{"c"}}}, r.Exported)
+}
