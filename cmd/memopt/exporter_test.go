@@ -36,7 +36,7 @@ func TestFilesOfExporter(t *testing.T) {
 		{"splits", nil, false, ""}, // its weights are folded into their transposes
 		{"splits-raw", nil, true, ""},
 		{"pairs", []string{
-			"1 parameter of the program (temperature) was computed into others by the exporter, which train in its place",
+			"1 parameter of the program (temperature) was computed into others by the exporter, which train in its",
 			`1 initializer was computed of "mix" by the exporter`, "gradients of 5 parameters"}, false, ""},
 		{"pairs-raw", nil, true, ""},
 		{"bags", nil, true, "unknown dimension"},
