@@ -43,7 +43,9 @@ with its time, the bytes of its output, and what it reads.
 Optional are "keep": true (live to the end), "workspace": bytes, and "alias":
 the input whose memory the output shares. The schedule is
 {"steps": [{"compute": 0}, {"free": 0}, ...], "cost", "peak", ...}.
-docs/instances.md has all rules.
+docs/instances.md has all rules, and those of version 2, a format with named
+values for whole training steps: nodes with several outputs, values that live
+throughout, measured costs, and first computes in any order.
 
 It exits with 3 if no schedule fits: at once where what one node needs is more
 than the budget, else with the lowest peak found; and prints the lower bound.`,

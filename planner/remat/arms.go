@@ -77,12 +77,16 @@ func (s *problemSolver) addCut(a *arm) {
 	s.settle(a)
 }
 
-// addChain gives the search of an arm the schedule of the dynamic program for chains.
-func (s *problemSolver) addChain(a *arm) {
-	if extras := a.folded.graph.ChainExtras(s.ctx, s.budget); extras != nil {
+// addSeeds gives it more of them: of other cuts of that moment, and of the dynamic program for chains.
+func (s *problemSolver) addSeeds(a *arm) {
+	g := a.folded.graph
+	add := func(tasks []int32, at int32) { _ = a.search.Add(g.FromCut(tasks, at), "cut") }
+	add(g.fittingCut(s.ctx, s.budget, seedWork))
+	g.variedCuts(s.ctx, s.budget, seedWork, a.search.rng, add)
+	if extras := g.ChainExtras(s.ctx, s.budget); extras != nil {
 		_ = a.search.Add(extras, "chain")
-		s.settle(a)
 	}
+	s.settle(a)
 }
 
 // turn lets the arms work by turns, the best of them more than the others, and adds the orders that

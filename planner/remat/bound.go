@@ -52,10 +52,11 @@ type bounder struct {
 	again  []bool
 	before []int64 // by moment: proved of the extra runs before it; never falls (see runWindows)
 
-	better func() // if not nil, called when the cut just found proves more
-	enough int64  // a bound that is good enough to stop
-	best   int64  // proved
-	at     int32  // the moment that proves it
+	better  func() // if not nil, called when the cut just found proves more
+	enough  int64  // a bound that is good enough to stop
+	fitting []bool // the cheapest choice that fits of the moment tightened last; nil: none is known
+	best    int64  // proved
+	at      int32  // the moment that proves it
 }
 
 // CostBound returns a lower bound on the cost of the extra runs with which the graph stays within
@@ -75,6 +76,22 @@ func (g *Graph) CutExtras(ctx context.Context, budget, work int64) (tasks []int3
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.run()
 	return b.suggestion(), b.at
+}
+
+// fittingCut is CutExtras with a choice found by branching, which uses up the bytes that are free where
+// prices leave some.
+func (g *Graph) fittingCut(ctx context.Context, budget, work int64) (tasks []int32, t int32) {
+	b := newBounder(ctx, newMoments(g), budget, work)
+	if b.run(); b.best == 0 || b.best == math.MaxInt64 {
+		return nil, b.at
+	}
+	b.tighten(0, work)
+	for x, again := range b.fitting {
+		if again {
+			tasks = append(tasks, int32(x))
+		}
+	}
+	return tasks, b.at
 }
 
 func newBounder(ctx context.Context, m *moments, budget, work int64) *bounder {

@@ -17,6 +17,7 @@ import (
 type kinship struct {
 	g     *Graph
 	maker []int32 // by value
+	kept  []int32 // values
 	words int
 	bits  []uint64 // by task: the set of the tasks that it depends on
 }
@@ -29,7 +30,9 @@ func newKinship(g *Graph, more func(yield func(from, to int32) bool)) *kinship {
 	before := make([][]int32, n)
 	for t := range g.Tasks {
 		for _, v := range g.Tasks[t].Makes {
-			k.maker[v] = int32(t)
+			if k.maker[v] = int32(t); g.Values[v].Keep {
+				k.kept = append(k.kept, v)
+			}
 		}
 		for _, u := range g.Tasks[t].Uses {
 			before[t] = append(before[t], k.maker[u])
@@ -173,8 +176,8 @@ func (k *kinship) ownPeak(t int32) int64 {
 			sum += k.g.Values[u].Size
 		}
 	}
-	for v, m := range k.maker {
-		if k.g.Values[v].Keep && k.needs(t, m) {
+	for _, v := range k.kept {
+		if k.needs(t, k.maker[v]) {
 			sum += k.g.Values[v].Size
 		}
 	}
@@ -185,10 +188,8 @@ func (k *kinship) ownPeak(t int32) int64 {
 // live.
 func (k *kinship) lastPeak() int64 {
 	kept := int64(0)
-	for _, v := range k.g.Values {
-		if v.Keep {
-			kept += v.Size
-		}
+	for _, v := range k.kept {
+		kept += k.g.Values[v].Size
 	}
 	needed := make([]uint64, k.words)
 	for t := range k.g.Tasks {

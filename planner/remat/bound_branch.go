@@ -23,7 +23,8 @@ type brancher struct {
 	t     int32
 	force []int32 // by task: an arc from the source to its node, or -1
 	limit int64
-	best  int64 // cost of the cheapest choice known that fits
+	best  int64  // cost of the cheapest choice known that fits
+	again []bool // that choice, by task; nil: none is known
 }
 
 // branchWork is the counted work of branching where the caller sets no limit.
@@ -39,7 +40,7 @@ func (b *bounder) tighten(proved, work int64) int64 {
 	var cases []*branch
 	push := func(c *branch, atLeast int64) {
 		if r.solve(c); c.split < 0 {
-			r.best = min(r.best, c.bound)
+			r.fits(c.bound, r.cut.again)
 			return
 		}
 		c.bound = max(c.bound, atLeast)
@@ -56,10 +57,18 @@ func (b *bounder) tighten(proved, work int64) int64 {
 		push(&branch{must: append(slices.Clone(c.must), c.split), mustNot: c.mustNot}, c.bound)
 		push(&branch{must: c.must, mustNot: append(slices.Clone(c.mustNot), c.split)}, c.bound)
 	}
+	b.fitting = r.again
 	if len(open) > 0 {
 		return min(r.best, open[0].total)
 	}
 	return r.best
+}
+
+// fits takes over a choice that fits if it is the cheapest so far.
+func (r *brancher) fits(cost int64, again []bool) {
+	if cost < r.best {
+		r.best, r.again = cost, slices.Clone(again)
+	}
 }
 
 // prepare builds the net of the moment, with an arc from the source to each task.
@@ -117,7 +126,7 @@ func (r *brancher) narrow(c *branch, view outlook, over, fits []bool) {
 			copy(over, r.cut.again)
 		}
 	}
-	r.best = min(r.best, view.fits.cost)
+	r.fits(view.fits.cost, fits)
 	cost := int64(-1)
 	for x := range fits {
 		if fits[x] != over[x] && r.g.Tasks[x].Cost > cost {

@@ -24,7 +24,8 @@ type folded struct {
 	least []int64   // by node: of a second run, at least
 	scale float64
 
-	deps  [][]int32 // by node: the nodes that are no views and make what it reads
+	stamp []int32   // by value: one past the last node that is known to read it, while they are folded
+	deps  [][]int32 // by node: the nodes that are no views and make what it reads, some of them twice
 	graph *Graph
 	node  []int32 // by task: its node, or -1 for the second task of a node
 	task  []int32 // by node: its task, the first of two; -1 for views
@@ -46,10 +47,10 @@ func foldable(x *problemIndex) []bool {
 }
 
 func fold(p *Problem) *folded {
-	x := newProblemIndex(p)
-	f := &folded{problemIndex: x, root: x.roots(), view: foldable(x), seen: make([][]int32, len(p.Nodes)),
-		keeps: x.kept(), once: make([]bool, len(p.Nodes)), cost: make([]int64, len(p.Nodes)),
-		least: make([]int64, len(p.Nodes)), deps: make([][]int32, len(p.Nodes)), scale: p.scale()}
+	x, n := newProblemIndex(p), len(p.Nodes)
+	f := &folded{problemIndex: x, root: x.roots(), view: foldable(x), keeps: x.kept(), scale: p.scale(),
+		seen: make([][]int32, n), once: make([]bool, n), cost: make([]int64, n), least: make([]int64, n),
+		stamp: make([]int32, len(x.maker)), deps: make([][]int32, n)}
 	for v := range p.Nodes {
 		f.add(int32(v))
 	}
@@ -60,7 +61,8 @@ func fold(p *Problem) *folded {
 func (f *folded) add(v int32) {
 	n := &f.p.Nodes[v]
 	mark := func(u int32) {
-		if !slices.Contains(f.seen[v], u) {
+		if f.stamp[u] != v+1 {
+			f.stamp[u] = v + 1
 			f.seen[v] = append(f.seen[v], u)
 		}
 	}
@@ -86,9 +88,7 @@ func (f *folded) add(v int32) {
 	f.cost[v] += f.least[v]
 	f.once[v] = f.once[v] || n.Once || f.keptOf(v) == len(n.Outputs)
 	for _, r := range f.seen[v] {
-		if m := f.maker[r]; !slices.Contains(f.deps[v], m) {
-			f.deps[v] = append(f.deps[v], m)
-		}
+		f.deps[v] = append(f.deps[v], f.maker[r])
 	}
 }
 
@@ -158,6 +158,7 @@ func (f *folded) bytes(u int32) int64 {
 func (f *folded) relaxed() *Graph {
 	g := *f.graph
 	g.Tasks = slices.Clone(g.Tasks)
+	stamp := make([]int32, len(g.Values)) // one past the last task known to read a value
 	for t, v := range f.node {
 		if v < 0 {
 			continue
@@ -171,7 +172,8 @@ func (f *folded) relaxed() *Graph {
 			if f.view[f.maker[u]] {
 				u = f.root[u]
 			}
-			if place := f.place[u]; !slices.Contains(task.Uses, place) {
+			if place := f.place[u]; stamp[place] != int32(t)+1 {
+				stamp[place] = int32(t) + 1
 				task.Uses = append(task.Uses, place)
 			}
 		}
@@ -181,7 +183,7 @@ func (f *folded) relaxed() *Graph {
 
 // sequence is the nodes of all runs in order.
 func (f *folded) sequence(extras []Extra) []int32 {
-	var seq []int32
+	seq := []int32{} // not nil, which stands for none
 	for _, r := range f.graph.Runs(extras) {
 		if v := f.node[r.Task]; v >= 0 {
 			seq = append(seq, v)

@@ -139,11 +139,11 @@ func (s *problemSolver) run() {
 		}
 	}
 	if s.opts.Solver != "greedy" && !s.ended() {
-		s.addChain(a)
+		s.addSeeds(a)
 	}
 	for slice := int64(0); !s.ended() && s.turn(slice); slice = max(sliceWork, slice+slice/2) {
 		if slice == 0 && s.arms[0] != a && !s.ended() {
-			s.addChain(s.arms[0])
+			s.addSeeds(s.arms[0])
 		}
 	}
 }

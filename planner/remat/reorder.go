@@ -40,6 +40,10 @@ func (f *folded) linked(seq []int32) *runs {
 	return r
 }
 
+// mostReaders is how many readers of a value are looked at; with more of them, one is taken to come
+// later.
+const mostReaders = 64
+
 // made is the bytes of what run i makes.
 func (r *runs) made(i int) int64 {
 	sum := int64(0)
@@ -57,7 +61,8 @@ func (r *runs) lastReads(i int, place int32) int64 {
 		if r.keeps[u] {
 			continue
 		}
-		later := slices.ContainsFunc(r.readers[r.inputs[i][k]], func(d int32) bool {
+		readers := r.readers[r.inputs[i][k]]
+		later := len(readers) > mostReaders || slices.ContainsFunc(readers, func(d int32) bool {
 			return int(d) != i && r.key[d] >= place && slices.Contains(r.seen[r.seq[d]], u)
 		})
 		if !later {
