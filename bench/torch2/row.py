@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import json
@@ -22,6 +23,7 @@ import model
 from compare import LEAST, Comparison
 
 UPDATES, RATE, NORM = 5, 1e-3, 1.0
+TRIES = 8  # from weights that are off
 GRADIENTS, LOSSES = 1e-5, 1e-4  # the tolerances
 
 
@@ -235,15 +237,9 @@ class Row:
         nudge(module)
         off = [self.distance(self.inputs)]
         module.load_state_dict(state)
-        torch.set_default_dtype(torch.float64)
-        try:
-            module.double()
-            off.append(self.distance({k: v.double() if v.is_floating_point() else v for k, v in self.inputs.items()}))
-        except RuntimeError:
-            pass  # some modules compute in float32 whatever their parameters are
-        finally:
-            torch.set_default_dtype(torch.float32)
-            module.float().load_state_dict(state)
+        with in_float64(module):
+            off.append(self.distance(doubled(self.inputs)))
+        module.load_state_dict(state)
         self.found["gradients"]["own"] = max(off)
 
     def distance(self, inputs: model.Inputs) -> float:
@@ -319,11 +315,21 @@ class Row:
             raise Refused(f"train made {len(got)} updates, wanted {len(losses)}")
         self.found["train"] = apart(got, losses)
         if self.found["train"] > LOSSES:
-            self.made.module.load_state_dict(self.state)
-            nudge(self.made.module)
-            self.found["train own"] = apart(train(self.made.module, self.data, self.made.batch), losses)
+            self.found["train own"] = self.losses_own(losses)
         self.found["losses"] = [losses, got]
         self.found["frozen"] = frozen
+
+    def losses_own(self, losses: list[float]) -> float:
+        """How far PyTorch's losses are from its own: in float64, or in TRIES from weights that are off by 1e-7."""
+        module, off = self.made.module, []
+        for _ in range(TRIES):
+            module.load_state_dict(self.state)
+            nudge(module)
+            off.append(apart(train(module, self.data, self.made.batch), losses))
+        module.load_state_dict(self.state)
+        with in_float64(module):
+            off.append(apart(train(module, doubled(self.data), self.made.batch), losses))
+        return max(off)
 
     def frozen(self) -> list[str]:
         """Tensors of the file that PyTorch does not train, and that the file does not tell from parameters: parameters
@@ -344,6 +350,23 @@ def infer(path: pathlib.Path, feed: dict[str, np.ndarray]) -> dict[str, np.ndarr
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]
     return dict(zip(names, session.run(None, {i.name: feed[i.name] for i in session.get_inputs()}), strict=True))
+
+
+@contextlib.contextmanager
+def in_float64(module: nn.Module):
+    """Computes in float64, which some modules refuse: they compute in float32 whatever their parameters are."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        module.double()
+        with contextlib.suppress(RuntimeError):
+            yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+        module.float()
+
+
+def doubled(inputs: model.Inputs) -> model.Inputs:
+    return {k: v.double() if v.is_floating_point() else v for k, v in inputs.items()}
 
 
 def nudge(module: nn.Module) -> None:
