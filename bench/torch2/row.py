@@ -234,9 +234,11 @@ class Row:
             return
         module = self.made.module
         state = copy.deepcopy(module.state_dict())
-        nudge(module)
-        off = [self.distance(self.inputs)]
-        module.load_state_dict(state)
+        off = []
+        for _ in range(TRIES):
+            nudge(module)
+            off.append(self.distance(self.inputs))
+            module.load_state_dict(state)
         with in_float64(module):
             off.append(self.distance(doubled(self.inputs)))
         module.load_state_dict(state)
