@@ -16,7 +16,7 @@ import (
 // pieces (Piece). Copies may be made, and pieces computed, at the same time, in different slots.
 type Conv struct {
 	problem Problem
-	axes    [3][]Span
+	axes    [3]stretches
 	round   int // spans of images in a round
 	convs   map[sizes]*primitive
 	moves   map[move]*primitive // of operands, into the library's layout and back
@@ -111,11 +111,12 @@ func (k *Conv) build() error {
 }
 
 // ends are the distinct sizes of spans: of the first and of the last.
-func ends(s []Span) []int {
-	if last := s[len(s)-1].N; last != s[0].N {
-		return []int{s[0].N, last}
+func ends(s stretches) []int {
+	first, last := s.at(0).N, s.at(s.len()-1).N
+	if first != last {
+		return []int{first, last}
 	}
-	return []int{s[0].N}
+	return []int{first}
 }
 
 // blocks is the number of blocks of an input that are kept at a time.
@@ -123,9 +124,9 @@ func (k *Conv) blocks(o operand) int {
 	n := 1
 	for _, a := range axesOf[o] {
 		if a == axisN {
-			n *= min(k.round, len(k.axes[a]))
+			n *= min(k.round, k.axes[a].len())
 		} else {
-			n *= len(k.axes[a])
+			n *= k.axes[a].len()
 		}
 	}
 	return n
@@ -186,7 +187,7 @@ func (k *Conv) addMove(key move, l *layout) error {
 	if err := k.addReorder(key, l, plain, lib.own); err != nil {
 		return err
 	}
-	if p.Direction != BackwardWeights || len(k.axes[axisN]) == 1 {
+	if p.Direction != BackwardWeights || k.axes[axisN].len() == 1 {
 		return nil
 	}
 	key.add = true
@@ -215,15 +216,13 @@ func (k *Conv) addReorder(key move, from, to *layout, attr uintptr) error {
 func (k *Conv) Workspace() int { return k.slots + k.count*k.slot }
 
 // Rounds is the number of rounds.
-func (k *Conv) Rounds() int { return ceil(len(k.axes[axisN]), k.round) }
+func (k *Conv) Rounds() int { return ceil(k.axes[axisN].len(), k.round) }
 
 // images are the spans of images of a round.
-func (k *Conv) images(round int) []Span {
-	return k.axes[axisN][round*k.round : min((round+1)*k.round, len(k.axes[axisN]))]
-}
+func (k *Conv) images(round int) stretches { return k.axes[axisN].part(round*k.round, k.round) }
 
 // along are the spans of an axis that a round covers.
-func (k *Conv) along(a axis, round int) []Span {
+func (k *Conv) along(a axis, round int) stretches {
 	if a == axisN {
 		return k.images(round)
 	}
@@ -235,7 +234,7 @@ func (k *Conv) packed(o operand, round int) int {
 	if o == opW && round > 0 {
 		return 0
 	}
-	return len(k.along(axesOf[o][0], round)) * len(k.along(axesOf[o][1], round))
+	return k.along(axesOf[o][0], round).len() * k.along(axesOf[o][1], round).len()
 }
 
 // Packs is the number of copies of a round.
@@ -247,7 +246,7 @@ func (k *Conv) Packs(round int) int {
 // Pieces is the number of pieces of a round.
 func (k *Conv) Pieces(round int) int {
 	out := axesOf[roles[k.problem.Direction].out]
-	return len(k.along(out[0], round)) * len(k.along(out[1], round))
+	return k.along(out[0], round).len() * k.along(out[1], round).len()
 }
 
 // Pack makes copy i of a round, of one of the inputs a and b, to the workspace: x and w, y and w,
@@ -271,7 +270,7 @@ func (k *Conv) Pack(round, i, slot int, a, b, work []float32) {
 func (k *Conv) at(o operand, round, i int) (first, second Span) {
 	a := axesOf[o]
 	inner := k.along(a[1], round)
-	return k.along(a[0], round)[i/len(inner)], inner[i%len(inner)]
+	return k.along(a[0], round).at(i / inner.len()), inner.at(i % inner.len())
 }
 
 // Piece computes piece i of a round in a slot and writes it to out.
@@ -281,15 +280,15 @@ func (k *Conv) Piece(round, i, slot int, out, work []float32) {
 	first, second := k.at(r.out, round, i)
 	var index [3]int // of the piece along each axis
 	a := axesOf[r.out]
-	inner := len(k.along(a[1], round))
+	inner := k.along(a[1], round).len()
 	index[a[0]], index[a[1]] = i/inner, i%inner
 	var s sizes
 	for x := range index {
-		s[x] = k.along(axis(x), round)[index[x]].N
+		s[x] = k.along(axis(x), round).at(index[x]).N
 	}
 	var in [2][]float32
 	for j, o := range r.in {
-		at := index[axesOf[o][0]]*len(k.along(axesOf[o][1], round)) + index[axesOf[o][1]]
+		at := index[axesOf[o][0]]*k.along(axesOf[o][1], round).len() + index[axesOf[o][1]]
 		in[j] = work[k.inputs[j]+at*k.bytes[o]/4:][:k.bytes[o]/4]
 	}
 	own := work[k.slots+slot*k.slot:][:k.slot]

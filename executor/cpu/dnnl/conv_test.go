@@ -210,14 +210,15 @@ func TestCut(t *testing.T) {
 			pieces := 1
 			for a, list := range axes {
 				at := 0
-				for _, s := range list {
+				for i := range list.len() {
+					s := list.at(i)
 					require.Equal(t, at, s.From)
 					require.Positive(t, s.N)
 					at += s.N
 				}
 				require.Equal(t, p.size(axis(a)), at)
 				if p.Direction != BackwardWeights || axis(a) != axisN {
-					pieces *= len(list)
+					pieces *= list.len()
 				}
 			}
 			require.Positive(t, round)
@@ -232,8 +233,8 @@ func TestCut(t *testing.T) {
 			}
 			assert.GreaterOrEqual(t, pieces, min(fewPieces, most), "of %v", axes)
 			for _, o := range r.in {
-				if n := axes[axisN]; axesOf[o][0] == axisN && round < len(n) {
-					assert.LessOrEqual(t, 4*n[0].N*round*p.size(axesOf[o][1])*p.plane(o), roundBytes)
+				if n := axes[axisN]; axesOf[o][0] == axisN && round < n.len() {
+					assert.LessOrEqual(t, 4*n.at(0).N*round*p.size(axesOf[o][1])*p.plane(o), roundBytes)
 				}
 			}
 		})
@@ -295,3 +296,17 @@ func BenchmarkConv(b *testing.B) {
 }
 
 func addressOf(p *float32) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// TestStretches: an axis of any length is cut without a list, and parts of it are stretches of the whole.
+func TestStretches(t *testing.T) {
+	s := spans(10, 4)
+	require.Equal(t, 3, s.len())
+	require.Equal(t, []Span{{0, 4}, {4, 4}, {8, 2}}, []Span{s.at(0), s.at(1), s.at(2)})
+	last := s.part(1, 5)
+	require.Equal(t, 2, last.len())
+	require.Equal(t, []Span{{4, 4}, {8, 2}}, []Span{last.at(0), last.at(1)})
+	require.Equal(t, 1, s.part(0, 1).len())
+	images := spans(1<<40, 1)
+	require.Equal(t, 1<<40, images.len())
+	require.Equal(t, Span{1<<40 - 1, 1}, images.part(1<<39, 1<<40).at(1<<39-1))
+}

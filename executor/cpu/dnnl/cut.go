@@ -17,13 +17,25 @@ const (
 	roundBytes = 8 << 20
 )
 
-// spans cuts an axis into stretches of size elements, of which the last may be shorter.
-func spans(total, size int) []Span {
-	var list []Span
-	for from := 0; from < total; from += size {
-		list = append(list, Span{from, min(size, total-from)})
-	}
-	return list
+// stretches cut the elements of an axis from one up to, but without, another into spans of a size, of which the last
+// may be shorter. An axis of images may have more of them than there is memory to list.
+type stretches struct{ from, to, size int }
+
+// spans cuts a whole axis.
+func spans(total, size int) stretches { return stretches{0, total, size} }
+
+func (s stretches) len() int { return ceil(s.to-s.from, s.size) }
+
+// at is the span of a number.
+func (s stretches) at(i int) Span {
+	from := s.from + i*s.size
+	return Span{from, min(s.size, s.to-from)}
+}
+
+// part is so many of the stretches, or those that there are, from one on.
+func (s stretches) part(first, count int) stretches {
+	from := s.from + first*s.size
+	return stretches{from, min(from+count*s.size, s.to), s.size}
 }
 
 // slice is the size, in whole blocks, of the slices of an axis of channels that should be cut into
@@ -41,7 +53,7 @@ func roundUp(n, to int) int { return ceil(n, to) * to }
 //
 // The gradient of the weights is cut along both kinds of channels; the results of the rounds are
 // added up. Other directions are cut along the channels of the output, and into images.
-func (p *Problem) cut() (axes [3][]Span, round int) {
+func (p *Problem) cut() (axes [3]stretches, round int) {
 	if p.Direction == BackwardWeights {
 		return p.cutWeights()
 	}
@@ -64,12 +76,12 @@ func (p *Problem) cut() (axes [3][]Span, round int) {
 	}
 	axes[axisN], axes[out] = spans(p.N, images), spans(p.size(out), size)
 	perGroup := 4 * images * padded(p.size(axesOf[in][1])) * p.plane(in)
-	return axes, max(1, min(roundBytes/perGroup, len(axes[axisN])))
+	return axes, max(1, min(roundBytes/perGroup, axes[axisN].len()))
 }
 
 // cutWeights halves the larger kind of channels until there are enough pieces and none is too
 // large.
-func (p *Problem) cutWeights() (axes [3][]Span, round int) {
+func (p *Problem) cutWeights() (axes [3]stretches, round int) {
 	c, m := p.C, p.M
 	for max(c, m) > mostSlice || ceil(p.C, c)*ceil(p.M, m) < fewPieces {
 		switch {
@@ -84,10 +96,10 @@ func (p *Problem) cutWeights() (axes [3][]Span, round int) {
 	return p.withChannels(c, m)
 }
 
-func (p *Problem) withChannels(c, m int) (axes [3][]Span, round int) {
+func (p *Problem) withChannels(c, m int) (axes [3]stretches, round int) {
 	perImage := 4 * (padded(p.C)*p.plane(opX) + padded(p.M)*p.plane(opY))
 	images := max(1, min(roundBytes/perImage, p.N))
-	return [3][]Span{axisN: spans(p.N, images), axisC: spans(p.C, c), axisM: spans(p.M, m)}, 1
+	return [3]stretches{axisN: spans(p.N, images), axisC: spans(p.C, c), axisM: spans(p.M, m)}, 1
 }
 
 // padded is the number of channels in the library's layout: the few of an image are not padded.
