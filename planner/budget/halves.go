@@ -79,8 +79,7 @@ func (h *halves) Fit(ctx context.Context, budget, work int64) (*remat.Answer, er
 }
 
 // first returns the first answer found. Some constructions among forward nodes tell whether a budget is in
-// reach of these; where it is not, steps towards it would take ten times as long as those among all nodes,
-// and come last.
+// reach of these: steps towards one that is not take ten times as long, and are made among all nodes alone.
 func (h *halves) first(ctx context.Context, budget int64) (*remat.Answer, error) {
 	if budget > h.shut {
 		found, err := h.took(h.forward.Construct(ctx, budget))
@@ -90,17 +89,6 @@ func (h *halves) first(ctx context.Context, budget int64) (*remat.Answer, error)
 		if !found {
 			h.shut = budget
 		}
-	}
-	a, err := h.all.Fit(ctx, budget, 0)
-	if !errors.Is(err, remat.ErrInfeasible) {
-		return a, err
-	}
-	found, e := h.took(h.forward.Fit(ctx, budget, 0))
-	switch {
-	case e != nil:
-		return nil, e
-	case !found:
-		return nil, err
 	}
 	return h.all.Fit(ctx, budget, 0)
 }
