@@ -160,7 +160,11 @@ func (r *Result) Answer(t *Target) string {
 		return fmt.Sprintf("Every %s that was considered fits %s without a plan, up to %d.", vary, t.name(),
 			by[Plain].Value)
 	}
-	text := fmt.Sprintf("The largest %s that fits %s is %s without a plan", vary, t.name(), by[Plain].text())
+	what := "The largest %s that fits %s"
+	if by[Plain].Stopped {
+		what = "The largest %s found that fits %s"
+	}
+	text := fmt.Sprintf(what+" is %s without a plan", vary, t.name(), by[Plain].text())
 	if best := &by[Best]; best.Value > by[Plain].Value {
 		text += fmt.Sprintf(", and %s with a plan that takes an estimated %s more time", best.text(),
 			report.Percent(best.Plan.Overhead))
