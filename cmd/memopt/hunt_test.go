@@ -62,7 +62,7 @@ func TestMutants(t *testing.T) {
 				}
 			}
 		}
-		for h.state.Next < 400 {
+		for h.state.Next < 250 {
 			if f, x := h.one(h.state.Next); f != nil {
 				t.Errorf("mutant %d: %v\n%s", h.state.Next, f, x)
 			}

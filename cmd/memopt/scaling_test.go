@@ -23,7 +23,7 @@ var scalingVerbs = map[string]string{
 	"level1":       "plan MODEL --level 1",
 	"level2":       "plan MODEL --level 2",
 	"order-memory": "plan MODEL --level 1 --order memory",
-	"budget":       "plan MODEL --budget 80% --solver greedy",
+	"budget":       "plan MODEL --budget 80% --time-limit 0",
 	"dim":          "plan MODEL --level 1 --dim N=4",
 	"apply":        "apply MODEL --level 1 -o out.onnx",
 	"grad":         "grad MODEL -o out.onnx",
