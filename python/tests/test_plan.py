@@ -182,6 +182,30 @@ def test_gradients_are_added_in_place(mix):
     assert trace(model, x, loss=models.loss, labels=y).peak_bytes == measure(run, show=False).peak_bytes
 
 
+def test_a_mask_is_added_in_place():
+    """Attention whose mask is trained is computed by products, to which the mask is added in place."""
+
+    class Biased(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bias, self.up, self.head = nn.Parameter(torch.zeros(64, 64)), nn.Linear(16, 48), nn.Linear(16, 5)
+
+        def forward(self, x):
+            q, k, v = self.up(x)[:, None].chunk(3, -1)
+            return self.head(F.scaled_dot_product_attention(q, k, v, attn_mask=self.bias).mean((1, 2)))
+
+    torch.manual_seed(0)
+    model, x, y = Biased().train(), torch.randn(8, 64, 16), torch.randint(5, (8,))
+
+    def run():
+        model.zero_grad()
+        models.loss(model(x), y).backward()
+
+    traced = trace(model, x, loss=models.loss, labels=y)
+    assert "aten.add_.Tensor" in [s.op for s in traced.steps[: traced.backward]]
+    assert close(traced.peak_bytes, measure(run, show=False).peak_bytes)
+
+
 def test_peak_is_the_one_of_torch_mem_tracker():
     model, given = gpt2()
     model.train()

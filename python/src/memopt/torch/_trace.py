@@ -266,7 +266,8 @@ class _Recorder(Recorder):
         self.packing: set[int] = set()  # numbers of autograd nodes whose inputs are saved before they run
         self.node: tuple[int, str] | None = None  # the node of the backward half that runs
         self.started = 0  # the step with which it began
-        self.sums: list[tuple[int, int, int]] = []  # sums of gradients: the step, what it adds to, and the result
+        self.sums: list[tuple[int, int, int]] = []  # sums that may be in place: the step, what it adds to, the result
+        self.placed: dict[int, int] = {}  # by step: the bytes of a sum that is in place
         self.saved: list[int] = []  # storages that it has unpacked
         self.pending: list[int] = []  # storages that the next node has unpacked
         self.workspaces = workspaces
@@ -376,6 +377,8 @@ class _Recorder(Recorder):
                 self.storages[i].cached = True
         if self.backward >= 0 and func is torch.ops.aten.add.Tensor and self._accumulates(given, made, fresh):
             self.sums.append((len(self.steps), self.number(given[0]), fresh[0]))
+        elif func is torch.ops.aten._safe_softmax.default:
+            self._masked(self.number(given[0]))
         number = self.workspaces.number(func, args, kwargs) if fresh and self.workspaces is not None else -1
         if number >= 0:
             self.flops[number] = step.flops
@@ -430,6 +433,14 @@ class _Recorder(Recorder):
             and (self.backward <= first < self.started or (twice and first >= self.started))
         )
 
+    def _masked(self, scores: int) -> None:
+        """Notes that attention by products adds its mask in place (_scaled_dot_product_attention_math, which alone has
+        this softmax); not while operators are dispatched to Python."""
+        at = self.storages[scores].made
+        step = self.steps[at]
+        if at >= 0 and step.op == "aten.add.Tensor" and step.makes == [scores] and step.reads:
+            self.sums.append((at, step.reads[0], scores))
+
     def _made(self, number: int) -> tuple[int, int] | None:
         """The forward step of an autograd node and its call. An operator that changes its input in place and saves it
         copies it first, which makes a node of its own: the next number is the one that was noted."""
@@ -467,14 +478,14 @@ class _Recorder(Recorder):
         )
 
     def _add_in_place(self) -> None:
-        """Has the engine add in place to gradients that its sum was the last to need."""
+        """Has sums add in place to tensors that they were the last to need."""
         place = list(range(len(self.storages)))
         for at, old, new in self.sums:
             to = place[old]
             if self.storages[to].freed == at and self.storages[to].bytes >= self.storages[new].bytes:
                 place[new] = to
                 self.storages[to].freed, self.storages[to].kept = self.storages[new].freed, self.storages[new].kept
-                self.steps[at].op, self.numbers[at] = "aten.add_.Tensor", -1
+                self.steps[at].op, self.placed[at] = "aten.add_.Tensor", self.storages[new].bytes
         left = [i for i, to in enumerate(place) if i == to]
         number = dict(zip(left, range(len(left)), strict=True))
         self.storages = [self.storages[i] for i in left]
@@ -487,9 +498,10 @@ class _Recorder(Recorder):
         if self.workspaces is None:
             return ["all"]
         peaks, unmeasured = self.workspaces.measure(self.flops)
-        for step, number in zip(self.steps, self.numbers, strict=True):
+        for at, (step, number) in enumerate(zip(self.steps, self.numbers, strict=True)):
             if number >= 0 and peaks[number] >= 0:
-                step.work = max(0, peaks[number] - sum(self.storages[i].bytes for i in step.makes))
+                made = self.placed.get(at, 0) + sum(self.storages[i].bytes for i in step.makes)
+                step.work = max(0, peaks[number] - made)
         return unmeasured
 
 
