@@ -816,6 +816,28 @@ func TestSolveNumbers(t *testing.T) {
 	require.Equal(t, "overhead 25.00 %", Overhead(0.25))
 }
 
+func TestSolutionNumbers(t *testing.T) {
+	p := &remat.Problem{Name: "two", Unit: "us", Nodes: []remat.Computation{{ID: "a", Tags: []byte(`7`)}, {ID: "b"}}}
+	s := &remat.Solution{Cost: 50, Base: 40, Peak: 104, CostLowerBound: 44, PeakLowerBound: 102, Solver: "a solver",
+		AnyOrder: true}
+	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return Solution(w, f, p, s) } }
+	require.JSONEq(t, `{"schema":"memopt.solve/v2","name":"two","cost":50,"cost_unit":"us","base_cost":40,"peak":104,
+		"cost_lower_bound":44,"cost_lower_bound_order":"any","peak_lower_bound":102,"optimal":false,"in_order":false,
+		"solver":"a solver","overhead":0.25}`, printed(t, form(JSONFormat)))
+	table := squeezed(printed(t, form(TableFormat)))
+	for _, line := range []string{"nodes 2", "peak 104 B no schedule has less than 102 B",
+		"overhead 25.00 % at least 10.00 % in any order", "found by a solver"} {
+		require.Contains(t, table, line+"\n")
+	}
+	s.Optimal, s.AnyOrder = true, false
+	require.Contains(t, squeezed(printed(t, form(TableFormat))), "25.00 % proved to be the least in the given order\n")
+	require.Contains(t, printed(t, form(JSONFormat)), `"cost_lower_bound_order": "given"`)
+	var b strings.Builder
+	require.NoError(t, SolutionJSON(&b, p, s))
+	require.Contains(t, b.String(), `{"format":"memopt-schedule","version":2,"steps":[],`)
+	require.Contains(t, b.String(), `"tags":{"a":7}}`)
+}
+
 func TestVersionNumbers(t *testing.T) {
 	v := Version{Version: "1.2", Revision: "abc", Modified: true, Go: "go9", OS: "plan9", Arch: "mips"}
 	form := func(f Format) func(io.Writer) error { return func(w io.Writer) error { return VersionReport(w, f, v) } }

@@ -38,10 +38,7 @@ func foldable(x *problemIndex) []bool {
 	used, view := usedNodes(x), make([]bool, len(x.p.Nodes))
 	for v := range view {
 		n := &x.p.Nodes[v]
-		if view[v] = n.View && (used[v] || len(n.Inputs) == 1); view[v] {
-			m := x.maker[n.Inputs[0]]
-			view[v] = view[m] || !x.p.Nodes[m].View
-		}
+		view[v] = n.View && (used[v] || len(n.Inputs) == 1)
 	}
 	return view
 }
@@ -73,7 +70,6 @@ func (f *folded) add(v int32) {
 			}
 		} else {
 			mark(u)
-			mark(f.root[u]) // another one where u is a view that is not folded
 		}
 	}
 	cost := f.whole(n.Cost)

@@ -38,6 +38,11 @@ func replay(t *testing.T, p *Problem, steps []Step) replayed {
 			}
 			values[o.ID] = v
 			names = append(names, o.ID)
+			for id := v.shares; o.Keep && id != ""; id = values[id].shares {
+				base := values[id]
+				base.keep = true
+				values[id] = base
+			}
 		}
 	}
 	live, done := map[string]bool{}, map[string]bool{}
@@ -60,7 +65,7 @@ func replay(t *testing.T, p *Problem, steps []Step) replayed {
 		bytes := p.Resident + n.Workspace
 		for _, o := range n.Outputs {
 			if live[o.ID] {
-				require.True(t, o.Keep, o.ID)
+				require.True(t, values[o.ID].keep, o.ID)
 				bytes += values[o.ID].size
 			}
 			live[o.ID] = true

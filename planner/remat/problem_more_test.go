@@ -2,6 +2,7 @@ package remat
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -175,4 +176,40 @@ func TestReorder(t *testing.T) {
 		}
 	}
 	require.Greater(t, moved, 50)
+}
+
+// TestProblemReplays: another simulator agrees with the answers of problems with nodes of all kinds.
+func TestProblemReplays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(99, 1))
+	solved := 0
+	for i := range 250 {
+		p := randomProblem(rng, 2+rng.IntN(28))
+		values := 0
+		for v := range p.Nodes {
+			n := &p.Nodes[v]
+			if n.ID, n.Cost = fmt.Sprint("node ", v), 0.37*n.Cost; n.View {
+				n.Cost = float64(rng.IntN(2)) / 3
+			}
+			for k := range n.Outputs {
+				n.Outputs[k].ID = fmt.Sprint("value ", values)
+				values++
+			}
+		}
+		whole, err := p.Solve(context.Background(), Options{Budget: 1 << 30})
+		require.NoError(t, err)
+		p.Budget = max(1, whole.Peak*(60+rng.Int64N(45))/100)
+		s, err := p.Solve(context.Background(), Options{Nodes: 10_000, Seed: int64(i)})
+		if err != nil {
+			require.ErrorIs(t, err, ErrInfeasible)
+			continue
+		}
+		solved++
+		r := replay(t, p, s.Steps)
+		require.Equal(t, s.Peak, r.peak)
+		require.InDelta(t, s.Cost, r.cost, 1e-9)
+		require.LessOrEqual(t, s.Peak, p.Budget)
+		require.LessOrEqual(t, s.CostLowerBound, s.Cost)
+		require.LessOrEqual(t, s.PeakLowerBound, s.Peak)
+	}
+	require.Greater(t, solved, 60)
 }

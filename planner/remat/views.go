@@ -4,25 +4,18 @@ package remat
 // it is first read since its memory was made, and a view that is never read behind the first compute
 // of what it shares.
 func (f *folded) withViews(seq []int32) []int32 {
-	w := &viewer{folded: f, made: make([]int32, len(f.maker)), seen: make([]int32, len(f.maker))}
-	idle := f.idleViews()
-	done := make([]bool, len(f.p.Nodes))
+	w := &viewer{folded: f, made: make([]int32, len(f.maker)), seen: make([]int32, len(f.maker)),
+		idle: f.idleViews(), done: make([]bool, len(f.p.Nodes))}
 	for _, v := range seq {
 		for _, u := range f.p.Nodes[v].Inputs {
 			w.need(u)
 		}
-		w.out = append(w.out, v)
 		for u := f.first[v]; u < f.first[v+1]; u++ {
-			if !done[v] || !f.keeps[u] { // a kept output stays as it is
+			if !w.done[v] || !f.keeps[u] { // a kept output stays as it is
 				w.made[u]++
 			}
 		}
-		if !done[v] {
-			done[v] = true
-			for _, u := range idle[v] {
-				w.need(u)
-			}
-		}
+		w.compute(v)
 	}
 	return w.out
 }
@@ -30,8 +23,10 @@ func (f *folded) withViews(seq []int32) []int32 {
 // viewer is the state of withViews.
 type viewer struct {
 	*folded
-	made []int32 // by value: how often its memory was made
-	seen []int32 // by view: that number when the view was made last
+	made []int32   // by value: how often its memory was made
+	seen []int32   // by view: that number when the view was made last
+	idle [][]int32 // by node: outputs of views of its outputs that are never read
+	done []bool    // by node: it was computed
 	out  []int32
 }
 
@@ -47,27 +42,38 @@ func (w *viewer) need(u int32) {
 	for k := w.first[v]; k < w.first[v+1]; k++ {
 		w.seen[k] = w.made[w.root[u]]
 	}
-	w.out = append(w.out, v)
+	w.compute(v)
 }
 
-// idleViews lists by node one output of each view of its outputs that no other node reads, be it
+// compute puts in node v, and the first time the views of its outputs that are never read.
+func (w *viewer) compute(v int32) {
+	w.out = append(w.out, v)
+	if !w.done[v] {
+		w.done[v] = true
+		for _, u := range w.idle[v] {
+			w.need(u)
+		}
+	}
+}
+
+// idleViews lists by node an output of each view of its outputs that no other node reads, be it
 // through views.
 func (f *folded) idleViews() [][]int32 {
 	used, idle := usedNodes(f.problemIndex), make([][]int32, len(f.p.Nodes))
 	for v, view := range f.view {
-		if u := f.first[v]; view && !used[v] {
-			m := f.maker[f.root[u]]
-			idle[m] = append(idle[m], u)
+		if view && !used[v] {
+			m := f.maker[f.p.Nodes[v].Inputs[0]]
+			idle[m] = append(idle[m], f.first[v])
 		}
 	}
 	return idle
 }
 
-// usedNodes tells by node whether one that is no view reads its outputs, be it through views.
+// usedNodes tells by node whether one that is not folded reads its outputs, be it through views.
 func usedNodes(x *problemIndex) []bool {
 	used := make([]bool, len(x.p.Nodes))
 	for v := len(used) - 1; v >= 0; v-- {
-		if n := &x.p.Nodes[v]; !n.View || used[v] {
+		if n := &x.p.Nodes[v]; !n.View || used[v] || len(n.Inputs) > 1 {
 			for _, u := range n.Inputs {
 				used[x.maker[u]] = true
 			}
