@@ -57,9 +57,10 @@ func TestCleanedSoftmax(t *testing.T) {
 		"mask": {DType: graph.Bool, Shape: []int{3, 4}, Data: []byte{1, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0}}}
 	cases := []gradCase{}
 	for name, nodes := range map[string]string{
-		"by 0":      `p = Softmax(s)  n = IsNaN(p)  y = Where(n, zero, p) }`,
-		"by 1":      `p = Softmax(s)  n = IsNaN(p)  y = Where(n, one, p) }`,
-		"of a copy": `p = Softmax(s)  q = Identity(p)  n = IsNaN(q)  y = Where(n, zero, q) }`,
+		"by 0":              `p = Softmax(s)  n = IsNaN(p)  y = Where(n, zero, p) }`,
+		"by 1":              `p = Softmax(s)  n = IsNaN(p)  y = Where(n, one, p) }`,
+		"by 0 of more dims": `p = Softmax(s)  n = IsNaN(p)  w = Where(n, zeros, p)  y = ReduceMax<axes = [0], keepdims = 0>(w) }`,
+		"of a copy":         `p = Softmax(s)  q = Identity(p)  n = IsNaN(q)  y = Where(n, zero, q) }`,
 		"first axis": `t = Transpose(s)  p = Softmax<axis = 0>(t)
 			n = IsNaN(p)  w = Where(n, zero, p)  y = Transpose(w) }`,
 		"read further": `p = Softmax(s)  n = IsNaN(p)  w = Where(n, zero, p)  k = Mul(w, p)  o = IsNaN(k)
@@ -67,7 +68,8 @@ func TestCleanedSoftmax(t *testing.T) {
 		"exponentials": `t = ReduceMax<axes = [-1]>(s)  d = Sub(s, t)  e = Exp(d)  a = ReduceSum(e, axes)
 			p = Div(e, a)  n = IsNaN(p)  y = Where(n, zero, p) }`,
 	} {
-		text := strings.Replace(head, "<double", "<int64[1] axes = {-1}, double", 1) + nodes
+		const more = "<int64[1] axes = {-1}, double[1, 1, 1] zeros = {0}, double"
+		text := strings.Replace(head, "<double", more, 1) + nodes
 		cases = append(cases, gradCase{Name: name, Graph: text, In: in, Wrt: []string{"x"}, Seeds: 1})
 	}
 	checkGradients(t, cases)

@@ -32,7 +32,10 @@ func (c *Ctx) noteCleaned() {
 		return
 	}
 	v, clean := m.Named("y"), c.Out(0)
-	if x, known := c.j.fixedNumber(m.Named("other")); !known || x != 0 {
+	in, known := c.Dims(v)
+	out, known2 := c.Dims(clean) // more than y's where other has more
+	sameRank := known && known2 && len(in) == len(out)
+	if x, number := c.j.fixedNumber(m.Named("other")); !number || x != 0 || !sameRank {
 		clean = c.Where(c.In(0), c.Scalar(0, v), v)
 	}
 	if c.j.cleaned == nil {
