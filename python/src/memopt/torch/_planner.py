@@ -80,7 +80,7 @@ def plan(
     """
     if select != "modules":
         raise ValueError(f"select={select!r}: wanted 'modules'")
-    limit = _limit(budget)
+    limit = byte_limit(budget)
     target = unwrapped(model)
     if limit is not None and not target.training:
         raise PlanError("the model is in evaluation mode, and no plan takes its modules: call model.train() before")
@@ -158,7 +158,7 @@ def _without_plan(model: nn.Module) -> Iterator[None]:
             c.use_cache = True
 
 
-def _limit(budget: str | int | None) -> str | int | None:
+def byte_limit(budget: str | int | None) -> str | int | None:
     """The budget as a share in text, as bytes, or None."""
     if budget is None or isinstance(budget, int):
         return budget

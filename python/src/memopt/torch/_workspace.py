@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 # An operator on more bytes, or of more operations, is not run for its workspace.
@@ -85,7 +86,8 @@ class Workspaces:
         done = len(self._peaks)
         self._peaks += [-1] * (len(self._calls) - done)
         if done < len(self._calls):
-            with torch.no_grad(), torch.profiler.profile(
+            # A compiler that asks runs under a mode of fake tensors.
+            with _disable_current_modes(), torch.no_grad(), torch.profiler.profile(
                 activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
             ) as profile:
                 for i, (func, bare, form) in list(enumerate(self._calls))[done:]:

@@ -21,7 +21,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from .._apply import Applied, apply, unwrapped
 from .._measure import Meter
 from .._plan import Plan, PlanError, size
-from .._planner import _limit as limit
+from .._planner import byte_limit as limit
 from .._planner import plan as plan_step
 from .._state import tensors
 from .._step import Inputs, Loss

@@ -1,0 +1,117 @@
+"""torch.compile within a budget."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from .._optimizer import optimizer_memory
+from .._planner import byte_limit
+from ._backend import BACKENDS, Backend
+from ._compiled import Compiled, Graph
+from ._versions import require
+
+__all__ = ["Compiled", "Graph", "budget", "compile"]
+
+
+def compile(
+    model: Any = None,
+    *,
+    budget: str | int | None = None,
+    backend: str = "inductor",
+    optimizer: torch.optim.Optimizer | None = None,
+    time_limit: float | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """Compiles a model as ``torch.compile`` does, where memopt chooses what is kept for the backward half.
+
+        model = memopt.torch.compile(model, budget="12GiB")
+        model(**batch).loss.backward()
+        print(model.memopt)  # the predicted peak, the overhead, and the least that any plan has
+
+    The joint graph of forward and backward is scheduled within the budget, with values computed again where that
+    costs least, and both halves are compiled in the order of the schedule.
+
+    Args:
+        model: a module or a function; None to use the result as a decorator.
+        budget: as in ``memopt.torch.plan``: a size such as ``"12GiB"`` bounds parameters, buffers, inputs, the
+            optimizer's state and the step together; a share such as ``"60%"`` bounds the step's own bytes, of those
+            without recomputation. None: nothing is computed again.
+        backend: "inductor", or "aot_eager", which runs the operators of PyTorch one by one.
+        optimizer: the one that trains the model; its state counts in a size.
+        time_limit: seconds of the search; None: a millisecond for each node, at least half a second.
+        fullgraph, dynamic, mode, options, disable: those of ``torch.compile``.
+
+    Returns:
+        The result of ``torch.compile``, with the attribute ``memopt`` (``Compiled``).
+
+    Raises:
+        BudgetError: when the first step is compiled, and no schedule of it fits.
+    """
+    require(torch.__version__)
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
+    if model is None:
+        return lambda f: compile(
+            f,
+            budget=budget,
+            backend=backend,
+            optimizer=optimizer,
+            time_limit=time_limit,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if backend != "inductor" and (mode or options):
+        raise ValueError(f"mode and options are of the backend inductor, backend is {backend!r}")
+    limit = byte_limit(budget)
+    state = optimizer_memory(model, optimizer).state_bytes if optimizer is not None else 0
+    chosen = Backend(model, limit, backend, {"mode": mode, "options": options, "dynamic": dynamic}, state, time_limit)
+    compiled = _compile(model, backend=chosen, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
+    # A compiled module hands attributes to the model that it wraps, which stays as it is.
+    object.__setattr__(compiled, "memopt", chosen.promise)
+    return compiled
+
+
+_compile = torch.compile
+_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def budget(limit: str | int, **options: Any) -> Iterator[None]:
+    """Within the block, ``torch.compile`` is ``memopt.torch.compile`` with this budget.
+
+        with memopt.torch.budget("12GiB"):
+            trainer = Trainer(model, TrainingArguments(torch_compile=True))
+            trainer.train()
+
+    Backends other than inductor and aot_eager stay as they are. ``options`` are optimizer and time_limit.
+    """
+    byte_limit(limit)
+
+    def compiled(model: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if args or kwargs.get("backend", "inductor") not in BACKENDS:
+            return _compile(model, *args, **kwargs)
+        if model is None:
+            return lambda f: compiled(f, **kwargs)
+        return compile(model, budget=limit, **options, **kwargs)
+
+    with _lock:
+        before = torch.compile
+        torch.compile = compiled
+    try:
+        yield
+    finally:
+        with _lock:
+            torch.compile = before

@@ -1,0 +1,273 @@
+"""Backends of torch.compile whose joint graphs memopt cuts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.debugging import boxed_nop
+from torch._functorch.partitioners import default_partition
+from torch._inductor import config as inductor_config
+from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
+from torch.utils._pytree import tree_map_only
+
+import memopt
+
+from .._plan import size
+from .._planner import BudgetError
+from .._workspace import Workspaces
+from . import _cost, _emit, _fuse, _joint, _solve
+from ._compiled import Compiled, Graph
+from ._cost import CPU, hint, value
+from ._joint import TURN, Joint
+from ._record import Record
+
+BACKENDS = ("inductor", "aot_eager")
+
+# Behind a graph break stands, as a rule, the loss: on logits of so many bytes it makes their logarithms, their
+# gradients and a copy. It is planned for what is left when it is compiled.
+_LOSS = 3
+
+
+class Backend:
+    """A backend of torch.compile that plans each graph for what the others of its step leave of the budget."""
+
+    def __init__(
+        self,
+        model: Any,
+        budget: str | int | None,
+        backend: str,
+        options: dict[str, Any],
+        optimizer_bytes: int,
+        time_limit: float | None,
+    ) -> None:
+        self.budget, self.name, self.options, self.time_limit = budget, backend, options, time_limit
+        self.promise = Compiled()
+        self.promise.optimizer_bytes = optimizer_bytes
+        self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
+        self.open: list[Graph] = []  # graphs whose forward halves have run in this step
+        self.follows = False  # the graph before this one ended with a break
+        self.workspaces = Workspaces()
+        self.warned = False
+
+    def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        reason = getattr(gm, "compile_subgraph_reason", None)
+        breaks = bool(getattr(reason, "graph_break", False))
+        if not self.open and not self.follows:
+            self.promise.graphs.clear()
+            self.promise.held_bytes = 0
+        self.follows = breaks
+        cut = Partitioner(self, breaks)
+        compiled = self._compile(gm, inputs, cut)
+        return compiled if cut.graph is None else self._followed(compiled, cut.graph)
+
+    def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
+        if self.name == "aot_eager":
+            compiler = aot_autograd(
+                fw_compiler=boxed_nop, bw_compiler=boxed_nop, partition_fn=cut, keep_inference_input_mutations=True
+            )
+            return compiler(gm, inputs)
+        inner = torch._TorchCompileInductorWrapper(**self.options)
+        record = Record(gm, inputs, cut.uuid())
+        with inductor_config.patch(custom_partitioner_fn=cut):
+            compiled: Callable[..., Any] = inner(gm, inputs)
+            if cut.graph is not None:
+                record.write(cut.graph, self.promise.held_bytes)
+            elif torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
+                known = record.read()  # the code came from a cache of Inductor, and no graph was cut
+                if known is None:
+                    with inductor_config.patch(force_disable_caches=True):
+                        return inner(gm, inputs)  # type: ignore[no-any-return]
+                cut.graph, self.promise.held_bytes = known
+                self.promise.graphs.append(cut.graph)
+        return compiled
+
+    def taken(self) -> int:
+        """The bytes that graphs of this step have left between the halves."""
+        return sum(g.saved_bytes for g in self.open)
+
+    def most(self, held: int) -> int | None:
+        """The most bytes that a step may take beyond what was there before it; None for a share or no budget."""
+        if not isinstance(self.budget, int):
+            return None
+        return self.budget - held - self.promise.optimizer_bytes
+
+    def _followed(self, compiled: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
+        """Notes when the graph's forward half has run, and when its backward half begins."""
+
+        def run(*args: Any) -> Any:
+            out = compiled(*args)
+            node = next((t.grad_fn for t in _tensors(out) if t.grad_fn is not None), None)
+            if node is not None:
+                self.open.append(graph)
+                node.register_prehook(lambda _: self._closed(graph))
+                weakref.finalize(node, self._closed, graph)
+            return out
+
+        return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
+
+    def _closed(self, graph: Graph) -> None:
+        if graph in self.open:
+            self.open.remove(graph)
+
+
+class Partitioner(CustomPartitionerFn):
+    """Cuts one joint graph by a schedule of ``memopt solve``."""
+
+    def __init__(self, owner: Backend, breaks: bool) -> None:
+        self.owner, self.breaks = owner, breaks
+        self.before = owner.taken()
+        self.graph: Graph | None = None
+
+    def uuid(self) -> Any:
+        """The part of the key of Inductor's caches that is the plan's."""
+        sources = get_hash_for_files(tuple(str(m.__file__) for m in (_cost, _emit, _fuse, _joint, _solve)), __name__)
+        o = self.owner
+        held = (o.model_bytes, o.promise.optimizer_bytes, self.before, self.breaks)
+        return ("memopt", memopt.__version__, o.budget, o.time_limit, held, hashlib.sha256(sources).hexdigest())
+
+    def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
+        num_fwd_outputs: int = kwargs["num_fwd_outputs"]
+        static: list[int] = kwargs.get("static_lifetime_input_indices") or []
+        joint = Joint(gm, num_fwd_outputs, static, self._workspaces, fuses=self.owner.name == "inductor")
+        if not joint.tangents or not joint.backward_outputs():
+            return default_partition(
+                gm, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
+            )
+        self._hold(joint)
+        beside = self._beside(joint) if self.breaks else 0
+        instance = joint.instance(1, CPU, beside)
+        baseline, steps = _solve.in_order(instance)
+        most = self._most(baseline)
+        answer = None
+        if most is not None:
+            instance["budget"] = max(most, 1)
+            answer = self._solved(instance, most)
+            steps = answer["steps"]
+        self.graph = _described(instance, baseline, steps, answer, self.breaks)
+        self.owner.promise.graphs.append(self.graph)
+        return _emit.emit(joint, steps)
+
+    def _hold(self, joint: Joint) -> None:
+        """Counts the bytes that are there before the step, when its first graph is compiled."""
+        if self.before or self.owner.promise.graphs:
+            return
+        given = [p for p in joint.placeholders if p not in joint.tangents]
+        if self.owner.model_bytes is not None:
+            given = [p for p in given if p not in joint.static]
+        inputs = sum(joint.size(p) for p in given if isinstance(value(p), torch.Tensor))
+        self.owner.promise.held_bytes = inputs + (self.owner.model_bytes or 0)
+
+    def _beside(self, joint: Joint) -> int:
+        sizes = [_LOSS * 4 * hint(v.numel()) for o in joint.forward_outputs() if _is_float(v := value(o))]
+        return max(sizes, default=0)
+
+    def _most(self, baseline: int) -> int | None:
+        """The most bytes that this graph may take beyond what was there before it; None: it is not planned."""
+        budget = self.owner.budget
+        if budget is None:
+            return None
+        if isinstance(budget, str):
+            return int(float(budget[:-1]) / 100 * (baseline + self.before)) - self.before
+        return budget - self.owner.promise.held_bytes - self.owner.promise.optimizer_bytes - self.before
+
+    def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
+        limit = self.owner.time_limit
+        if limit is None:
+            limit = max(0.5, len(instance["nodes"]) / 1000)
+        try:
+            return _solve.solve(instance, limit)
+        except _solve.Infeasible as e:
+            beyond = self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
+            raise BudgetError(
+                f"no schedule of the step fits: the lowest peak that was found is {size(e.lowest + beyond)} "
+                f"({e.lowest + beyond} bytes), the budget is {size(most + beyond)} ({most + beyond}); allow more, or "
+                "make the batch smaller",
+                e.lowest + beyond,
+            ) from None
+
+    def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
+        """The memory that kernels take beside their results, where PyTorch runs them one by one."""
+        if self.owner.name != "aot_eager":
+            return lambda _: 0
+        numbers: dict[fx.Node, int] = {}
+        for n in graph.nodes:
+            if isinstance(n.target, torch._ops.OpOverload) and _is_fixed(n):
+                args, kwargs = tree_map_only(fx.Node, value, (n.args, n.kwargs))
+                numbers[n] = self.owner.workspaces.number(n.target, args, kwargs)
+        peaks, _ = self.owner.workspaces.measure({})
+
+        def work(n: fx.Node) -> int:
+            number = numbers.get(n, -1)
+            return max(0, peaks[number] - _cost.nbytes(value(n))) if number >= 0 else 0
+
+        return work
+
+
+def _described(
+    instance: dict[str, Any], baseline: int, steps: list[Any], answer: dict[str, Any] | None, breaks: bool
+) -> Graph:
+    costs = {n["id"]: n["cost"] for n in instance["nodes"]}
+    computed = [s["compute"] for s in steps if "compute" in s]
+    base, cost = sum(costs.values()), sum(costs[name] for name in computed)
+    return Graph(
+        nodes=len(costs) - 1,
+        recomputed=len(computed) - len(costs),
+        peak_bytes=answer["peak"] if answer else baseline,
+        baseline_peak_bytes=baseline,
+        saved_bytes=_at_turn(instance, steps),
+        cost_us=cost,
+        base_cost_us=base,
+        bound_us=answer["cost_lower_bound"] if answer else base,
+        breaks=breaks,
+    )
+
+
+def _at_turn(instance: dict[str, Any], steps: list[Any]) -> int:
+    """The bytes that are there at the turn, its own results left out."""
+    sizes = {v["id"]: v["size"] for n in instance["nodes"] for v in _solve.outputs_of(n)}
+    made = {n["id"]: [v["id"] for v in _solve.outputs_of(n)] for n in instance["nodes"]}
+    live: set[str] = set()
+    for s in itertools.takewhile(lambda s: s.get("compute") != TURN, steps):
+        if "free" in s:
+            live.discard(s["free"])
+        else:
+            live.update(made[s["compute"]])
+    return sum(sizes[v] for v in live)
+
+
+def _is_float(v: Any) -> bool:
+    return isinstance(v, torch.Tensor) and v.is_floating_point()
+
+
+def _is_fixed(n: fx.Node) -> bool:
+    """Whether no size of a node's tensors is symbolic."""
+    for i in (n, *n.all_input_nodes):
+        for t in _tensors(value(i)):
+            if not all(isinstance(d, int) for d in (*t.shape, *t.stride())):
+                return False
+    return True
+
+
+def _tensors(v: Any) -> Iterator[torch.Tensor]:
+    if isinstance(v, torch.Tensor):
+        yield v
+    elif isinstance(v, (tuple, list)):
+        for x in v:
+            yield from _tensors(x)
+
+
+def _storages(model: nn.Module) -> int:
+    """The bytes of a model's parameters and buffers, shared ones once."""
+    known = {}
+    for t in itertools.chain(model.parameters(), model.buffers()):
+        with contextlib.suppress(NotImplementedError):  # no storage of its own, as of a tensor of a subclass
+            known[t.untyped_storage()._cdata] = t.untyped_storage().nbytes()
+    return sum(known.values())

@@ -1,0 +1,100 @@
+"""What memopt promises of a compiled step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._plan import size
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One graph of a step, with the plan that it was compiled under. Bytes are beyond those that were there before
+    the graph.
+
+    Attributes:
+        nodes: how many nodes compute.
+        recomputed: how many computations are recomputations.
+        peak_bytes: the most bytes at one time, with gradients.
+        baseline_peak_bytes: the same without recomputation, in the order of the joint graph.
+        saved_bytes: between the halves: results and saved values.
+        cost_us, base_cost_us: the estimated time of the plan, and of computing every node once.
+        bound_us: no schedule within the budget takes less, by the same estimate.
+        breaks: a graph break follows, so that the step has other graphs.
+    """
+
+    nodes: int
+    recomputed: int
+    peak_bytes: int
+    baseline_peak_bytes: int
+    saved_bytes: int
+    cost_us: float
+    base_cost_us: float
+    bound_us: float
+    breaks: bool = False
+
+
+class Compiled:
+    """The promise of a compiled model, as the attribute ``memopt`` of the result of ``memopt.torch.compile``.
+
+    It is empty until the first step has compiled.
+
+    Attributes:
+        graphs: those of one step, in the order in which they run. More than one: the model has graph breaks.
+        held_bytes: parameters, buffers and inputs.
+        optimizer_bytes: the state of the optimizer, where one was given.
+    """
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = []
+        self.held_bytes = 0
+        self.optimizer_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.graphs)
+
+    @property
+    def predicted_peak_bytes(self) -> int:
+        """The most bytes at one time of a step beyond what was there before it, gradients included."""
+        return self._peak([g.peak_bytes for g in self.graphs])
+
+    @property
+    def baseline_peak_bytes(self) -> int:
+        """The same without recomputation."""
+        return self._peak([g.baseline_peak_bytes for g in self.graphs])
+
+    def _peak(self, peaks: list[int]) -> int:
+        before = top = 0
+        for g, peak in zip(self.graphs, peaks, strict=True):
+            top = max(top, before + peak)
+            before += g.saved_bytes
+        return top
+
+    @property
+    def predicted_total_bytes(self) -> int:
+        """The peak with all that is there before the step: parameters, buffers, inputs, the optimizer's state."""
+        return self.predicted_peak_bytes + self.held_bytes + self.optimizer_bytes
+
+    @property
+    def overhead(self) -> float:
+        """The estimated time of recomputation, as a share of the step's."""
+        return self._share([g.cost_us for g in self.graphs])
+
+    @property
+    def bound(self) -> float:
+        """The least overhead that any schedule within the budget has, by the same estimate."""
+        return self._share([g.bound_us for g in self.graphs])
+
+    def _share(self, costs: list[float]) -> float:
+        base = sum(g.base_cost_us for g in self.graphs)
+        return sum(costs) / base - 1 if base else 0.0
+
+    def __str__(self) -> str:
+        if not self:
+            return "not compiled yet: run a step"
+        text = (
+            f"predicted peak {size(self.predicted_peak_bytes)} beyond what was there before the step, "
+            f"{size(self.baseline_peak_bytes)} without recomputation; {100 * self.overhead:.2f} % of a step is "
+            f"recomputed, at least {100 * self.bound:.2f} % within this budget"
+        )
+        return text if len(self.graphs) == 1 else f"{text}; {len(self.graphs)} graphs"

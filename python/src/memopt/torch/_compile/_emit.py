@@ -1,0 +1,123 @@
+"""From a schedule to the two graphs that PyTorch compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import fx
+from torch._functorch._aot_autograd.graph_compile import is_opaque_node
+from torch._functorch.partitioners import _extract_fwd_bwd_modules, thread_graphsafe_rng_from_hops
+from torch.fx.experimental.proxy_tensor import is_sym_node
+from torch.utils._ordered_set import OrderedSet
+
+from ._joint import TURN, Joint
+
+Halves = tuple[fx.GraphModule, fx.GraphModule]
+
+
+def emit(joint: Joint, steps: Iterable[Mapping[str, str]]) -> Halves:
+    """The forward and the backward graph, in the order of a schedule, with a node as often as it is computed.
+
+    The joint graph is written anew in that order, and PyTorch's own extraction cuts it at the turn: the values from
+    before it that nodes behind it read are saved.
+    """
+    scheduled = _Scheduled(joint)
+    for step in steps:
+        scheduled.take(step)
+    return scheduled.halves()
+
+
+class _Scheduled:
+    """The joint graph in the order of a schedule."""
+
+    def __init__(self, joint: Joint) -> None:
+        self.joint, self.graph = joint, fx.Graph()
+        self.by_name = {n.name: n for n in joint.computed}
+        self.now: dict[fx.Node, fx.Node] = {}  # by root: the copy that is there
+        self.views: dict[fx.Node, fx.Node] = {}  # by node that is no root: its copy
+        self.made_of: dict[fx.Node, fx.Node] = {}  # by such a copy: the copy of the root
+        self.forward: dict[fx.Node, fx.Node] = {}  # results of the forward half
+        self.early: set[fx.Node] = set()  # copies before the turn
+        self.freed: set[str] = set()  # values that were given up
+        for n in joint.gm.graph.nodes:
+            if n.op in ("placeholder", "get_attr"):
+                self.now[n] = self.graph.node_copy(n)
+
+    def take(self, step: Mapping[str, str]) -> None:
+        """Takes a step: a node is computed, or a value is given up."""
+        if "free" in step:
+            self.freed.add(step["free"])
+        elif step["compute"] == TURN:
+            self._turn()
+        else:
+            self._compute(self.by_name[step["compute"]])
+
+    def _compute(self, n: fx.Node) -> None:
+        for m in self.joint.loops[n]:
+            self.now[m] = self.graph.node_copy(m, self.get)
+        for part in self.joint.parts.get(n, ()):
+            copy = self.graph.node_copy(part, self.get)
+            if part not in self.now or part.name in self.freed:  # one that is still there is read on
+                self.now[part] = copy
+        self.freed.difference_update(v.name for v in self.joint.values(n))
+
+    def get(self, n: fx.Node) -> fx.Node:
+        """The copy of a node that is there; a view is made of its base where it is read."""
+        root = self.joint.root[n]
+        if root is n and n not in self.joint.sizes:
+            return self.now[n]
+        base = self.now.get(root)
+        copy = self.views.get(n)
+        if copy is None or (base is not None and self.made_of[copy] is not base):
+            copy = self.graph.node_copy(n, self.get)
+            self.views[n] = copy
+            self.made_of[copy] = base if base is not None else copy
+        return copy
+
+    def _turn(self) -> None:
+        self._write(0)
+        self.forward = {o: self.get(o) for o in self.joint.forward_outputs()}
+        # The backward half makes its own views, so that their bases are saved.
+        self.views = {n: copy for n, copy in self.views.items() if n in self.joint.sizes}
+        self.early = set(self.graph.nodes)
+
+    def _write(self, half: int) -> None:
+        for n in self.joint.mutations[half]:
+            self.forward[n] = self.now[n] = self.graph.node_copy(n, self.get)
+
+    def halves(self) -> Halves:
+        """The graphs of both halves."""
+        joint = self.joint
+        self._write(1)
+        count = joint.num_fwd_outputs
+        outputs = [self.forward[o] if isinstance(o, fx.Node) else o for o in joint.outputs[:count]]
+        outputs += [self.get(o) if isinstance(o, fx.Node) else o for o in joint.outputs[count:]]
+        end = self.graph.output(tuple(outputs))
+        end.meta = dict(joint.gm.graph.find_nodes(op="output")[0].meta)
+        saved = self._saved(outputs[count:])
+        sizes = [n for n in saved if is_sym_node(n)]
+        opaque = [n for n in saved if is_opaque_node(n)]
+        tensors = [n for n in saved if not is_sym_node(n) and not is_opaque_node(n)]
+        self.graph.lint()
+        forward, backward = _extract_fwd_bwd_modules(
+            fx.GraphModule(joint.gm, self.graph),
+            tensors,
+            saved_sym_nodes=sizes,
+            saved_opaque_nodes=opaque,
+            num_fwd_outputs=count,
+            static_lifetime_input_nodes=OrderedSet(self.now[p] for p in joint.static),
+        )
+        return (
+            thread_graphsafe_rng_from_hops(forward, is_backward=False),
+            thread_graphsafe_rng_from_hops(backward, is_backward=True),
+        )
+
+    def _saved(self, backward_outputs: list[Any]) -> list[fx.Node]:
+        """The values from before the turn that are read behind it, in the order in which they are made."""
+        read = {o for o in backward_outputs if isinstance(o, fx.Node)}
+        for n in self.graph.nodes:
+            if n not in self.early and n.op != "output":
+                read.update(n.all_input_nodes)
+        read -= {self.now[t] for t in self.joint.tangents}
+        return [n for n in self.graph.nodes if n in read and n in self.early and n.op != "get_attr"]

@@ -1,0 +1,349 @@
+"""The joint graph of a training step, forward and backward, as an instance of ``memopt solve``."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import fx
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch._functorch.compile_utils import fx_graph_cse
+from torch._functorch.partitioners import _extract_fwd_bwd_outputs, classify_nodes, is_rng_op
+from torch.fx.experimental.proxy_tensor import py_sym_types
+from torch.utils.checkpoint import CheckpointPolicy
+
+from ._cost import Machine, nbytes, value
+from ._fuse import loops
+
+# The step of a schedule between the halves: the loss is there, and autograd makes the first gradients.
+TURN = "the backward half begins"
+
+# Operators whose result is another shape of their argument, although their schemas do not say so.
+_VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.alias.default"])
+
+# Namespaces of operators that other ranks take part in.
+_COLLECTIVE = frozenset(["_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor"])
+
+# The bytes that a block of a device's allocator is a multiple of; 1 for devices that are not here.
+_BLOCK = {"cuda": 512}
+
+
+class Joint:
+    """A joint graph whose nodes are told apart by what a schedule may do with them.
+
+    A view has no memory of its own: it is remade of its base wherever it is read. ``root`` leads from each node to
+    the node whose memory it reads: one that computes, one element of its results, or an input of the graph.
+
+    Attributes:
+        root: by node, as above.
+        parts: of a node with several results, the elements that are read.
+        sizes: symbolic sizes that inputs alone decide; they cost nothing.
+        mutations: writes into inputs at the end of the forward half, and of the backward half.
+        turn_reads: roots that are there when the halves turn: results of the forward half, what it writes into inputs,
+            and values for the backward half of inputs that are overwritten then.
+        before: the nodes that these need.
+        loops: by node that a schedule computes, the nodes that are computed in one loop with it, itself the last.
+        computed: those nodes, in an order in which that is possible.
+    """
+
+    def __init__(
+        self,
+        gm: fx.GraphModule,
+        num_fwd_outputs: int,
+        static_inputs: list[int],
+        workspaces: Callable[[fx.Graph], Callable[[fx.Node], int]],
+        *,
+        fuses: bool = False,
+    ) -> None:
+        self.gm, self.num_fwd_outputs = gm, num_fwd_outputs
+        self._clean()
+        self.workspace = workspaces(gm.graph)
+        info = classify_nodes(gm, static_inputs, num_fwd_outputs)
+        self.static = info.static_lifetime_input_nodes
+        self.after = info.tangents_closure
+        self.outputs: tuple[Any, ...] = gm.graph.find_nodes(op="output")[0].args[0]
+        self.placeholders: list[fx.Node] = gm.graph.find_nodes(op="placeholder")
+        self.tangents = [n for n in self.placeholders if "tangents" in str(n.target)]
+        self.device = next((v.device.type for v in map(value, self.placeholders) if isinstance(v, torch.Tensor)), "cpu")
+        self.root: dict[fx.Node, fx.Node] = {}
+        self.parts: dict[fx.Node, list[fx.Node]] = {}
+        self.sizes: set[fx.Node] = set()
+        self.mutations: tuple[list[fx.Node], list[fx.Node]] = ([], [])
+        for n in gm.graph.nodes:
+            self._place(n)
+        self.position = {n: i for i, n in enumerate(gm.graph.nodes)}
+        self.written = self._written_inputs()
+        self.turn_reads = self._turn_reads()
+        self.before = self._ancestors(map(self.maker, self.turn_reads))
+        order = self._order()
+        self.loops = self._loops(order) if fuses else {n: [n] for n in order}
+        self.computed = [n for n in order if n in self.loops]
+
+    def forward_outputs(self) -> list[fx.Node]:
+        """The results of the forward half, None and numbers left out."""
+        return [o for o in self.outputs[: self.num_fwd_outputs] if isinstance(o, fx.Node)]
+
+    def _copied(self) -> set[fx.Node]:
+        """Results of the forward half that PyTorch copies into inputs behind it, and that no one else gets."""
+        descs = self.gm.graph.find_nodes(op="output")[0].meta.get("desc", [])
+        copied: tuple[set[fx.Node], set[fx.Node]] = (set(), set())
+        for o, desc in zip(self.outputs[: self.num_fwd_outputs], descs, strict=False):
+            if isinstance(o, fx.Node):
+                copied[isinstance(desc, InputMutationAOTOutput)].add(self.root[o])
+        return copied[True] - copied[False]
+
+    def backward_outputs(self) -> list[fx.Node]:
+        """The results of the backward half, None left out."""
+        return [o for o in self.outputs[self.num_fwd_outputs :] if isinstance(o, fx.Node)]
+
+    def _clean(self) -> None:
+        """Removes dead nodes, and computations that a half does twice, as PyTorch's own partitioner does."""
+        self.gm.graph.eliminate_dead_code()
+        if torch._functorch.config.cse:
+            _, wanted, _, _ = _extract_fwd_bwd_outputs(self.gm, num_fwd_outputs=self.num_fwd_outputs)
+            stack = [o for o in wanted if o is not None and o.op != "output"]
+            needed: set[fx.Node] = set()
+            while stack:
+                n = stack.pop()
+                if n not in needed:
+                    needed.add(n)
+                    stack.extend(n.all_input_nodes)
+            self.gm.graph = fx_graph_cse(self.gm.graph, extra_node_key=lambda n: n in needed)
+        self.gm.recompile()
+
+    def _place(self, n: fx.Node) -> None:
+        """Notes the root of a node, whose arguments come before it."""
+        self.root[n] = n
+        if n.op != "call_function":
+            return
+        if _is_mutation(n):
+            backward = n in self.after or n.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
+            self.mutations[backward].append(n)
+        elif _is_size(n) and all(i in self.sizes or i.op == "placeholder" for i in n.all_input_nodes):
+            self.sizes.add(n)
+        elif n.target is operator.getitem:
+            self._place_part(n)
+        else:
+            base = _viewed(n)
+            if base is not None:
+                self.root[n] = self.root[base]
+
+    def _place_part(self, n: fx.Node) -> None:
+        base = n.args[0]
+        assert isinstance(base, fx.Node)
+        if self.root[base] is not base:  # of several views of one base, as those of split
+            self.root[n] = self.root[base]
+            return
+        known = self.parts.setdefault(base, [])
+        first = next((p for p in known if p.args[1] == n.args[1] or _one_storage(p, n)), None)
+        if first is not None:
+            self.root[n] = first
+        else:
+            known.append(n)
+
+    def maker(self, root: fx.Node) -> fx.Node:
+        """The node that computes a root."""
+        return root.args[0] if root.target is operator.getitem else root  # type: ignore[return-value]
+
+    def roots(self, n: fx.Node) -> list[fx.Node]:
+        """The roots that a node reads, each once."""
+        return list(dict.fromkeys(self.root[i] for i in n.all_input_nodes))
+
+    def reads(self, n: fx.Node) -> list[fx.Node]:
+        """The roots that a node reads and that are computed, each once."""
+        return [r for r in self.roots(n) if self._is_computed(r)]
+
+    def _is_computed(self, root: fx.Node) -> bool:
+        return root.op == "call_function" and root not in self.sizes
+
+    def values(self, n: fx.Node) -> list[fx.Node]:
+        """The roots that a node makes."""
+        return self.parts.get(n, []) if _several(n) else [n]
+
+    def _written_inputs(self) -> set[fx.Node]:
+        """Inputs that the forward half writes into at its end, or PyTorch behind it."""
+        written = {self.root[n.args[0]] for n in self.mutations[0] if n.args and isinstance(n.args[0], fx.Node)}
+        return written | {p for p in self.placeholders if p.meta.get("aot_runtime_epilogue_input_mutation")}
+
+    def _turn_reads(self) -> list[fx.Node]:
+        roots = [self.root[o] for o in self.forward_outputs()]
+        roots += [r for n in self.mutations[0] for r in self.roots(n)]
+        roots = [r for r in dict.fromkeys(roots) if self._is_computed(r)]
+        before = self._ancestors(map(self.maker, roots))
+        for n in self.position:
+            if self._computes(n) and n not in self.after and n not in before and self._reads_written(n):
+                roots += self.values(n)  # for the backward half alone, of inputs that are overwritten at the turn
+        return list(dict.fromkeys(roots))
+
+    def _reads_written(self, n: fx.Node) -> bool:
+        return not self.written.isdisjoint(self.roots(n))
+
+    def _computes(self, n: fx.Node) -> bool:
+        """Whether a schedule computes a node: no view, no element of results, no size of inputs, no write."""
+        if n.op != "call_function" or n.target is operator.getitem or self.root[n] is not n:
+            return False
+        return n not in self.sizes and not _is_mutation(n)
+
+    def _ancestors(self, nodes: Iterable[fx.Node]) -> set[fx.Node]:
+        found: set[fx.Node] = set()
+        stack = list(nodes)
+        while stack:
+            n = stack.pop()
+            if n not in found:
+                found.add(n)
+                stack.extend(self.maker(r) for r in self.reads(n))
+        return found
+
+    def _order(self) -> list[fx.Node]:
+        """The nodes that the turn needs in the order of the graph, then others in that order, where those that no
+        gradient reaches wait for their first readers."""
+        nodes = [n for n in self.position if self._computes(n)]
+        out = [n for n in nodes if n in self.before]
+        done = set(self.before)
+
+        def add(n: fx.Node) -> None:
+            stack = [n]
+            while stack:
+                top = stack[-1]
+                missing = [m for r in reversed(self.reads(top)) if (m := self.maker(r)) not in done]
+                if missing:
+                    stack.extend(missing)
+                    continue
+                stack.pop()
+                if top not in done:
+                    done.add(top)
+                    out.append(top)
+
+        for n in (*(n for n in nodes if n in self.after), *nodes):
+            add(n)
+        return out
+
+    def _loops(self, order: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
+        """The loops that a compiler makes of elementwise nodes. Results of the graph are stored, and no loop is in
+        both halves."""
+        stored = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} | set(self.turn_reads)
+        stored.update(r for n in self.mutations[1] for r in self.roots(n))
+        readers: dict[fx.Node, list[fx.Node]] = {}
+        for n in order:
+            for r in self.reads(n):
+                if r not in stored and self.maker(r) is r:
+                    readers.setdefault(r, []).append(n)
+
+
+        def made_by(n: fx.Node) -> list[fx.Node]:
+            return list(dict.fromkeys(map(self.maker, self.reads(n))))
+
+        return loops(order, made_by, readers, lambda a, b: (a in self.before) != (b in self.before))
+
+    def once(self, n: fx.Node) -> bool:
+        """Whether a node may be computed only once."""
+        target = n.target
+        if not isinstance(target, torch._ops.OpOverload):
+            return not _is_size(n)  # a higher-order operator runs whole, and its body is not looked into
+        return (
+            is_rng_op(n)
+            or target.namespace in _COLLECTIVE
+            or torch.Tag.data_dependent_output in target.tags
+            or torch.Tag.dynamic_output_shape in target.tags
+            or n.meta.get("recompute") == CheckpointPolicy.MUST_SAVE
+            or self._reads_written(n)
+        )
+
+    def size(self, root: fx.Node) -> int:
+        """The bytes of a root's memory, as the device's allocator takes them."""
+        block = _BLOCK.get(self.device, 1)
+        return -(-nbytes(value(root)) // block) * block
+
+    def instance(self, budget: int, machine: Machine, beside: int = 0) -> dict[str, Any]:
+        """The instance; beside is the bytes that other graphs of the step take between the halves."""
+        kept = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} - self._copied()
+        kept.update(r for n in self.mutations[1] for r in self.roots(n))
+        at = sum(n in self.before for n in self.computed)
+        nodes = [self._node(n, kept, machine) for n in self.computed]
+        return {
+            "format": "memopt-instance",
+            "version": 2,
+            "budget": max(budget, 1),
+            "cost_unit": "us",
+            "nodes": [*nodes[:at], self._turn(beside), *nodes[at:]],
+        }
+
+    def _turn(self, beside: int) -> dict[str, Any]:
+        """The node between the halves, whose results are the gradients of the forward half's results. Other graphs
+        make those, so that they are among their bytes."""
+        made = sum(map(self.size, self.tangents))
+        return {
+            "id": TURN,
+            "cost": 0,
+            "inputs": [r.name for r in self.turn_reads],
+            "outputs": [{"id": t.name, "size": self.size(t)} for t in self.tangents],
+            "workspace": max(0, beside - made),
+            "recompute": False,
+        }
+
+    def _node(self, n: fx.Node, kept: set[fx.Node], machine: Machine) -> dict[str, Any]:
+        loop = self.loops[n]
+        roots = [r for r in dict.fromkeys(r for m in loop for r in self.roots(m)) if r not in loop]
+        inputs = [r.name for r in roots if self._is_computed(r) or r in self.tangents]
+        out: dict[str, Any] = {"id": n.name, "cost": machine.microseconds(loop, roots), "inputs": inputs}
+        made, work = self.values(n), self.workspace(n)
+        if _several(n):
+            out["outputs"] = [_sparse(id=v.name, size=self.size(v), keep=v in kept) for v in made]
+            work = max(work, nbytes(value(n)) - sum(nbytes(value(v)) for v in made))
+        else:
+            out.update(_sparse(size=self.size(n), keep=n in kept))
+        out.update(_sparse(workspace=work))
+        if any(map(self.once, loop)):
+            out["recompute"] = False
+        return out
+
+
+def _sparse(**fields: Any) -> dict[str, Any]:
+    """Fields without those that are False, and a workspace of 0."""
+    return {k: v for k, v in fields.items() if v is not False and (k != "workspace" or v > 0)}
+
+
+def _several(n: fx.Node) -> bool:
+    return isinstance(value(n), (tuple, list))
+
+
+def _is_size(n: fx.Node) -> bool:
+    return isinstance(value(n), (*py_sym_types, int, float, bool))
+
+
+def _is_mutation(n: fx.Node) -> bool:
+    """Whether a node writes into its argument, or has an effect and no result."""
+    if not isinstance(n.target, torch._ops.OpOverload):
+        return False
+    return n.target._schema.is_mutable or (not n.users and not isinstance(value(n), torch.Tensor) and n.is_impure())
+
+
+def _viewed(n: fx.Node) -> fx.Node | None:
+    """The node whose memory the result of an operator shares; None where it has memory of its own."""
+    target = n.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return None
+    if str(target) in _VIEWS:
+        return n.args[0] if isinstance(n.args[0], fx.Node) else None
+    if all(r.alias_info is None for r in target._schema.returns):
+        return None
+    for i, a in enumerate(target._schema.arguments):
+        if a.alias_info is not None:
+            base = n.args[i] if i < len(n.args) else n.kwargs.get(a.name)
+            # Some operators make a view only where strides let them, as reshape does.
+            if not isinstance(base, fx.Node) or (not _several(n) and not _one_storage(base, n)):
+                return None
+            return base
+    return None
+
+
+def _one_storage(a: fx.Node, b: fx.Node) -> bool:
+    """Whether two values were traced in one piece of memory."""
+    x, y = value(a), value(b)
+    if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+        return False
+    if x.layout != torch.strided or y.layout != torch.strided:
+        return False
+    return bool(x.untyped_storage()._cdata == y.untyped_storage()._cdata)

@@ -1,0 +1,47 @@
+"""Promises beside the code that Inductor caches."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+from ._compiled import Graph
+
+
+class Record:
+    """The promise of a graph in a file of Inductor's cache folder, for a later process in which the code of both
+    halves comes from the cache, so that no graph is cut."""
+
+    def __init__(self, gm: fx.GraphModule, inputs: Sequence[Any], key: Any) -> None:
+        given = [(tuple(t.shape), t.stride(), t.dtype, t.device) if _is_plain(t) else str(t) for t in inputs]
+        text = repr((torch.__version__, gm.code, given, key))
+        self.path = Path(cache_dir()) / "memopt" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
+
+    def write(self, graph: Graph, held_bytes: int) -> None:
+        """Writes the promise, and the bytes that are held before the step."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as f:
+            json.dump({"held_bytes": held_bytes, "graph": dataclasses.asdict(graph)}, f)
+        os.replace(f.name, self.path)
+
+    def read(self) -> tuple[Graph, int] | None:
+        """The promise; None where there is none that this version can read."""
+        try:
+            known = json.loads(self.path.read_text(encoding="utf-8"))
+            return Graph(**known["graph"]), int(known["held_bytes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _is_plain(t: Any) -> bool:
+    return isinstance(t, torch.Tensor) and t.layout == torch.strided

@@ -1,0 +1,85 @@
+"""Schedules of instances, by the program."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import memopt
+
+from .._plan import PlanError
+
+
+class Infeasible(Exception):
+    """No schedule within the budget was found.
+
+    Attributes:
+        lowest: the lowest peak that was found, or that a bound leaves.
+    """
+
+    def __init__(self, lowest: int) -> None:
+        super().__init__(str(lowest))
+        self.lowest = lowest
+
+
+def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
+    """The schedule of an instance (docs/instances.md) that fits its budget and costs least.
+
+    Raises:
+        Infeasible: none fits.
+    """
+    with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
+        given, answer = Path(folder) / "instance.json", Path(folder) / "schedule.json"
+        given.write_text(json.dumps(instance), encoding="utf-8")
+        try:
+            memopt.run("solve", given, "-o", answer, "--time-limit", f"{time_limit:g}s", "-O", "json")
+        except memopt.Error as e:
+            if e.code != 3:
+                raise PlanError(f"memopt solve: {e}") from e
+            raise Infeasible(_lowest(e.output)) from None
+        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+        return found
+
+
+def _lowest(output: str) -> int:
+    try:
+        said = json.loads(output)
+    except ValueError:
+        return 0
+    return int(said.get("lowest_peak") or said.get("peak") or said.get("peak_lower_bound") or 0)
+
+
+def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:
+    """The peak of computing every node once in the given order, and its steps: each value is given up behind its last
+    reader."""
+    last: dict[str, int] = {}
+    for i, node in enumerate(instance["nodes"]):
+        for v in outputs_of(node):
+            last[v["id"]] = i
+        for name in node["inputs"]:
+            last[name] = i
+    for node in instance["nodes"]:
+        for v in outputs_of(node):
+            if v.get("keep"):
+                last[v["id"]] = len(instance["nodes"])
+    dies: dict[int, list[dict[str, Any]]] = {}
+    now = peak = 0
+    steps: list[dict[str, str]] = []
+    for i, node in enumerate(instance["nodes"]):
+        for v in outputs_of(node):
+            now += v["size"]
+            dies.setdefault(last[v["id"]], []).append(v)
+        peak = max(peak, now + node.get("workspace", 0))
+        steps.append({"compute": node["id"]})
+        for v in dies.pop(i, ()):
+            now -= v["size"]
+            steps.append({"free": v["id"]})
+    return peak, steps
+
+
+def outputs_of(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of a node of an instance; a node with one has its name and its size itself."""
+    several: list[dict[str, Any]] = node.get("outputs", [node])
+    return several
