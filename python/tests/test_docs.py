@@ -39,7 +39,7 @@ def run(command, capsys):
     if program == "memopt":
         return memopt.run(*arguments)
     assert program == "python"
-    for name in ("net", "lit", "own", "planned", "trainer"):
+    for name in ("net", "lit", "own", "planned", "trainer", "compiled"):
         sys.modules.pop(name, None)  # each command is a process of its own
     capsys.readouterr()
     if arguments[0] == "-c":
@@ -59,7 +59,7 @@ def test_page(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     warnings.filterwarnings("ignore")
     found = [s for s in sessions(text) if s[0].split()[0] in ("python", "memopt")]
-    assert len(found) == 9
+    assert len(found) == 10
     for command, pattern in found:
         output = run(command, capsys)
         assert not pattern or shown(pattern, output), f"$ {command}\n{output}"

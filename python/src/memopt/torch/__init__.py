@@ -9,7 +9,11 @@
 puts them under ``torch.utils.checkpoint``, ``check`` proves that gradients stay equal bit for bit, ``measure`` gives
 the peak and the time of a step. ``export`` writes the model as an ONNX file, of which the program ``memopt`` makes
 such plans too: ``memopt plan model.onnx --select modules --budget 60% --save-plan plan.json``.
+
+``compile`` is ``torch.compile`` within a budget: ``model = memopt.torch.compile(model, budget="60%")``.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from . import _version  # isort: skip  # before the others: it refuses a torch that they cannot use
 from ._apply import Applied, apply
@@ -21,17 +25,23 @@ from ._planner import BudgetError, plan
 from ._selective import selective_policy
 from ._trace import Trace, TraceError, trace
 
+if TYPE_CHECKING:
+    from ._compile import Compiled, budget, compile
+
 __all__ = [
     "Applied",
     "BudgetError",
     "Check",
+    "Compiled",
     "Plan",
     "PlanError",
     "Trace",
     "TraceError",
     "Usage",
     "apply",
+    "budget",
     "check",
+    "compile",
     "export",
     "measure",
     "plan",
@@ -40,3 +50,12 @@ __all__ = [
 ]
 
 del _version
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what torch.compile needs when it is wanted, which takes seconds."""
+    if name in ("Compiled", "budget", "compile"):
+        from . import _compile
+
+        return getattr(_compile, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

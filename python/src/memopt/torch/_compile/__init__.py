@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import nn
 
-from .._optimizer import optimizer_memory
-from .._planner import byte_limit
-from ._backend import BACKENDS, Backend
-from ._compiled import Compiled, Graph
 from ._versions import require
+
+require(torch.__version__)  # before the others, which are of the versions that it knows
+
+from .._optimizer import optimizer_memory  # noqa: E402
+from .._planner import byte_limit  # noqa: E402
+from ._backend import BACKENDS, Backend  # noqa: E402
+from ._compiled import Compiled, Graph  # noqa: E402
 
 __all__ = ["Compiled", "Graph", "budget", "compile"]
 
@@ -57,7 +59,6 @@ def compile(
     Raises:
         BudgetError: when the first step is compiled, and no schedule of it fits.
     """
-    require(torch.__version__)
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
     if model is None:

@@ -55,7 +55,6 @@ class Backend:
         self.open: list[Graph] = []  # graphs whose forward halves have run in this step
         self.follows = False  # the graph before this one ended with a break
         self.workspaces = Workspaces()
-        self.warned = False
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
@@ -92,12 +91,6 @@ class Backend:
     def taken(self) -> int:
         """The bytes that graphs of this step have left between the halves."""
         return sum(g.saved_bytes for g in self.open)
-
-    def most(self, held: int) -> int | None:
-        """The most bytes that a step may take beyond what was there before it; None for a share or no budget."""
-        if not isinstance(self.budget, int):
-            return None
-        return self.budget - held - self.promise.optimizer_bytes
 
     def _followed(self, compiled: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """Notes when the graph's forward half has run, and when its backward half begins."""
@@ -176,7 +169,7 @@ class Partitioner(CustomPartitionerFn):
             return None
         if isinstance(budget, str):
             return int(float(budget[:-1]) / 100 * (baseline + self.before)) - self.before
-        return budget - self.owner.promise.held_bytes - self.owner.promise.optimizer_bytes - self.before
+        return budget - self._fixed()
 
     def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
         limit = self.owner.time_limit
@@ -185,13 +178,19 @@ class Partitioner(CustomPartitionerFn):
         try:
             return _solve.solve(instance, limit)
         except _solve.Infeasible as e:
-            beyond = self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
+            promise = self.owner.promise
+            beyond = self.before if isinstance(self.owner.budget, str) else self._fixed()
+            why = "every schedule takes" if e.proved else "the lowest peak that was found is"
+            others = f" (with {len(promise.graphs)} graphs before it)" if promise.graphs else ""
             raise BudgetError(
-                f"no schedule of the step fits: the lowest peak that was found is {size(e.lowest + beyond)} "
-                f"({e.lowest + beyond} bytes), the budget is {size(most + beyond)} ({most + beyond}); allow more, or "
-                "make the batch smaller",
+                f"no schedule of the step{others} fits: {why} {size(e.lowest + beyond)} ({e.lowest + beyond} bytes), "
+                f"the budget is {size(most + beyond)} ({most + beyond}); allow more, or make the batch smaller",
                 e.lowest + beyond,
             ) from None
+
+    def _fixed(self) -> int:
+        """The bytes that are there beside this graph's own."""
+        return self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
 
     def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
         """The memory that kernels take beside their results, where PyTorch runs them one by one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,16 @@ class Infeasible(Exception):
     """No schedule within the budget was found.
 
     Attributes:
-        lowest: the lowest peak that was found, or that a bound leaves.
+        lowest: the lowest peak that was found; of an impossible budget, the peak that no schedule goes below.
+        proved: the budget is impossible.
     """
 
-    def __init__(self, lowest: int) -> None:
-        super().__init__(str(lowest))
-        self.lowest = lowest
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        found = re.search(r"lowest peak found (\d+)", message)
+        needed = re.search(r"every schedule needs (\d+)", message)
+        self.proved = found is None
+        self.lowest = int(match.group(1)) if (match := found or needed) else 0
 
 
 def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
@@ -38,17 +43,9 @@ def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
         except memopt.Error as e:
             if e.code != 3:
                 raise PlanError(f"memopt solve: {e}") from e
-            raise Infeasible(_lowest(e.output)) from None
+            raise Infeasible(str(e)) from None
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
-
-
-def _lowest(output: str) -> int:
-    try:
-        said = json.loads(output)
-    except ValueError:
-        return 0
-    return int(said.get("lowest_peak") or said.get("peak") or said.get("peak_lower_bound") or 0)
 
 
 def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:

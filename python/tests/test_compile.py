@@ -1,0 +1,299 @@
+"""torch.compile within a budget."""
+
+import gc
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import memopt.torch
+from memopt.torch._compile._compiled import Compiled, Graph
+from memopt.torch._compile._solve import in_order
+from memopt.torch._compile._versions import require
+from memopt.torch._measure import Meter
+
+
+class Wide(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, 16 * width), nn.Linear(16 * width, width)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(x)))
+
+
+class Deep(nn.Module):
+    """Layers around an odd one, so that there is something to recompute."""
+
+    def __init__(self, odd, breaks=False):
+        super().__init__()
+        self.before = nn.ModuleList([Wide(), Wide()])
+        self.odd, self.breaks = odd, breaks
+        self.after = nn.ModuleList([Wide(), Wide()])
+
+    def forward(self, x):
+        for layer in self.before:
+            x = layer(x)
+        x = self.odd(x)
+        if self.breaks:
+            torch._dynamo.graph_break()
+        for layer in self.after:
+            x = layer(x)
+        return x.square().mean()
+
+
+class Statistics(nn.Module):
+    """Moves a buffer, whose old value the backward half reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(16, 16)
+        self.register_buffer("scale", torch.ones(64, 16))
+
+    def forward(self, x):
+        y = torch.tanh(self.lin(x) * self.scale.clone())
+        self.scale.add_(y.detach())
+        return y
+
+
+class Pieces(nn.Module):
+    """Views of one tensor, and an attention."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(16, 48)
+
+    def forward(self, x):
+        q, k, v = self.lin(x).split(16, -1)
+        a = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+        u = torch.stack([q, a, v]).unbind(0)
+        return u[0] * u[1] + u[2].t().contiguous().t()
+
+
+class Noise(nn.Module):
+    def forward(self, x):
+        return F.dropout(x + 0.1 * torch.randn_like(x), 0.3)
+
+
+class Mixed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.norm = nn.Linear(16, 16), nn.LayerNorm(16)
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return self.norm(self.lin(x)).float()
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x
+
+
+class Own(nn.Module):
+    """A function with a backward half of its own, a frozen layer, one that is not used, and one that is tied."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin, self.frozen, self.unused = nn.Linear(16, 16), nn.Linear(16, 16), nn.Linear(3, 3)
+        self.tied = nn.Linear(16, 16, bias=False)
+        self.tied.weight = self.lin.weight
+        self.frozen.requires_grad_(False)
+
+    def forward(self, x):
+        with torch.no_grad():
+            target = self.frozen(x).softmax(-1)
+        return self.tied(Square.apply(self.lin(x))) * target
+
+
+ODD = {
+    "statistics": Statistics,
+    "batch_norm": lambda: nn.Sequential(nn.BatchNorm1d(16), nn.ReLU(inplace=True)),
+    "pieces": Pieces,
+    "noise": Noise,
+    "mixed": Mixed,
+    "own": Own,
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
+
+
+def gradients(model, run, x):
+    """The gradients of a step, and the bytes that it takes beyond what is there before it."""
+    state = {k: v.clone() for k, v in model.state_dict().items()}
+
+    def step():
+        for p in model.parameters():
+            p.grad = None
+        model.load_state_dict(state)
+        torch.manual_seed(1)
+        run(x).backward()
+
+    step()
+    found = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    found.update({n: b.clone() for n, b in model.named_buffers()})
+    for p in model.parameters():
+        p.grad = None
+    model.load_state_dict(state)
+    torch.manual_seed(1)
+    gc.collect()
+    meter = Meter("cpu")
+    meter.start()
+    loss = run(x)
+    loss.backward()
+    peak = meter.stop().peak
+    model.load_state_dict(state)
+    return found, peak
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_promise_is_kept(name):
+    model, x = Deep(ODD[name]()), torch.randn(64, 16)
+    eager, _ = gradients(model, model, x)
+    for budget in (None, "70%"):
+        torch._dynamo.reset()
+        compiled = memopt.torch.compile(model, budget=budget, backend="aot_eager", fullgraph=True)
+        found, peak = gradients(model, compiled, x)
+        promise = compiled.memopt
+        assert same(found, eager), budget
+        assert promise.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
+        if budget is None:
+            assert promise.overhead == 0 and promise.graphs[0].recomputed == 0
+        else:
+            assert peak <= 0.7 * promise.baseline_peak_bytes
+            assert 0 < promise.bound <= promise.overhead < 0.3 and promise.graphs[0].recomputed > 0
+            assert "is recomputed, at least" in str(promise)
+
+
+def test_bytes_bound_all():
+    model, x = Deep(nn.Identity()), torch.randn(64, 16)
+    optimizer = torch.optim.AdamW(model.parameters())
+    free = memopt.torch.compile(model, backend="aot_eager")
+    assert not free.memopt and str(free.memopt) == "not compiled yet: run a step"
+    free(x).backward()
+    held = sum(p.nbytes for p in model.parameters()) + x.nbytes
+    assert free.memopt.held_bytes == held
+    assert free.memopt.predicted_total_bytes == held + free.memopt.predicted_peak_bytes
+
+    budget = free.memopt.predicted_total_bytes + 2 * held - 60_000
+    tight = memopt.torch.compile(model, budget=budget, backend="aot_eager", optimizer=optimizer)
+    torch._dynamo.reset()
+    tight(x).backward()
+    promise = tight.memopt
+    assert promise.optimizer_bytes >= 2 * (held - x.nbytes)
+    assert promise.predicted_total_bytes <= budget and promise.overhead > 0
+
+    torch._dynamo.reset()
+    none = memopt.torch.compile(model, budget="200KB", backend="aot_eager")
+    with pytest.raises(Exception, match="no schedule of the step fits: every schedule takes") as caught:
+        none(x).backward()
+    assert caught.value.__cause__ is None or isinstance(caught.value.__cause__, memopt.torch.BudgetError)
+
+
+def test_graphs_share_a_budget():
+    model, x = Deep(nn.Identity(), breaks=True), torch.randn(64, 16)
+    eager, _ = gradients(model, model, x)
+    compiled = memopt.torch.compile(model, budget="90%", backend="aot_eager")
+    found, peak = gradients(model, compiled, x)
+    promise = compiled.memopt
+    assert same(found, eager)
+    assert [g.breaks for g in promise.graphs] == [True, False]
+    assert promise.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
+    assert "2 graphs" in str(promise)
+
+
+def test_sizes_may_change():
+    model = Deep(nn.Identity())
+    compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager", dynamic=True)
+    for rows in (64, 96, 32):
+        x = torch.randn(rows, 16)
+        eager, _ = gradients(model, model, x)
+        found, peak = gradients(model, compiled, x)
+        assert same(found, eager)
+        assert peak == pytest.approx(compiled.memopt.predicted_peak_bytes * rows / 64, rel=0.2)
+
+
+def test_block():
+    model, x = Deep(nn.Identity()), torch.randn(64, 16)
+    original = torch.compile
+    with memopt.torch.budget("70%"):
+        compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+        other = torch.compile(model, backend="eager")
+    assert torch.compile is original
+    assert not hasattr(other, "memopt")
+    compiled(x).backward()
+    assert compiled.memopt.overhead > 0
+
+
+def test_inductor(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    model, x = Deep(nn.Identity()), torch.randn(64, 16)
+    eager, _ = gradients(model, model, x)
+    promises = []
+    for _ in range(2):  # the second time Inductor takes its code from its cache
+        torch._dynamo.reset()
+        compiled = memopt.torch.compile(model, budget="70%")
+        found, peak = gradients(model, compiled, x)
+        for name, g in eager.items():
+            assert torch.allclose(found[name], g, rtol=1e-4, atol=1e-6)
+        assert peak <= 1.02 * 0.7 * compiled.memopt.baseline_peak_bytes
+        promises.append(compiled.memopt.graphs)
+    assert promises[0] == promises[1]
+
+
+def test_refusals():
+    model = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="backend='eager': wanted 'inductor' or 'aot_eager'"):
+        memopt.torch.compile(model, backend="eager")
+    with pytest.raises(ValueError, match="of the backend inductor"):
+        memopt.torch.compile(model, backend="aot_eager", mode="max-autotune")
+    with pytest.raises(ValueError, match="wanted a size"):
+        memopt.torch.compile(model, budget="much")
+    with pytest.raises(RuntimeError, match=r"knows the joint graphs of torch 2.15; this is 2.14.1"):
+        require("2.14.1")
+    require("2.15.3+cpu")
+
+
+def test_in_order():
+    """A value goes behind its last reader, one that is kept never, and a workspace counts with its node."""
+    kept = {"id": "p", "size": 2, "keep": True}
+    nodes = [
+        {"id": "a", "cost": 1, "inputs": [], "size": 4},
+        {"id": "b", "cost": 1, "inputs": ["a"], "outputs": [kept, {"id": "q", "size": 8}]},
+        {"id": "c", "cost": 1, "inputs": ["p"], "size": 1, "workspace": 16},
+    ]
+    peak, steps = in_order({"nodes": nodes})
+    assert peak == 2 + 1 + 16
+    assert steps == [
+        {"compute": "a"},
+        {"compute": "b"},
+        {"free": "a"},
+        {"free": "q"},
+        {"compute": "c"},
+        {"free": "c"},
+    ]
+
+
+def test_graphs_of_a_step_add_up():
+    promise = Compiled()
+    promise.graphs += [Graph(3, 1, 100, 120, 40, 12.0, 10.0, 11.0, True), Graph(2, 0, 70, 90, 5, 10.0, 10.0, 10.0)]
+    assert promise.predicted_peak_bytes == 110 and promise.baseline_peak_bytes == 130
+    assert promise.overhead == pytest.approx(0.1) and promise.bound == pytest.approx(0.05)
