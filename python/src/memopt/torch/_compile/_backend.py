@@ -26,7 +26,7 @@ from .._workspace import Workspaces
 from . import _cost, _emit, _fuse, _joint, _solve
 from ._compiled import Compiled, Graph
 from ._cost import CPU, hint, value
-from ._joint import TURN, Joint
+from ._joint import HANDOVER, Joint
 from ._record import Record
 
 BACKENDS = ("inductor", "aot_eager")
@@ -53,6 +53,7 @@ class Backend:
         self.promise.optimizer_bytes = optimizer_bytes
         self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
         self.open: list[Graph] = []  # graphs whose forward halves have run in this step
+        self.share_bytes = 0  # of a budget that is a share: the bytes of the step under way
         self.follows = False  # the graph before this one ended with a break
         self.workspaces = Workspaces()
 
@@ -168,7 +169,9 @@ class Partitioner(CustomPartitionerFn):
         if budget is None:
             return None
         if isinstance(budget, str):
-            return int(float(budget[:-1]) / 100 * (baseline + self.before)) - self.before
+            if not self.owner.promise.graphs:  # those behind it are in its baseline, as far as they are foreseen
+                self.owner.share_bytes = int(float(budget[:-1]) / 100 * baseline)
+            return self.owner.share_bytes - self.before
         return budget - self._fixed()
 
     def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
@@ -221,7 +224,7 @@ def _described(
         recomputed=len(computed) - len(costs),
         peak_bytes=answer["peak"] if answer else baseline,
         baseline_peak_bytes=baseline,
-        saved_bytes=_at_turn(instance, steps),
+        saved_bytes=_at_handover(instance, steps),
         cost_us=cost,
         base_cost_us=base,
         bound_us=answer["cost_lower_bound"] if answer else base,
@@ -229,12 +232,12 @@ def _described(
     )
 
 
-def _at_turn(instance: dict[str, Any], steps: list[Any]) -> int:
-    """The bytes that are there at the turn, its own results left out."""
+def _at_handover(instance: dict[str, Any], steps: list[Any]) -> int:
+    """The bytes that are there at the handover, its own results left out."""
     sizes = {v["id"]: v["size"] for n in instance["nodes"] for v in _solve.outputs_of(n)}
     made = {n["id"]: [v["id"] for v in _solve.outputs_of(n)] for n in instance["nodes"]}
     live: set[str] = set()
-    for s in itertools.takewhile(lambda s: s.get("compute") != TURN, steps):
+    for s in itertools.takewhile(lambda s: s.get("compute") != HANDOVER, steps):
         if "free" in s:
             live.discard(s["free"])
         else:

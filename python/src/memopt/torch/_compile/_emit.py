@@ -11,7 +11,7 @@ from torch._functorch.partitioners import _extract_fwd_bwd_modules, thread_graph
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 
-from ._joint import TURN, Joint
+from ._joint import HANDOVER, Joint
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -19,7 +19,7 @@ Halves = tuple[fx.GraphModule, fx.GraphModule]
 def emit(joint: Joint, steps: Iterable[Mapping[str, str]]) -> Halves:
     """The forward and the backward graph, in the order of a schedule, with a node as often as it is computed.
 
-    The joint graph is written anew in that order, and PyTorch's own extraction cuts it at the turn: the values from
+    The joint graph is written anew in that order, and PyTorch's own extraction cuts it at the handover: the values from
     before it that nodes behind it read are saved.
     """
     scheduled = _Scheduled(joint)
@@ -38,7 +38,7 @@ class _Scheduled:
         self.views: dict[fx.Node, fx.Node] = {}  # by node that is no root: its copy
         self.made_of: dict[fx.Node, fx.Node] = {}  # by such a copy: the copy of the root
         self.forward: dict[fx.Node, fx.Node] = {}  # results of the forward half
-        self.early: set[fx.Node] = set()  # copies before the turn
+        self.early: set[fx.Node] = set()  # copies before the handover
         self.freed: set[str] = set()  # values that were given up
         for n in joint.gm.graph.nodes:
             if n.op in ("placeholder", "get_attr"):
@@ -48,8 +48,8 @@ class _Scheduled:
         """Takes a step: a node is computed, or a value is given up."""
         if "free" in step:
             self.freed.add(step["free"])
-        elif step["compute"] == TURN:
-            self._turn()
+        elif step["compute"] == HANDOVER:
+            self._hand_over()
         else:
             self._compute(self.by_name[step["compute"]])
 
@@ -75,7 +75,7 @@ class _Scheduled:
             self.made_of[copy] = base if base is not None else copy
         return copy
 
-    def _turn(self) -> None:
+    def _hand_over(self) -> None:
         self._write(0)
         self.forward = {o: self.get(o) for o in self.joint.forward_outputs()}
         # The backward half makes its own views, so that their bases are saved.
@@ -114,7 +114,7 @@ class _Scheduled:
         )
 
     def _saved(self, backward_outputs: list[Any]) -> list[fx.Node]:
-        """The values from before the turn that are read behind it, in the order in which they are made."""
+        """The values from before the handover that are read behind it, in the order in which they are made."""
         read = {o for o in backward_outputs if isinstance(o, fx.Node)}
         for n in self.graph.nodes:
             if n not in self.early and n.op != "output":

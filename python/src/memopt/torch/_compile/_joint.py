@@ -17,8 +17,8 @@ from torch.utils.checkpoint import CheckpointPolicy
 from ._cost import Machine, nbytes, value
 from ._fuse import loops
 
-# The step of a schedule between the halves: the loss is there, and autograd makes the first gradients.
-TURN = "the backward half begins"
+# The step of a schedule between the halves: the loss is there, and autograd makes the first gradient.
+HANDOVER = "the backward half begins"
 
 # Operators whose result is another shape of their argument, although their schemas do not say so.
 _VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.alias.default"])
@@ -41,7 +41,7 @@ class Joint:
         parts: of a node with several results, the elements that are read.
         sizes: symbolic sizes that inputs alone decide; they cost nothing.
         mutations: writes into inputs at the end of the forward half, and of the backward half.
-        turn_reads: roots that are there when the halves turn: results of the forward half, what it writes into inputs,
+        handed: roots that are there at the handover: results of the forward half, what it writes into inputs,
             and values for the backward half of inputs that are overwritten then.
         before: the nodes that these need.
         loops: by node that a schedule computes, the nodes that are computed in one loop with it, itself the last.
@@ -75,8 +75,8 @@ class Joint:
             self._place(n)
         self.position = {n: i for i, n in enumerate(gm.graph.nodes)}
         self.written = self._written_inputs()
-        self.turn_reads = self._turn_reads()
-        self.before = self._ancestors(map(self.maker, self.turn_reads))
+        self.handed = self._handed()
+        self.before = self._ancestors(map(self.maker, self.handed))
         order = self._order()
         self.loops = self._loops(order) if fuses else {n: [n] for n in order}
         self.computed = [n for n in order if n in self.loops]
@@ -167,14 +167,14 @@ class Joint:
         written = {self.root[n.args[0]] for n in self.mutations[0] if n.args and isinstance(n.args[0], fx.Node)}
         return written | {p for p in self.placeholders if p.meta.get("aot_runtime_epilogue_input_mutation")}
 
-    def _turn_reads(self) -> list[fx.Node]:
+    def _handed(self) -> list[fx.Node]:
         roots = [self.root[o] for o in self.forward_outputs()]
         roots += [r for n in self.mutations[0] for r in self.roots(n)]
         roots = [r for r in dict.fromkeys(roots) if self._is_computed(r)]
         before = self._ancestors(map(self.maker, roots))
         for n in self.position:
             if self._computes(n) and n not in self.after and n not in before and self._reads_written(n):
-                roots += self.values(n)  # for the backward half alone, of inputs that are overwritten at the turn
+                roots += self.values(n)  # for the backward half alone, of inputs that are overwritten at the handover
         return list(dict.fromkeys(roots))
 
     def _reads_written(self, n: fx.Node) -> bool:
@@ -197,7 +197,7 @@ class Joint:
         return found
 
     def _order(self) -> list[fx.Node]:
-        """The nodes that the turn needs in the order of the graph, then others in that order, where those that no
+        """The nodes that the handover needs in the order of the graph, then others in that order, where those that no
         gradient reaches wait for their first readers."""
         nodes = [n for n in self.position if self._computes(n)]
         out = [n for n in nodes if n in self.before]
@@ -223,7 +223,7 @@ class Joint:
     def _loops(self, order: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
         """The loops that a compiler makes of elementwise nodes. Results of the graph are stored, and no loop is in
         both halves."""
-        stored = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} | set(self.turn_reads)
+        stored = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} | set(self.handed)
         stored.update(r for n in self.mutations[1] for r in self.roots(n))
         readers: dict[fx.Node, list[fx.Node]] = {}
         for n in order:
@@ -267,17 +267,17 @@ class Joint:
             "version": 2,
             "budget": max(budget, 1),
             "cost_unit": "us",
-            "nodes": [*nodes[:at], self._turn(beside), *nodes[at:]],
+            "nodes": [*nodes[:at], self._handover(beside), *nodes[at:]],
         }
 
-    def _turn(self, beside: int) -> dict[str, Any]:
+    def _handover(self, beside: int) -> dict[str, Any]:
         """The node between the halves, whose results are the gradients of the forward half's results. Other graphs
         make those, so that they are among their bytes."""
         made = sum(map(self.size, self.tangents))
         return {
-            "id": TURN,
+            "id": HANDOVER,
             "cost": 0,
-            "inputs": [r.name for r in self.turn_reads],
+            "inputs": [r.name for r in self.handed],
             "outputs": [{"id": t.name, "size": self.size(t)} for t in self.tangents],
             "workspace": max(0, beside - made),
             "recompute": False,
