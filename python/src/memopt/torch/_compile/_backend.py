@@ -53,7 +53,6 @@ class Backend:
         self.promise.optimizer_bytes = optimizer_bytes
         self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
         self.open: list[Graph] = []  # graphs whose forward halves have run in this step
-        self.share_bytes = 0  # of a budget that is a share: the bytes of the step under way
         self.follows = False  # the graph before this one ended with a break
         self.workspaces = Workspaces()
 
@@ -138,16 +137,15 @@ class Partitioner(CustomPartitionerFn):
         self._hold(joint)
         beside = self._beside(joint) if self.breaks else 0
         instance = joint.instance(1, CPU, beside)
-        baseline, steps = _solve.in_order(instance)
+        baseline, plain = _solve.in_order(instance)
         most = self._most(baseline)
         answer = None
         if most is not None:
             instance["budget"] = max(most, 1)
             answer = self._solved(instance, most)
-            steps = answer["steps"]
-        self.graph = _described(instance, baseline, steps, answer, self.breaks)
+        self.graph = _described(instance, baseline, plain, answer, self.breaks)
         self.owner.promise.graphs.append(self.graph)
-        return _emit.emit(joint, steps)
+        return _emit.emit(joint, answer["steps"] if answer else plain)
 
     def _hold(self, joint: Joint) -> None:
         """Counts the bytes that are there before the step, when its first graph is compiled."""
@@ -169,9 +167,9 @@ class Partitioner(CustomPartitionerFn):
         if budget is None:
             return None
         if isinstance(budget, str):
-            if not self.owner.promise.graphs:  # those behind it are in its baseline, as far as they are foreseen
-                self.owner.share_bytes = int(float(budget[:-1]) / 100 * baseline)
-            return self.owner.share_bytes - self.before
+            graphs = self.owner.promise.graphs
+            known = max(self.owner.promise.baseline_peak_bytes, sum(g.baseline_saved_bytes for g in graphs) + baseline)
+            return int(float(budget[:-1]) / 100 * known) - self.before
         return budget - self._fixed()
 
     def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
@@ -214,8 +212,14 @@ class Partitioner(CustomPartitionerFn):
 
 
 def _described(
-    instance: dict[str, Any], baseline: int, steps: list[Any], answer: dict[str, Any] | None, breaks: bool
+    instance: dict[str, Any],
+    baseline: int,
+    plain: list[Any],
+    answer: dict[str, Any] | None,
+    breaks: bool,
 ) -> Graph:
+    """The promise of a graph; plain are the steps without recomputation."""
+    steps = answer["steps"] if answer else plain
     costs = {n["id"]: n["cost"] for n in instance["nodes"]}
     computed = [s["compute"] for s in steps if "compute" in s]
     base, cost = sum(costs.values()), sum(costs[name] for name in computed)
@@ -225,6 +229,7 @@ def _described(
         peak_bytes=answer["peak"] if answer else baseline,
         baseline_peak_bytes=baseline,
         saved_bytes=_at_handover(instance, steps),
+        baseline_saved_bytes=_at_handover(instance, plain),
         cost_us=cost,
         base_cost_us=base,
         bound_us=answer["cost_lower_bound"] if answer else base,

@@ -18,6 +18,7 @@ class Graph:
         peak_bytes: the most bytes at one time, with gradients.
         baseline_peak_bytes: the same without recomputation, in the order of the joint graph.
         saved_bytes: between the halves: results and saved values.
+        baseline_saved_bytes: the same without recomputation.
         cost_us, base_cost_us: the estimated time of the plan, and of computing every node once.
         bound_us: no schedule within the budget takes less, by the same estimate.
         breaks: a graph break follows, so that the step has other graphs.
@@ -28,6 +29,7 @@ class Graph:
     peak_bytes: int
     baseline_peak_bytes: int
     saved_bytes: int
+    baseline_saved_bytes: int
     cost_us: float
     base_cost_us: float
     bound_us: float
@@ -56,19 +58,12 @@ class Compiled:
     @property
     def predicted_peak_bytes(self) -> int:
         """The most bytes at one time of a step beyond what was there before it, gradients included."""
-        return self._peak([g.peak_bytes for g in self.graphs])
+        return _highest([(g.peak_bytes, g.saved_bytes) for g in self.graphs])
 
     @property
     def baseline_peak_bytes(self) -> int:
         """The same without recomputation."""
-        return self._peak([g.baseline_peak_bytes for g in self.graphs])
-
-    def _peak(self, peaks: list[int]) -> int:
-        before = top = 0
-        for g, peak in zip(self.graphs, peaks, strict=True):
-            top = max(top, before + peak)
-            before += g.saved_bytes
-        return top
+        return _highest([(g.baseline_peak_bytes, g.baseline_saved_bytes) for g in self.graphs])
 
     @property
     def predicted_total_bytes(self) -> int:
@@ -98,3 +93,12 @@ class Compiled:
             f"recomputed, at least {100 * self.bound:.2f} % within this budget"
         )
         return text if len(self.graphs) == 1 else f"{text}; {len(self.graphs)} graphs"
+
+
+def _highest(graphs: list[tuple[int, int]]) -> int:
+    """The highest peak of graphs that run one after the other, each beside what those before it have saved."""
+    before = top = 0
+    for peak, saved in graphs:
+        top = max(top, before + peak)
+        before += saved
+    return top
