@@ -16,7 +16,7 @@ var notFiles = []string{"check", "growth", "weight-type",
 	"ort-opt", "ort-arena", "ort-execution", "cudnn-conv-algo-search",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
 	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
-	"on-nan", "resume", "reduce",
+	"on-nan", "resume", "reduce", "runtime",
 	"bucket-size", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
