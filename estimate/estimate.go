@@ -55,6 +55,8 @@ type Result struct {
 	Made      bool
 	Optimizer string
 	Micros    int
+	// RuntimeHint is a clause on how the caller estimates the step of another runtime, for reports; "": no such clause.
+	RuntimeHint string
 	// Foreach says of a step of PyTorch that the optimizer updates all parameters together.
 	Foreach bool
 	// Joint says how the step was made; nil: the graph is taken as it is. Lossless says that the model makes no

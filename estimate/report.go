@@ -307,18 +307,26 @@ func (r *Result) partsCSV() *report.Table {
 	return t
 }
 
+// ownStep describes the updates of a step that memopt made, with the caller's hint at another runtime.
+func (r *Result) ownStep() string {
+	hint := ""
+	if r.RuntimeHint != "" {
+		hint = " (" + r.RuntimeHint + ")"
+	}
+	if r.Micros > 1 {
+		return fmt.Sprintf("%s; gradients of %d steps are added up, and %s updates.", hint, r.Micros, r.Optimizer)
+	}
+	return fmt.Sprintf(" and updated by %s%s.", r.Optimizer, hint)
+}
+
 // details says how the figures came about.
 func (r *Result) details(verbose bool) (list []string) {
 	text := "The graph has a backward half and is taken as it is."
 	switch {
 	case r.Runtime == Torch:
 		text = r.torchDetails()
-	case r.Made && r.Micros > 1:
-		text = fmt.Sprintf("The step is memopt's own, made of a forward model (--runtime torch estimates PyTorch's); "+
-			"gradients of %d steps are added up, and %s updates.", r.Micros, r.Optimizer)
 	case r.Made:
-		text = fmt.Sprintf("The step is memopt's own, made of a forward model and updated by %s (--runtime torch "+
-			"estimates PyTorch's).", r.Optimizer)
+		text = "The step is memopt's own, made of a forward model" + r.ownStep()
 	}
 	if r.Parameters > 0 {
 		text += " Parameters: " + report.Thousands(r.Parameters)

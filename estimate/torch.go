@@ -153,7 +153,7 @@ func (s *torchStep) result(ctx context.Context) (*Result, error) {
 	return r, nil
 }
 
-// countParameters fills in what parameters there are and what each costs.
+// countParameters fills in the number of parameters and the bytes of each.
 func (s *torchStep) countParameters(r *Result) {
 	for _, shape := range s.plan.Source.Parameters {
 		n := int64(1)
@@ -191,7 +191,7 @@ func (s *torchStep) search(ctx context.Context, r *Result) {
 	r.Lowest = min(out.Total(), r.Plain.Total())
 }
 
-// rounds reports whether what PyTorch's allocator for GPUs rounds up counts.
+// rounds reports whether the rounding of PyTorch's allocator for GPUs counts.
 func (s *torchStep) rounds() bool { return s.gpu && s.reserve > 0 }
 
 // outcome is the step with a choice of modules, at the worse of two moments: the peak of forward and backward, and the
@@ -246,7 +246,7 @@ func (s *torchStep) optimizer() string { return torchOptimizers[s.opts.Recipe.Op
 var torchOptimizers = map[string]string{"sgd": "torch.optim.SGD", "adam": "torch.optim.Adam",
 	"adamw": "torch.optim.AdamW"}
 
-// torchDetails says what a step of PyTorch is.
+// torchDetails describes PyTorch's step in a sentence.
 func (r *Result) torchDetails() string {
 	text := "The step is PyTorch's in eager mode: forward, backward"
 	if r.Micros > 1 {

@@ -146,7 +146,7 @@ func SolutionJSON(w io.Writer, p *remat.Problem, s *remat.Solution) error {
 	return err
 }
 
-// Solution says what a search found for an instance of version 2.
+// Solution writes the answer of a search for an instance of version 2.
 func Solution(w io.Writer, format Format, p *remat.Problem, s *remat.Solution) error {
 	j := newSolutionJSON(p, s)
 	if format == JSONFormat {
@@ -175,7 +175,7 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 	return solveTable(len(in.Nodes), r.Peak, r.PeakLowerBound, j.Overhead, note, r.Solver).WriteAs(w, format)
 }
 
-// solveTable is the table of an answer; note says what is known of the least overhead.
+// solveTable is the table of an answer; note is about the least overhead: a bound, or that it is reached.
 func solveTable(nodes int, peak, lowest int64, overhead float64, note, solver string) *Table {
 	t := &Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
 		Fit: []Fit{Wrap, Whole, Wrap}}

@@ -128,7 +128,7 @@ def files(step: Step, inputs: list[torch.Tensor], folder: pathlib.Path) -> dict[
 
 
 def keep(path: pathlib.Path, to: pathlib.Path) -> None:
-    """Copies a file of the exporter without numbers, and without what it says of lines of Python."""
+    """Copies a file of the exporter without numbers, and without its metadata about lines of Python."""
     model = onnx.load(path, load_external_data=False)
     for n in model.graph.node:
         scopes = [p for p in n.metadata_props if p.key == "pkg.torch.onnx.name_scopes"]

@@ -143,6 +143,7 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 		a.noteRoles(r.Joint)
 	}
 	if r.Made {
+		r.RuntimeHint = "--runtime torch estimates PyTorch's"
 		a.made = f.step.describe(m, &train.Steps{Joint: r.Joint, Lossless: r.Lossless})
 	}
 	r.Text = a.made.Text

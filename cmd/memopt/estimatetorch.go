@@ -14,11 +14,11 @@ import (
 	"memopt/symbolic"
 )
 
-// notOfTorch are the flags of estimate that say nothing of PyTorch's step.
+// notOfTorch are the flags of estimate that have no meaning for PyTorch's step.
 var notOfTorch = []string{"precision", "chunk", "check", "state", "effort", "fuse", "keep-grads", "dp", "zero", "tp",
 	"pp", "microbatches", "interleave", "sequence-parallel"}
 
-// notOfTraced are those that say nothing of a step that PyTorch traced, which is of one model at one size.
+// notOfTraced are those that have no meaning for a traced step, which is of one model at one size.
 var notOfTraced = []string{"loss", "params", "freeze"}
 
 // readRuntime reads --runtime; a traced step is PyTorch's unless it is given.

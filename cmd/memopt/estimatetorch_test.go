@@ -39,7 +39,7 @@ type torchEstimate struct {
 	} `json:"with_plan"`
 }
 
-// TestTorchSteps: estimates of PyTorch's steps are within 2 % of what PyTorch took, and their parts add up.
+// TestTorchSteps: estimates of PyTorch's steps are within 2 % of PyTorch's measured bytes, and their parts add up.
 func TestTorchSteps(t *testing.T) {
 	text, err := os.ReadFile("testdata/pytorch/steps/figures.json")
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestTorchPlan(t *testing.T) {
 	require.Contains(t, got.out, "No plan that was found fits, either")
 }
 
-// TestTorchRefused: flags that say nothing of PyTorch's step, and files that have none.
+// TestTorchRefused: flags without a meaning for PyTorch's step, and files that have no such step.
 func TestTorchRefused(t *testing.T) {
 	exitFolder(t)
 	writeModules(t)

@@ -9,7 +9,7 @@ import (
 	"memopt/report"
 )
 
-// instance is what solve reads: one of version 1 or one of version 2, the other is nil.
+// instance is an instance of version 1 or of version 2; the field of the other version is nil.
 type instance struct {
 	first  *remat.Instance
 	second *remat.Problem

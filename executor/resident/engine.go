@@ -90,8 +90,8 @@ type Step interface {
 	// FirstBad executes the step again on the given inputs, up to the first node that writes a
 	// state, and returns where numbers that are not finite came from: of the values on a path of
 	// such values to a watched one, the first; without such a path, the first value of all that is
-	// not finite. Infinities of constants, which masks have, are none of these values, nor is what
-	// hands them on. node is the label of the node that made it, or OfInput, OfState or OfModel. All
+	// not finite. Infinities of constants, which masks have, are none of these values, nor are
+	// the values that copy them. node is the label of the node that made it, or OfInput, OfState or OfModel. All
 	// are "" if there is none. No state changes.
 	FirstBad(ctx context.Context, number uint64, inputs []*executor.Tensor) (
 		value, node string, err error)

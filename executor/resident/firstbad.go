@@ -82,7 +82,7 @@ func (f *finder) handedOn(v graph.ValueID, kinds executor.Bad) bool {
 			return false
 		}
 	}
-	return kinds&^from == 0 || !numbers // what no numbers go into is a constant
+	return kinds&^from == 0 || !numbers // a node without numbers as inputs makes a constant
 }
 
 // given looks at what the step begins with: inputs, states, and constants of the model.
@@ -131,7 +131,7 @@ func (f *finder) state(v graph.ValueID) error {
 
 // origin returns the first bad value from which bad values lead to a watched one; if there is no
 // such path, the first bad value of all. A mask of infinities, say, is on no path where a softmax
-// has made finite numbers of it. Infinities that are meant count only where nothing else is bad.
+// has made finite numbers of it. Infinities that are meant count only where no other value is bad.
 func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 	reached := make([]bool, len(f.bad))
 	var rest []graph.ValueID

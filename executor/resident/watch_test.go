@@ -106,7 +106,7 @@ func TestNotFinite(t *testing.T) {
 }
 
 // maskText has attention scores, with the infinities of a mask that a softmax turns into zeros, except where it leaves
-// no key; these rows are replaced, but their NaNs come back in what stands for a gradient.
+// no key; these rows are replaced, but their NaNs come back in the value that stands for a gradient.
 const maskText = `<ir_version: 8, opset_import: ["" : 17]>
 net (float[2, 3] x, bool[2, 3] open, float[3] w) => (float loss, float g, float[3] w_updated) <float zero = {0}> {
 	[low] low = Constant<value = float {-1}>()
@@ -118,8 +118,8 @@ net (float[2, 3] x, bool[2, 3] open, float[3] w) => (float loss, float g, float[
 	[step] d = Mul(w, loss)  [upd] w_updated = Sub(w, d)
 }`
 
-// TestMaskIsMeant: the infinities of a mask are not the origin of what is not finite behind them, nor are the NaNs that
-// the graph replaces: it is where NaNs are made of them, or the overflow beside them.
+// TestMaskIsMeant: the infinities of a mask are not the origin of values behind them that are not finite, nor are the
+// NaNs that the graph replaces: the origin is the node that makes NaNs of them, or the overflow beside them.
 func TestMaskIsMeant(t *testing.T) {
 	m, types := parsed(t, maskText)
 	low := graph.Float32Tensor("", nil, float32(math.Inf(-1)))

@@ -120,7 +120,7 @@ func (m *Match) node(t *term, n *graph.Node) bool {
 		m.attempt(func() bool { return m.inputs(t, []graph.ValueID{n.Input(1), n.Input(0)}) })
 }
 
-// inputs reports whether the first values are what the arguments of a term say.
+// inputs reports whether the first values match the arguments of a term.
 func (m *Match) inputs(t *term, values []graph.ValueID) bool {
 	for i, arg := range t.args {
 		if i >= len(values) || !m.value(arg, values[i]) {

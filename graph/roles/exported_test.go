@@ -120,8 +120,8 @@ func property(key, value string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), entry)
 }
 
-// TestComputed: what the exporter computed of a parameter that is gone is named by the parameter, once; what is in
-// another order only, or are different rows, trains as the parameter would.
+// TestComputed: a tensor that the exporter computed of a parameter that is gone is named by the parameter, once; one
+// with the same elements in another order, or with some of the rows, trains as the parameter would.
 func TestComputed(t *testing.T) {
 	for _, c := range []struct {
 		value, dims, data, from string

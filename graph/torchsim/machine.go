@@ -165,9 +165,9 @@ func (m *machine) drop(v variable) {
 	}
 }
 
-// accumulate adds a gradient to the sum of a variable's: in place where nobody else has the sum, as the tensor has of
-// which it is a view (torch/csrc/autograd/input_buffer.cpp). That of a parameter stays
-// (torch/csrc/autograd/functions/accumulate_grad.h): the first one is taken over if nobody else has it
+// accumulate adds a gradient to the sum of a variable's: in place where it has the only reference to the sum;
+// the base of a view has another (torch/csrc/autograd/input_buffer.cpp). That of a parameter stays
+// (torch/csrc/autograd/functions/accumulate_grad.h): the first one is taken over if that is its only reference
 // and it lies as the parameter does, else it is copied.
 func (m *machine) accumulate(v variable, g tensor, r *record) {
 	if !g.there() {

@@ -363,7 +363,7 @@ func (s *Simulator) count(n int) Usage {
 	return u
 }
 
-// ends is the last place at which what a step makes at a place is there.
+// ends is the last place at which a storage that a step makes at a place is live.
 func (s *Simulator) ends(id StorageID, pl place, at int) int32 {
 	end := s.last[id]
 	switch {

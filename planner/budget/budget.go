@@ -241,8 +241,8 @@ func (b *budgeter) within(share float64) (done func()) {
 	return b.limited(context.WithDeadline(b.ctx, b.began.Add(time.Duration(share*float64(end.Sub(b.began))))))
 }
 
-// quickWork is the counted work of the quickest answer, for a number of tasks: with what it takes to read and
-// simulate the graph, a third of a second up to 15,000 of them.
+// quickWork is the counted work of the quickest answer, for a number of tasks: together with reading and
+// simulating the graph, a third of a second up to 15,000 of them.
 func quickWork(tasks int) int64 {
 	return max(quickMost-quickPart*int64(tasks), quickLeast+quickEach*int64(tasks))
 }

@@ -15,7 +15,7 @@ import (
 type halves struct {
 	forward *half // nil where no backward node may run again
 	all     *half
-	shut    int64 // the highest budget to which constructions among forward nodes have come to nothing
+	shut    int64 // the highest budget to which constructions among forward nodes have failed
 }
 
 // half is a search and its graph.

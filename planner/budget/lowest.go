@@ -6,7 +6,7 @@ const descents = 4
 // descend looks for the smallest arena if nothing fits the budget: first that of the lowest peak of
 // live bytes that a search reaches, then, as long as there is one, a plan to a budget right below
 // the smallest arena so far, searched for as if that had been asked for. Where there is no time it takes
-// what the search for a first plan has reached.
+// the smallest arena of the search for a first plan.
 func (b *budgeter) descend() error {
 	asked := b.budget
 	defer func() { b.budget = asked }()

@@ -174,7 +174,7 @@ func (b *budgeter) search(s *halves, budget, work int64) error {
 			return nil
 		}
 		if try > 0 && b.quick && b.ctx.Err() != nil {
-			break // its layout is no measure of what a plan needs
+			break // its layout is no measure of a plan's arena
 		}
 		target = min(target, answer.Peak) - (pt.arena - budget)
 	}

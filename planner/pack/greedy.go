@@ -48,7 +48,7 @@ func First(ctx context.Context, buffers []Buffer, capacity int64) *Result {
 	})
 }
 
-// each packs the groups of buffers that have nothing to do with each other, to the bound of all of them.
+// each packs groups of buffers whose lifetimes do not meet, each to the bound of all of them.
 func each(buffers []Buffer, pack func(p *problem, goal int64) answer) *Result {
 	r := &Result{Offsets: make([]int64, len(buffers)), Optimal: true}
 	groups := split(buffers)

@@ -13,7 +13,7 @@ type arm struct {
 	search *Search
 	cost   int64     // of the cheapest schedule within the budget, without the first runs; unknown: none is known
 	peak   int64     // the lowest of any schedule
-	idle   bool      // more work finds nothing more
+	idle   bool      // more work finds no better schedule
 	tape   *annealer // nil until it is needed
 	found  []int32   // the cheapest sequence of the tape's last turn, in its numbers
 	told   int64     // the cost of the schedule that suggested orders last
@@ -42,7 +42,7 @@ func (s *problemSolver) add(order []int32) *arm {
 	return a
 }
 
-// settle takes over what the search of an arm knows.
+// settle takes over the answers of an arm's search.
 func (s *problemSolver) settle(a *arm) {
 	a.cost, a.peak = unknown, a.search.known[0].Peak
 	s.lowest = min(s.lowest, a.peak)
@@ -102,7 +102,7 @@ func (s *problemSolver) turn(slice int64) bool {
 			left = min(left, s.opts.Nodes-s.work)
 		}
 		before := a.search.d.work
-		_, _ = a.search.Fit(s.ctx, s.budget, left) // what it knows is looked at below
+		_, _ = a.search.Fit(s.ctx, s.budget, left) // its answers are read below
 		spent := a.search.d.work - before
 		s.work += spent
 		if a.idle = spent == 0 && left > 0; !a.idle {

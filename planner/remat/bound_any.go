@@ -9,9 +9,9 @@ import (
 
 // Bounds for first computes in any order. Whatever the order, when a task t runs for the first time
 // all tasks that it depends on have run, and none of those that depend on it. Each other task has
-// run or has not: if it is needed behind t, what it makes is held or it runs there, which costs
-// nothing where that is its first run. So the graph with t as its moment, those other tasks before
-// it and free of cost, proves what bound.go proves of a given order.
+// run or has not: if it is needed behind t, its outputs are held or it runs there, which is
+// free where that is its first run. So the graph with t as its moment, those other tasks before
+// it and free of cost, has the bounds that bound.go proves for a given order.
 
 // kinship tells which tasks depend on which.
 type kinship struct {
@@ -22,7 +22,7 @@ type kinship struct {
 	bits  []uint64 // by task: the set of the tasks that it depends on
 }
 
-// newKinship follows what tasks read, and the edges given besides.
+// newKinship follows the inputs of tasks, and the edges given besides.
 func newKinship(g *Graph, more func(yield func(from, to int32) bool)) *kinship {
 	n := len(g.Tasks)
 	k := &kinship{g: g, maker: make([]int32, len(g.Values)), words: (n + 63) / 64}
@@ -164,7 +164,7 @@ func (k *kinship) anyPeak(ctx context.Context, work int64) int64 {
 	return best
 }
 
-// ownPeak is what the first run of t needs with the kept values that it depends on.
+// ownPeak is the bytes of the first run of t with the kept values that it depends on.
 func (k *kinship) ownPeak(t int32) int64 {
 	task := &k.g.Tasks[t]
 	sum := task.Workspace
@@ -184,8 +184,8 @@ func (k *kinship) ownPeak(t int32) int64 {
 	return sum
 }
 
-// lastPeak is what the last of all first runs needs: it has no dependents, and all that is kept is
-// live.
+// lastPeak is the bytes of the last of all first runs: it has no dependents, and all kept outputs
+// are live.
 func (k *kinship) lastPeak() int64 {
 	kept := int64(0)
 	for _, v := range k.kept {

@@ -84,7 +84,7 @@ func (s *solver) share() {
 }
 
 // withAliases puts in a compute of each alias that is read after its source was computed anew, right
-// before it is read. What it reads besides must be live there; peak tells.
+// before it is read. Its other inputs must be live there; peak tells.
 func (p *single) withAliases(seq []int32) []int32 {
 	if p.sources == nil {
 		return seq

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// folded is a Problem without its views, in one order of first computes: what reads a view reads
-// the value whose memory it shares. A view is made when it is first read, and again when it is read
+// folded is a Problem without its views, in one order of first computes: a reader of a view reads
+// the value whose memory the view shares. A view is made when it is first read, and again when it is read
 // after that memory was made again (see remake).
 //
 // Each remaining node is a Task of the graph. A node of which some outputs are kept and others are
@@ -16,7 +16,7 @@ type folded struct {
 	*problemIndex
 	view  []bool    // by node: it is folded
 	root  []int32   // by value: the value whose memory it shares
-	seen  [][]int32 // by node: the values that must be live when it is computed: roots, and what its views read
+	seen  [][]int32 // by node: the values that must be live when it is computed: roots, and the inputs of its views
 	keeps []bool    // by value; see problemIndex.kept
 	once  []bool    // by node: it must not run again, or there is no use in it
 	real  []int32   // the nodes that are no views, in the given order
@@ -25,15 +25,15 @@ type folded struct {
 	scale float64
 
 	stamp []int32   // by value: one past the last node that is known to read it, while they are folded
-	deps  [][]int32 // by node: the nodes that are no views and make what it reads, some of them twice
+	deps  [][]int32 // by node: the nodes that are no views and make its inputs, some of them twice
 	graph *Graph
 	node  []int32 // by task: its node, or -1 for the second task of a node
 	task  []int32 // by node: its task, the first of two; -1 for views
 	place []int32 // by value: its number in the graph
 }
 
-// foldable tells by node whether it is folded: a view that is never read and reads more than what it
-// shares is not, since there is no place where all of that is live for sure.
+// foldable tells by node whether it is folded: a view that is never read and has inputs besides its
+// base is not, since there is no place where all of that is live for sure.
 func foldable(x *problemIndex) []bool {
 	used, view := usedNodes(x), make([]bool, len(x.p.Nodes))
 	for v := range view {
@@ -141,7 +141,7 @@ func (f *folded) addTask(v int32) {
 	}
 }
 
-// bytes is what value u takes by itself.
+// bytes is the size of value u; a view has none.
 func (f *folded) bytes(u int32) int64 {
 	if f.p.Nodes[f.maker[u]].View {
 		return 0
@@ -149,8 +149,8 @@ func (f *folded) bytes(u int32) int64 {
 	return f.output(u).Size
 }
 
-// relaxed is the graph with costs of second runs that no schedule undercuts, and without what views
-// read besides the memory that they share: it may be gone when the view is read.
+// relaxed is the graph with costs of second runs that no schedule undercuts, and without the inputs
+// of views besides their bases: these may be gone when the view is read.
 func (f *folded) relaxed() *Graph {
 	g := *f.graph
 	g.Tasks = slices.Clone(g.Tasks)
@@ -213,7 +213,7 @@ func (f *folded) steps(seq []int32) []Step {
 			want(u)
 			f.eachBase(u, want)
 		}
-		// A view stands behind what it shares in the order of values, and this list is read backwards.
+		// A view stands behind its base in the order of values, and this list is read backwards.
 		slices.SortFunc(steps[mark:], func(a, b Step) int { return int(a.Node) - int(b.Node) })
 		steps = append(steps, Step{Node: v})
 		for u := f.first[v]; u < f.first[v+1]; u++ {
@@ -224,7 +224,7 @@ func (f *folded) steps(seq []int32) []Step {
 	return steps
 }
 
-// eachBase visits the values that must stay while u does: what it is a view of.
+// eachBase visits the values that must stay while u does: those that it is a view of.
 func (f *folded) eachBase(u int32, visit func(int32)) {
 	for n := &f.p.Nodes[f.maker[u]]; n.View; n = &f.p.Nodes[f.maker[u]] {
 		u = n.Inputs[0]

@@ -21,7 +21,7 @@ const (
 // costUnits are the units of costs that a file may name.
 var costUnits = []string{"us", "ms", "flops"}
 
-// orders are what a file may say about the order of first computes.
+// orders are the values of the field order, which is about first computes.
 var orders = []string{"free", "given"}
 
 // secondValue is a value as it stands in a file: one that lives throughout, or an output.
@@ -31,7 +31,7 @@ type secondValue struct {
 	Keep bool    `json:"keep"`
 }
 
-// secondNode is a node as it stands in a file of version 2. Pointers tell what is missing.
+// secondNode is a node as it stands in a file of version 2. A nil pointer is a field that is missing.
 type secondNode struct {
 	ID        *string           `json:"id"`
 	Cost      *float64          `json:"cost"`
@@ -54,7 +54,7 @@ var (
 	secondLiveFields  = []string{"id", "size"}
 )
 
-// secondKinds says what fields of version 2 want that are of another kind than those of version 1.
+// secondKinds describes the fields of version 2 that are of another kind than those of version 1.
 var secondKinds = map[string]string{
 	"id": "a name in quotes", "cost": "a number", "alias": "the id of a value, in quotes",
 	"inputs": "a list of ids in quotes", "outputs": "a list of outputs, {\"id\": …, \"size\": …}",
@@ -62,11 +62,11 @@ var secondKinds = map[string]string{
 	"format": "a text in quotes",
 }
 
-// secondReader is what a reader holds of a file of version 2.
+// secondReader is the state of reading a file of version 2.
 type secondReader struct {
 	p         *Problem
 	versioned bool
-	values    map[string]int32 // by id: its number; resident for what lives throughout
+	values    map[string]int32 // by id: its number; resident for values that live throughout
 	nodes     map[string]bool
 	names     []string // of the values
 	count     int32    // of the values that nodes make
@@ -254,7 +254,7 @@ func (s *secondReader) add(n *secondNode) error {
 	return nil
 }
 
-// inputs takes the values that a node reads; a view reads what it shares first.
+// inputs takes the values that a node reads; a view reads its base first.
 func (s *secondReader) inputs(n *secondNode, c *Computation) error {
 	read := map[string]bool{}
 	for _, id := range n.Inputs {

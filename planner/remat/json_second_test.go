@@ -40,7 +40,7 @@ func TestReadSecond(t *testing.T) {
 	require.ErrorContains(t, err, "the instance is of version 2")
 }
 
-// TestReadSecondErrors: what is wrong is named, with its node and its field.
+// TestReadSecondErrors: an error names the node and the field.
 func TestReadSecondErrors(t *testing.T) {
 	head := func(text string) string { return `{"format":"memopt-instance",` + text + `}` }
 	node := func(text string) string { return second(`{"id":"b",` + text + `}`) }

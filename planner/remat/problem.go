@@ -14,7 +14,7 @@ import (
 // Values are numbered through: the outputs of the first computation from 0 on, then those of the
 // next. Computing needs all inputs live. While it goes on, everything live counts, with the
 // outputs and the workspace. A computation may be made again when its outputs are free; those that
-// are kept stay as they are then, and what is made of them a second time counts during the
+// are kept stay as they are then, and their second copies count during the
 // computation only.
 type Problem struct {
 	Name     string

@@ -15,7 +15,7 @@ func node(size int64, inputs ...int32) Computation {
 	return Computation{Cost: 1, Inputs: inputs, Outputs: []Output{{Size: size}}}
 }
 
-// TestProblemPeakBound: the bound on the peak is met where what is kept makes it.
+// TestProblemPeakBound: the bound on the peak is met where kept outputs make the peak.
 func TestProblemPeakBound(t *testing.T) {
 	kept := func(c Computation) Computation {
 		c.Outputs[0].Keep = true
@@ -63,7 +63,7 @@ func TestProblemPeakBound(t *testing.T) {
 }
 
 // TestProblemOrders: a computation that only the end needs comes late where the order is free, and its
-// value costs nothing then.
+// value takes no memory before.
 func TestProblemOrders(t *testing.T) {
 	p := &Problem{Budget: 14, Nodes: []Computation{node(0), node(8, 0), node(8, 0), node(1, 2), node(1, 1, 3)}}
 	s, err := p.Solve(context.Background(), Options{})
@@ -100,7 +100,7 @@ func TestProblemCosts(t *testing.T) {
 	require.Zero(t, s.Cost)
 }
 
-// TestProblemSolvers: what is not for problems is refused, and the others answer.
+// TestProblemSolvers: solvers that are not for problems are refused, and the others answer.
 func TestProblemSolvers(t *testing.T) {
 	p := randomProblem(rand.New(rand.NewPCG(1, 1)), 8)
 	p.Budget = 1000
@@ -158,7 +158,7 @@ func TestProblemTape(t *testing.T) {
 	require.Positive(t, checked)
 }
 
-// TestReorder: moved runs stay behind what they read, and the same ones are there.
+// TestReorder: moved runs stay behind the makers of their inputs, and the same ones are there.
 func TestReorder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	moved := 0

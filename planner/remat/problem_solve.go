@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// Solution is a schedule for a Problem and what is known about it.
+// Solution is a schedule for a Problem with its bounds.
 type Solution struct {
 	Steps      []Step
 	Cost, Base float64 // of the schedule, and of computing every node once
-	Peak       int64   // with what lives throughout
+	Peak       int64   // with the values that live throughout
 
 	// CostLowerBound is a cost that no schedule undercuts: with first computes in any order if
 	// AnyOrder is set, else in the given one.
@@ -52,9 +52,9 @@ type problemSolver struct {
 	*folded
 	ctx    context.Context
 	opts   Options
-	budget int64    // without what lives throughout
+	budget int64    // without the values that live throughout
 	kin    *kinship // of the tasks in the given order; nil where that is fixed, or there are too many
-	low    int64    // no schedule has a lower peak, without what lives throughout
+	low    int64    // no schedule has a lower peak, without the values that live throughout
 	lowest int64    // peak of any schedule found
 	work   int64
 
@@ -87,8 +87,8 @@ func newProblemSolver(ctx context.Context, p *Problem, opts Options) *problemSol
 	return s
 }
 
-// eachEdge visits the tasks of which one must run before another: what views read besides the memory
-// that they share, and both tasks of one node.
+// eachEdge visits the tasks of which one must run before another: makers of the inputs of views besides
+// their bases, and both tasks of one node.
 func (s *problemSolver) eachEdge(visit func(from, to int32) bool) {
 	for v, deps := range s.deps {
 		for _, u := range deps {
@@ -160,10 +160,10 @@ func (s *problemSolver) costBound() {
 	s.bound = s.base + min(extra, math.MaxInt64-s.base)
 }
 
-// met tells whether nothing is left to gain.
+// met tells whether the best schedule cannot be improved, or is enough.
 func (s *problemSolver) met() bool { return s.cost <= s.bound || s.opts.First && s.best != nil }
 
-// ended reports whether the work or the time is used up, or there is nothing left to gain.
+// ended reports whether the work or the time is used up, or the search is met.
 func (s *problemSolver) ended() bool {
 	return s.met() || s.opts.Nodes > 0 && s.work >= s.opts.Nodes || s.ctx.Err() != nil
 }

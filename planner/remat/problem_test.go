@@ -12,7 +12,7 @@ import (
 )
 
 // randomProblem makes a small problem with nodes of all kinds. Costs are whole, so that they are
-// exact; views cost nothing.
+// exact; views have no cost.
 func randomProblem(rng *rand.Rand, nodes int) *Problem {
 	p := &Problem{Resident: rng.Int64N(3), InOrder: rng.IntN(2) == 0}
 	values := int32(0)
@@ -41,7 +41,7 @@ func randomProblem(rng *rand.Rand, nodes int) *Problem {
 	return p
 }
 
-// folds returns a problem without views: what reads a view reads what it shares. Views must have one
+// folds returns a problem without views: a reader of a view reads its base. Views must have one
 // input each.
 func folds(p *Problem) *Problem {
 	f := *p
@@ -260,7 +260,7 @@ func (o *oracle) replay(t *testing.T, steps []Step) (cost float64, peak int64) {
 	return cost, peak
 }
 
-// holdsMore tells whether a view reads more than what it shares, which is held as long as the view is
+// holdsMore tells whether a view has inputs besides its base, which are held as long as the view is
 // read.
 func holdsMore(p *Problem) bool {
 	return slices.ContainsFunc(p.Nodes, func(c Computation) bool { return c.View && len(c.Inputs) > 1 })
@@ -308,8 +308,8 @@ func TestProblemAgainstOracle(t *testing.T) {
 	t.Log(solved, best, proved)
 }
 
-// TestViewsAreFolded: a problem has the same bounds, cost and peak as the one in which what reads a view
-// reads what it shares.
+// TestViewsAreFolded: a problem has the same bounds, cost and peak as the one in which readers of views
+// read their bases.
 func TestViewsAreFolded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 8))
 	views := 0

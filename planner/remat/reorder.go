@@ -10,8 +10,8 @@ import (
 type runs struct {
 	*folded
 	seq     []int32
-	inputs  [][]int32 // by run: the runs that make what it reads, in the order of folded.seen
-	readers [][]int32 // by run: the runs that read what it makes, in order
+	inputs  [][]int32 // by run: the runs that make its inputs, in the order of folded.seen
+	readers [][]int32 // by run: the runs that read its outputs, in order
 	key     []int32   // by run: its new place; runs with the same one keep their order
 }
 
@@ -44,7 +44,7 @@ func (f *folded) linked(seq []int32) *runs {
 // later.
 const mostReaders = 64
 
-// made is the bytes of what run i makes.
+// made is the bytes of the outputs of run i.
 func (r *runs) made(i int) int64 {
 	sum := int64(0)
 	for u := r.first[r.seq[i]]; u < r.first[r.seq[i]+1]; u++ {
@@ -72,7 +72,7 @@ func (r *runs) lastReads(i int, place int32) int64 {
 	return sum
 }
 
-// sink moves runs to right before the first run that reads what they make, where that keeps fewer
+// sink moves runs to right before the first run that reads their outputs, where that keeps fewer
 // bytes live.
 func (r *runs) sink() []int32 {
 	for i := len(r.seq) - 1; i >= 0; i-- {
@@ -159,7 +159,7 @@ func (f *folded) firsts(seq []int32) (order []int32) {
 }
 
 // extras is the other runs of a sequence, in the graph of the order of its first ones. Runs behind
-// all first ones serve nothing.
+// all first ones are left out.
 func (f *folded) extras(seq, order []int32) (extras []Extra) {
 	next := 0
 	for _, v := range seq {

@@ -193,7 +193,7 @@ func (s *Search) thin(i int) {
 
 // Lowest looks for the lowest peak that it can reach with so much more counted work (0: a share
 // that grows with the graph), and returns the cheapest known answer with that peak. A context that
-// ends stops it early: one that has ended asks for what is known.
+// ends stops it early: one that has ended asks for the answers so far.
 func (s *Search) Lowest(ctx context.Context, work int64) (*Answer, error) {
 	s.begin(ctx, s.need, work)
 	s.descend(s.need)

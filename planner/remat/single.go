@@ -19,8 +19,8 @@ type single struct {
 	makes   [][]int32 // by node: the values that it makes; the node itself but in a tape of a Problem
 	maker   []int32   // by value: its node
 	once    []bool    // by node: it must not be computed again; nil: all may
-	copies  []int64   // by node: bytes of what is kept, of which a second compute makes a copy; nil: 0
-	sources []int32   // what a node shares the memory of, or -1; nil where there are no aliases
+	copies  []int64   // by node: bytes of kept outputs, of which a second compute makes a copy; nil: no node has any
+	sources []int32   // by node: the one whose memory it shares, or -1; nil where there are no aliases
 	base    int64     // the sum of all costs
 	need    int64     // see leastPeak
 }
@@ -69,8 +69,8 @@ func ownValues(n int) (makes [][]int32, maker []int32) {
 // isOnce tells whether node v must not be computed again.
 func (p *single) isOnce(v int32) bool { return p.once != nil && p.once[v] }
 
-// leastPeak is the most that a first compute needs: what it uses and makes, its workspace, and what
-// was made before it and is kept.
+// leastPeak is the most bytes that a first compute needs: its inputs, outputs and workspace, and the
+// kept outputs that were made before it.
 func (p *single) leastPeak(in *Instance) (most int64) {
 	kept, bytes := make([]bool, p.n), int64(0)
 	for v, uses := range p.uses {
@@ -143,7 +143,7 @@ func (p *single) peak(seq []int32) (peak int64, valid bool) {
 	return peak, true
 }
 
-// needed drops the computes whose result nobody uses before the next compute of the
+// needed drops the computes whose result has no reader before the next compute of the
 // same node, first computes aside.
 func (p *single) needed(seq []int32) []int32 {
 	seen, first := make([]bool, p.n), make([]bool, len(seq))

@@ -275,7 +275,7 @@ func (s *solver) annealFor(work int64) {
 	stop()
 }
 
-// movesFor is the number of moves that go with so much work, from what earlier moves took.
+// movesFor is the number of moves that go with so much work, by the work of earlier moves.
 func (a *annealer) movesFor(work int64) int {
 	if a.moved == 0 {
 		return int(work / 32)

@@ -273,7 +273,7 @@ func (t *tape) before(e int32, bytes int64) (int64, int64) {
 	return bytes - made, need
 }
 
-// needless tells whether a second compute of v makes nothing that is in cur, besides what is kept.
+// needless tells whether no output of a second compute of v is in cur, kept outputs aside.
 func (t *tape) needless(v int32) bool {
 	for _, u := range t.makes[v] {
 		if t.cur[u/64]>>(u%64)&1 != 0 && !t.keep[u] {

@@ -2,7 +2,7 @@ package remat
 
 // withViews puts the computes of views into a sequence of those of other nodes: a view right before
 // it is first read since its memory was made, and a view that is never read behind the first compute
-// of what it shares.
+// of its base.
 func (f *folded) withViews(seq []int32) []int32 {
 	w := &viewer{folded: f, made: make([]int32, len(f.maker)), seen: make([]int32, len(f.maker)),
 		idle: f.idleViews(), done: make([]bool, len(f.p.Nodes))}

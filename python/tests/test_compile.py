@@ -142,7 +142,7 @@ def fresh():
 
 
 def gradients(model, run, x):
-    """The gradients of a step, and the bytes that it takes beyond what is there before it."""
+    """The gradients of a step, and the bytes that it takes beyond those that are there before it."""
     state = {k: v.clone() for k, v in model.state_dict().items()}
 
     def step():

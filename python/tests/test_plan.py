@@ -295,7 +295,7 @@ def test_optimizer_memory_is_measured():
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_estimate_of_a_traced_step(tmp_path, optimizer):
-    """`memopt estimate` of a traced step tells what is measured, and what a plan for the same optimizer promises."""
+    """`memopt estimate` of a traced step tells the measured bytes, as a plan for the same optimizer does."""
     model, given = gpt2(attn_pdrop=0, resid_pdrop=0, embd_pdrop=0)
     model.train()
     without_caches(model)

@@ -53,7 +53,7 @@ del _version
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what torch.compile needs when it is wanted, which takes seconds."""
+    """Imports the modules of ``compile`` when it is first asked for, since PyTorch's compiler takes seconds to load."""
     if name in ("Compiled", "budget", "compile"):
         from . import _compile
 

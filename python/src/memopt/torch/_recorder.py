@@ -99,7 +99,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.count += 1
 
     def settle(self) -> None:
-        """Notes at the end which storages are kept; nothing is followed any more."""
+        """Notes at the end which storages are kept, and ends following them."""
         for number, _ in self._live.values():
             self.storages[number].kept = not self.storages[number].held
         self._live.clear()

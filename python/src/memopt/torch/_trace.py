@@ -36,7 +36,7 @@ _STORED = ("bytes", "held", "kept", "cached")
 # Results of operators without tensor arguments, such as torch.zeros, are fake from this size on.
 _LARGE = 1 << 20
 
-# The modules of the frames of Python between an operator and what notes it.
+# The modules of the frames of Python between an operator and the recorder.
 _DISPATCHING = ("memopt.torch.", "torch._compile", "torch._dynamo.")
 
 # Makes a model ready for the step that is traced.
@@ -266,7 +266,7 @@ class _Recorder(Recorder):
         self.packing: set[int] = set()  # numbers of autograd nodes whose inputs are saved before they run
         self.node: tuple[int, str] | None = None  # the node of the backward half that runs
         self.started = 0  # the step with which it began
-        self.sums: list[tuple[int, int, int]] = []  # sums that may be in place: the step, what it adds to, the result
+        self.sums: list[tuple[int, int, int]] = []  # sums that may be in place: the step, the first operand, the result
         self.placed: dict[int, int] = {}  # by step: the bytes of a sum that is in place
         self.saved: list[int] = []  # storages that it has unpacked
         self.pending: list[int] = []  # storages that the next node has unpacked
@@ -417,7 +417,7 @@ class _Recorder(Recorder):
         """Whether a sum may be one of autograd's engine: of a gradient that waits for a node and the next one for it.
 
         The engine adds in place where it has the only reference (torch/csrc/autograd/input_buffer.cpp), but never while
-        operators are dispatched to Python. A formula of a node adds what the node itself has made.
+        operators are dispatched to Python. A formula of a node adds tensors that the node itself has made.
         """
         node = torch._C._current_autograd_node()
         if node is None or len(given) != 2 or len(fresh) != 1 or given[0].shape != given[1].shape or not _in_engine():

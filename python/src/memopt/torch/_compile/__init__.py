@@ -34,7 +34,7 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """Compiles a model as ``torch.compile`` does, where memopt chooses what is kept for the backward half.
+    """Compiles a model as ``torch.compile`` does, where memopt chooses the values that are kept for the backward half.
 
         model = memopt.torch.compile(model, budget="12GiB")
         model(**batch).loss.backward()
@@ -47,7 +47,7 @@ def compile(
         model: a module or a function; None to use the result as a decorator.
         budget: as in ``memopt.torch.plan``: a size such as ``"12GiB"`` bounds parameters, buffers, inputs, the
             optimizer's state and the step together; a share such as ``"60%"`` bounds the step's own bytes, of those
-            without recomputation. None: nothing is computed again.
+            without recomputation. None: no node is recomputed.
         backend: "inductor", or "aot_eager", which runs the operators of PyTorch one by one.
         optimizer: the one that trains the model; its state counts in a size.
         time_limit: seconds of the search; None: a millisecond for each node, at least half a second.

@@ -32,12 +32,12 @@ from ._record import Record
 BACKENDS = ("inductor", "aot_eager")
 
 # Behind a graph break stands, as a rule, the loss: on logits of so many bytes it makes their logarithms, their
-# gradients and a copy. It is planned for what is left when it is compiled.
+# gradients and a copy. It is planned for the bytes that are left when it is compiled.
 _LOSS = 3
 
 
 class Backend:
-    """A backend of torch.compile that plans each graph for what the others of its step leave of the budget."""
+    """A backend of torch.compile that plans each graph for the bytes that the others of its step leave free."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Partitioner(CustomPartitionerFn):
         return max(sizes, default=0)
 
     def _most(self, baseline: int) -> int | None:
-        """The most bytes that this graph may take beyond what was there before it; None: it is not planned."""
+        """The most bytes that this graph may take beyond those that were there before it; None: it is not planned."""
         budget = self.owner.budget
         if budget is None:
             return None

@@ -1,4 +1,4 @@
-"""What memopt promises of a compiled step."""
+"""The promise of a compiled step: its peak and its overhead."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Compiled:
 
     @property
     def predicted_peak_bytes(self) -> int:
-        """The most bytes at one time of a step beyond what was there before it, gradients included."""
+        """The most bytes at one time of a step beyond those that were there before it, gradients included."""
         return _highest([(g.peak_bytes, g.saved_bytes) for g in self.graphs])
 
     @property
@@ -96,7 +96,7 @@ class Compiled:
 
 
 def _highest(graphs: list[tuple[int, int]]) -> int:
-    """The highest peak of graphs that run one after the other, each beside what those before it have saved."""
+    """The highest peak of graphs that run one after the other, each beside the saved values of those before it."""
     before = top = 0
     for peak, saved in graphs:
         top = max(top, before + peak)

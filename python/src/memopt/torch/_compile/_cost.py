@@ -1,4 +1,4 @@
-"""What nodes of a traced graph take: bytes, and time by a machine's figures."""
+"""Bytes of the nodes of a traced graph, and their time by a machine's figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Machine:
     Attributes:
         flops: floating-point operations in a second.
         traffic: bytes that are read and written in a second.
-        launch: seconds of a node that has nothing to do.
+        launch: seconds of a node without arithmetic and traffic.
     """
 
     flops: float

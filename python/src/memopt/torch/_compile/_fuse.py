@@ -34,7 +34,7 @@ _READS, _ALL_READS, _OPERATORS = 4, 8, 30
 
 @dataclass(frozen=True)
 class _Loop:
-    """What a loop does that computes a value."""
+    """The work of a loop that computes a value."""
 
     reads: frozenset[fx.Node]
     operators: int = 0

@@ -31,7 +31,7 @@ _BLOCK = {"cuda": 512}
 
 
 class Joint:
-    """A joint graph whose nodes are told apart by what a schedule may do with them.
+    """A joint graph whose nodes are told apart by the freedom that a schedule has with them.
 
     A view has no memory of its own: it is remade of its base wherever it is read. ``root`` leads from each node to
     the node whose memory it reads: one that computes, one element of its results, or an input of the graph.
@@ -39,9 +39,9 @@ class Joint:
     Attributes:
         root: by node, as above.
         parts: of a node with several results, the elements that are read.
-        sizes: symbolic sizes that inputs alone decide; they cost nothing.
+        sizes: symbolic sizes that inputs alone decide; they are free.
         mutations: writes into inputs at the end of the forward half, and of the backward half.
-        handed: roots that are there at the handover: results of the forward half, what it writes into inputs,
+        handed: roots that are there at the handover: results of the forward half, values that it writes into inputs,
             and values for the backward half of inputs that are overwritten then.
         before: the nodes that these need.
         loops: by node that a schedule computes, the nodes that are computed in one loop with it, itself the last.
