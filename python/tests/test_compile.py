@@ -229,6 +229,28 @@ def test_graphs_share_a_budget():
     assert "2 graphs" in str(promise)
 
 
+def test_runs_are_told_apart():
+    """A graph that runs twice holds its bytes twice, until each of its backward halves begins or is given up."""
+    from memopt.torch._compile._backend import Backend
+
+    backend = Backend(None, None, "aot_eager", {}, 0, None)
+    model, x = nn.Linear(16, 16), torch.randn(64, 16)
+    compiled = torch.compile(model, backend=backend, fullgraph=True)
+    first = compiled(x)
+    saved = backend.taken()
+    assert saved == backend.promise.graphs[0].saved_bytes > 0
+    second = compiled(x)
+    assert backend.taken() == 2 * saved
+    first.sum().backward()
+    assert backend.taken() == saved
+    del first
+    gc.collect()
+    assert backend.taken() == saved
+    del second
+    gc.collect()
+    assert backend.taken() == 0
+
+
 def test_sizes_may_change():
     model = Deep(nn.Identity())
     compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager", dynamic=True)

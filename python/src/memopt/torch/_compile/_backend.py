@@ -52,7 +52,8 @@ class Backend:
         self.promise = Compiled()
         self.promise.optimizer_bytes = optimizer_bytes
         self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
-        self.open: list[Graph] = []  # graphs whose forward halves have run in this step
+        self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
+        self._runs = itertools.count()
         self.follows = False  # the graph before this one ended with a break
         self.workspaces = Workspaces()
 
@@ -90,7 +91,7 @@ class Backend:
 
     def taken(self) -> int:
         """The bytes that graphs of this step have left between the halves."""
-        return sum(g.saved_bytes for g in self.open)
+        return sum(g.saved_bytes for g in self.open.values())
 
     def _followed(self, compiled: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
         """Notes when the graph's forward half has run, and when its backward half begins."""
@@ -99,16 +100,16 @@ class Backend:
             out = compiled(*args)
             node = next((t.grad_fn for t in _tensors(out) if t.grad_fn is not None), None)
             if node is not None:
-                self.open.append(graph)
-                node.register_prehook(lambda _: self._closed(graph))
-                weakref.finalize(node, self._closed, graph)
+                number = next(self._runs)
+                self.open[number] = graph
+                node.register_prehook(lambda _: self._close(number))
+                weakref.finalize(node, self._close, number)  # of a step that ends without its backward half
             return out
 
         return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
 
-    def _closed(self, graph: Graph) -> None:
-        if graph in self.open:
-            self.open.remove(graph)
+    def _close(self, number: int) -> None:
+        self.open.pop(number, None)
 
 
 class Partitioner(CustomPartitionerFn):
@@ -117,13 +118,16 @@ class Partitioner(CustomPartitionerFn):
     def __init__(self, owner: Backend, breaks: bool) -> None:
         self.owner, self.breaks = owner, breaks
         self.before = owner.taken()
+        self.baseline_before = owner.promise.baseline_peak_bytes
+        self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.promise.graphs)
         self.graph: Graph | None = None
 
     def uuid(self) -> Any:
         """The part of the key of Inductor's caches that is the plan's."""
         sources = get_hash_for_files(tuple(str(m.__file__) for m in (_cost, _emit, _fuse, _joint, _solve)), __name__)
         o = self.owner
-        held = (o.model_bytes, o.promise.optimizer_bytes, self.before, self.breaks)
+        others = (self.before, self.baseline_before, self.baseline_saved, self.breaks)
+        held = (o.model_bytes, o.promise.optimizer_bytes, *others)
         return ("memopt", memopt.__version__, o.budget, o.time_limit, held, hashlib.sha256(sources).hexdigest())
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
@@ -167,8 +171,7 @@ class Partitioner(CustomPartitionerFn):
         if budget is None:
             return None
         if isinstance(budget, str):
-            graphs = self.owner.promise.graphs
-            known = max(self.owner.promise.baseline_peak_bytes, sum(g.baseline_saved_bytes for g in graphs) + baseline)
+            known = max(self.baseline_before, self.baseline_saved + baseline)
             return int(float(budget[:-1]) / 100 * known) - self.before
         return budget - self._fixed()
 
