@@ -74,8 +74,13 @@ def rows_of(name: str) -> list[dict]:
             if plan is None or (attention, autocast, plan.modules) in seen:
                 continue
             seen.add((attention, autocast, plan.modules))
+            try:
+                row = compared(step, made.module, inputs, plan, autocast)
+            except (RuntimeError, mt.PlanError) as e:  # elements of masks that a trace does not have; blocks with hooks
+                print(f"{name}, {attention}, {autocast}: {e}", file=sys.stderr)
+                break
             rows.append({"model": name, "attention": attention, "precision": "bf16" if autocast else "fp32",
-                         "choice": choice} | compared(step, made.module, inputs, plan, autocast))
+                         "choice": choice} | row)
             print(rows[-1], file=sys.stderr, flush=True)
     return rows
 

@@ -272,13 +272,13 @@ class Joint:
 
     def _handover(self, beside: int) -> dict[str, Any]:
         """The node between the halves, whose results are the gradients of the forward half's results. Other graphs
-        make those, so that they are among their bytes."""
+        make those, so that they are among their bytes. ``Tensor.backward`` holds that of a loss until it ends."""
         made = sum(map(self.size, self.tangents))
         return {
             "id": HANDOVER,
             "cost": 0,
             "inputs": [r.name for r in self.handed],
-            "outputs": [{"id": t.name, "size": self.size(t)} for t in self.tangents],
+            "outputs": [_sparse(id=t.name, size=self.size(t), keep=_is_scalar(t)) for t in self.tangents],
             "workspace": max(0, beside - made),
             "recompute": False,
         }
@@ -291,7 +291,7 @@ class Joint:
         made, work = self.values(n), self.workspace(n)
         if _several(n):
             out["outputs"] = [_sparse(id=v.name, size=self.size(v), keep=v in kept) for v in made]
-            work = max(work, nbytes(value(n)) - sum(nbytes(value(v)) for v in made))
+            work += nbytes(value(n)) - sum(nbytes(value(v)) for v in made)  # results that are not read
         else:
             out.update(_sparse(size=self.size(n), keep=n in kept))
         out.update(_sparse(workspace=work))
@@ -303,6 +303,10 @@ class Joint:
 def _sparse(**fields: Any) -> dict[str, Any]:
     """Fields without those that are False, and a workspace of 0."""
     return {k: v for k, v in fields.items() if v is not False and (k != "workspace" or v > 0)}
+
+
+def _is_scalar(n: fx.Node) -> bool:
+    return isinstance(value(n), torch.Tensor) and value(n).dim() == 0
 
 
 def _several(n: fx.Node) -> bool:
