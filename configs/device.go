@@ -56,8 +56,8 @@ func DeviceNames() []string {
 	return names
 }
 
-// LoadDevice returns a device profile: a built-in one by its name, or one from a JSON file, which
-// has a dot or a slash in its path.
+// LoadDevice returns a device profile: a built-in one by its name, in letters of any case, or one from a
+// JSON file, which has a dot or a slash in its path.
 func LoadDevice(name string) (*planner.Profile, error) {
 	if strings.ContainsAny(name, `./\`) {
 		data, err := readFile(name)
@@ -66,7 +66,7 @@ func LoadDevice(name string) (*planner.Profile, error) {
 		}
 		return ParseDevice(data, name)
 	}
-	data, err := deviceFiles.ReadFile(path.Join("devices", name+".json"))
+	data, err := deviceFiles.ReadFile(path.Join("devices", strings.ToLower(name)+".json"))
 	if err != nil {
 		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file",
 			strings.Join(DeviceNames(), ", "))

@@ -95,6 +95,8 @@ var exitCodes = []struct {
 	{"inspect forward.onnx", 0, ""},
 	{"ops Relu", 0, ""},
 	{"examples", 0, ""},
+	{"devices", 0, ""},
+	{"devices h1000", 2, ""},
 	{"pack buffers.csv -o offsets.csv --capacity 16", 0, ""},
 	{"solve chain.json -o schedule.json", 0, ""},
 

@@ -50,6 +50,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.inspectCommand(),
 			a.opsCommand(),
 			a.examplesCommand(),
+			a.devicesCommand(),
 		}},
 		{"Other graphs and arenas:", []*cobra.Command{
 			a.solveCommand(),

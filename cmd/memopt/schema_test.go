@@ -76,6 +76,7 @@ func TestSchemas(t *testing.T) {
 		{"inspect", "inspect strange.onnx --by category"},
 		{"ops", "ops"},
 		{"examples", "examples"},
+		{"devices", "devices h100 t4"},
 		{"doctor", "doctor"},
 		{"sweep", "sweep grid.json -o swept"},
 		{"config", "config show"},

@@ -33,7 +33,7 @@ var statusLines = []string{"plan -", "inspect -", "fit - --gpu 1GiB --vary batch
 	"train - --data example:text", "optimize - -o out", "pack - -o out", "trace - -o out", "quantize - -o out"}
 
 // quickVerbs answer at once, or wait for programs that they start and for no input of their own.
-var quickVerbs = []string{"config", "doctor", "examples", "export", "man", "ops", "sweep", "version"}
+var quickVerbs = []string{"config", "devices", "doctor", "examples", "export", "man", "ops", "sweep", "version"}
 
 // TestStatusOfVerbs: on a terminal every verb that works for long shows a line, and removes it
 // before it prints anything else; where the output is redirected, there is none.

@@ -38,7 +38,7 @@ var widthLines = []string{
 	"verify forward.onnx other.onnx --dim batch=4 --init random:1",
 	"pack buffers.csv -o offsets.csv --capacity 16",
 	"solve chain.json -o schedule.json",
-	"ops", "ops Softmax", "ops If", "ops GridSample", "examples", "version",
+	"ops", "ops Softmax", "ops If", "ops GridSample", "examples", "devices", "version",
 	"estimate example:transformer",
 	"diff example:cnn example:mlp --dim batch=64 --level 1",
 	"fit example:mlp --gpu 1GiB --vary batch",

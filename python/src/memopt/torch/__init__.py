@@ -20,6 +20,7 @@ from ._apply import Applied, apply
 from ._check import Check, check
 from ._export import export
 from ._measure import Usage, measure
+from ._operators import OperatorPlan
 from ._plan import Plan, PlanError
 from ._planner import BudgetError, plan
 from ._selective import selective_policy
@@ -33,6 +34,7 @@ __all__ = [
     "BudgetError",
     "Check",
     "Compiled",
+    "OperatorPlan",
     "Plan",
     "PlanError",
     "Trace",

@@ -25,17 +25,28 @@ class OptimizerMemory(NamedTuple):
     step_bytes: int
 
 
-def optimizer_memory(model: nn.Module, optimizer: torch.optim.Optimizer) -> OptimizerMemory:
-    """Runs two updates of a copy of the optimizer on fake parameters and gradients.
+def optimizer_memory(
+    model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device | None = None
+) -> OptimizerMemory:
+    """Runs two updates of a copy of the optimizer on fake parameters and gradients, on a device, or on the model's.
 
     An optimizer that cannot run on fake tensors has the memory of the state that it has already.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
-        _, clone = fake_copy((model, optimizer), mode)
+        _, clone = fake_copy((model, optimizer), mode, device)
+        if device is not None and device.type == "cuda":
+            _take_lists(clone)
         return _updates(clone, mode)
     except (RuntimeError, TypeError, NotImplementedError, AttributeError):
         return OptimizerMemory(sum(t.nbytes for t in _state(optimizer)), 0)
+
+
+def _take_lists(optimizer: Any) -> None:
+    """Has an optimizer update all parameters at once, as it does by itself on tensors of a GPU that are not fake."""
+    for group in optimizer.param_groups:
+        if group.get("foreach", False) is None and not group.get("fused"):
+            group["foreach"] = True
 
 
 def _state(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

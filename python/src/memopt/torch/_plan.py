@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 FORMAT = "memopt-modules"
+OPERATORS = "memopt-operators"
 VERSION = 1
 
 
@@ -86,6 +87,8 @@ def size(n: int) -> str:
 
 
 def _parse(path: str, raw: Any) -> Plan:
+    if isinstance(raw, Mapping) and raw.get("format") == OPERATORS:
+        raise PlanError(f"{path}: is a plan of operators; compile the model by it: memopt.torch.compile(model, plan=…)")
     if not isinstance(raw, Mapping) or raw.get("format") != FORMAT:
         raise PlanError(
             f"{path}: is no plan of modules (wanted \"format\": \"{FORMAT}\"); make one with "

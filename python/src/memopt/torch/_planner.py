@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import nn
@@ -18,6 +18,7 @@ from torch import nn
 import memopt
 
 from ._apply import apply, unwrapped, without_caches
+from ._operators import OperatorPlan
 from ._optimizer import OptimizerMemory, optimizer_memory
 from ._plan import Plan, PlanError, size
 from ._step import Inputs, Loss
@@ -40,18 +41,54 @@ class BudgetError(PlanError):
         self.lowest_bytes = lowest_bytes
 
 
+@overload
+def plan(
+    model: nn.Module,
+    batch: Inputs,
+    *,
+    budget: str | int | None = ...,
+    select: Literal["modules"] = ...,
+    device: str | None = ...,
+    backend: str = ...,
+    loss: Loss = ...,
+    labels: Any = ...,
+    optimizer: torch.optim.Optimizer | None = ...,
+    autocast: torch.dtype | None = ...,
+    time_limit: float | None = ...,
+) -> Plan: ...
+
+
+@overload
+def plan(
+    model: nn.Module,
+    batch: Inputs,
+    *,
+    budget: str | int | None = ...,
+    select: Literal["operators"],
+    device: str | None = ...,
+    backend: str = ...,
+    loss: Loss = ...,
+    labels: Any = ...,
+    optimizer: torch.optim.Optimizer | None = ...,
+    autocast: torch.dtype | None = ...,
+    time_limit: float | None = ...,
+) -> OperatorPlan: ...
+
+
 def plan(
     model: nn.Module,
     batch: Inputs,
     *,
     budget: str | int | None = None,
     select: str = "modules",
+    device: str | None = None,
+    backend: str = "inductor",
     loss: Loss = None,
     labels: Any = None,
     optimizer: torch.optim.Optimizer | None = None,
     autocast: torch.dtype | None = None,
-    time_limit: float = 10.0,
-) -> Plan:
+    time_limit: float | None = None,
+) -> Plan | OperatorPlan:
     """Chooses which modules run again in the backward half, so that a training step fits a budget at the least cost.
 
         p = memopt.torch.plan(model, batch, budget="60%")
@@ -66,20 +103,41 @@ def plan(
         budget: a size such as ``"12GiB"`` or bytes, which bounds parameters, buffers, inputs, the state of the
             optimizer and the step together; or a share such as ``"60%"`` of the step's own bytes without a plan. None:
             no module runs again, and the plan states the peak of the step.
-        select: "modules", the only kind of plan yet.
+        select: "modules", which run again in the backward half, or "operators", whose schedule
+            ``memopt.torch.compile(model, plan=…)`` compiles.
+        device: of a plan of operators, the device that it is for, which need not be there, such as "H100" (``memopt
+            devices`` lists them). None: the model's own.
+        backend: of a plan of operators, that of ``memopt.torch.compile``.
         loss: a function of the model's output and the labels; None if the output is the loss, has it as ``loss``, or
             has it first.
         labels: a tensor or several, inputs of the loss.
         optimizer: the one that trains the model; its state counts in a size. None: no state counts.
         autocast: the type of ``torch.autocast`` around the forward half; None for the mode that is on.
-        time_limit: seconds of the search, without the traces.
+        time_limit: seconds of the search, without the traces; None: 10, and for operators a millisecond for each.
 
     Raises:
         BudgetError: no choice of modules fits the budget.
         TraceError: the step cannot be traced.
     """
+    if select == "operators":
+        from ._compile._ask import ask  # PyTorch's compiler takes seconds to load
+
+        return ask(
+            model,
+            batch,
+            budget=budget,
+            loss=loss,
+            labels=labels,
+            optimizer=optimizer,
+            autocast=autocast,
+            time_limit=time_limit,
+            device=device,
+            backend=backend,
+        )
     if select != "modules":
-        raise ValueError(f"select={select!r}: wanted 'modules'")
+        raise ValueError(f"select={select!r}: wanted 'modules' or 'operators'")
+    if device is not None:
+        raise ValueError("device= is for select='operators'; modules are planned for the device that the model is on")
     limit = byte_limit(budget)
     target = unwrapped(model)
     if limit is not None and not target.training:
@@ -91,7 +149,7 @@ def plan(
     with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
         path = Path(folder) / "step.json"
         path.write_text(base.to_json(), encoding="utf-8")
-        return _fitting(step, base, memory, limit, path, time_limit)
+        return _fitting(step, base, memory, limit, path, 10.0 if time_limit is None else time_limit)
 
 
 def _warn(base: Trace) -> None:

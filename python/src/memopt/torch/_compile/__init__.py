@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,8 @@ from ._versions import require
 
 require(torch.__version__)  # before the others, which are of the versions that it knows
 
+from .._device import named  # noqa: E402
+from .._operators import OperatorPlan  # noqa: E402
 from .._optimizer import optimizer_memory  # noqa: E402
 from .._planner import byte_limit  # noqa: E402
 from ._backend import BACKENDS, Backend  # noqa: E402
@@ -25,6 +28,7 @@ def compile(
     model: Any = None,
     *,
     budget: str | int | None = None,
+    plan: OperatorPlan | str | os.PathLike[str] | None = None,
     backend: str = "inductor",
     optimizer: torch.optim.Optimizer | None = None,
     time_limit: float | None = None,
@@ -48,6 +52,7 @@ def compile(
         budget: as in ``memopt.torch.plan``: a size such as ``"12GiB"`` bounds parameters, buffers, inputs, the
             optimizer's state and the step together; a share such as ``"60%"`` bounds the step's own bytes, of those
             without recomputation. None: no node is recomputed.
+        plan: in place of a budget, a plan of ``memopt.torch.plan(model, batch, select="operators")``, or its file.
         backend: "inductor", or "aot_eager", which runs the operators of PyTorch one by one.
         optimizer: the one that trains the model; its state counts in a size.
         time_limit: seconds of the search; None: a millisecond for each node, at least half a second.
@@ -58,6 +63,7 @@ def compile(
 
     Raises:
         BudgetError: when the first step is compiled, and no schedule of it fits.
+        PlanError: the plan is for another model, batch, backend or device; as a rule when the first step is compiled.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
@@ -65,6 +71,7 @@ def compile(
         return lambda f: compile(
             f,
             budget=budget,
+            plan=plan,
             backend=backend,
             optimizer=optimizer,
             time_limit=time_limit,
@@ -76,9 +83,14 @@ def compile(
         )
     if backend != "inductor" and (mode or options):
         raise ValueError(f"mode and options are of the backend inductor, backend is {backend!r}")
+    if plan is not None and budget is not None:
+        raise ValueError("a plan stands in place of a budget: wanted one of them")
+    made = OperatorPlan.load(plan) if plan is not None else None
+    profile = named(made.profile) if made is not None and made.profile else None
     limit = byte_limit(budget)
     state = optimizer_memory(model, optimizer).state_bytes if optimizer is not None else 0
-    chosen = Backend(model, limit, backend, {"mode": mode, "options": options, "dynamic": dynamic}, state, time_limit)
+    passed = {"mode": mode, "options": options, "dynamic": dynamic}
+    chosen = Backend(model, limit, backend, passed, state, time_limit, profile, made)
     compiled = _compile(model, backend=chosen, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
     # A compiled module hands attributes to the model that it wraps, which stays as it is.
     object.__setattr__(compiled, "memopt", chosen.promise)

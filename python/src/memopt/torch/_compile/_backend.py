@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import weakref
@@ -20,13 +21,16 @@ from torch.utils._pytree import tree_map_only
 
 import memopt
 
+from .._device import Device
+from .._operators import OperatorPlan
 from .._plan import size
 from .._planner import BudgetError
+from .._replay import HANDOVER
 from .._workspace import Workspaces
-from . import _cost, _emit, _fuse, _joint, _solve
+from . import _attention, _cost, _emit, _fuse, _given, _joint, _kernels, _solve
 from ._compiled import Compiled, Graph
-from ._cost import CPU, hint, value
-from ._joint import HANDOVER, Joint
+from ._cost import Machine, hint, value
+from ._joint import Joint
 from ._record import Record
 
 BACKENDS = ("inductor", "aot_eager")
@@ -47,7 +51,11 @@ class Backend:
         options: dict[str, Any],
         optimizer_bytes: int,
         time_limit: float | None,
+        profile: Device | None = None,
+        plan: OperatorPlan | None = None,
     ) -> None:
+        self.profile, self.plan = profile, plan
+        self.between = 0  # the bytes that a loss takes that no graph has
         self.budget, self.name, self.options, self.time_limit = budget, backend, options, time_limit
         self.promise = Compiled()
         self.promise.optimizer_bytes = optimizer_bytes
@@ -65,8 +73,18 @@ class Backend:
             self.promise.held_bytes = 0
         self.follows = breaks
         cut = Partitioner(self, breaks)
+        if self.profile is not None and self.profile.type == "cuda":
+            _attention.choose(gm)
         compiled = self._compile(gm, inputs, cut)
         return compiled if cut.graph is None else self._followed(compiled, cut.graph)
+
+    def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
+        """Is told of each graph that was planned."""
+
+    @functools.cached_property
+    def machine(self) -> Machine | None:
+        """The machine whose figures are given; None for that of each graph's device."""
+        return _cost.machine(self.profile) if self.profile is not None else None
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
         if self.name == "aot_eager":
@@ -124,11 +142,13 @@ class Partitioner(CustomPartitionerFn):
 
     def uuid(self) -> Any:
         """The part of the key of Inductor's caches that is the plan's."""
-        sources = get_hash_for_files(tuple(str(m.__file__) for m in (_cost, _emit, _fuse, _joint, _solve)), __name__)
+        modules = (_attention, _cost, _emit, _fuse, _given, _joint, _kernels, _solve)
+        sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
         others = (self.before, self.baseline_before, self.baseline_saved, self.breaks)
         held = (o.model_bytes, o.promise.optimizer_bytes, *others)
-        return ("memopt", memopt.__version__, o.budget, o.time_limit, held, hashlib.sha256(sources).hexdigest())
+        plan = (o.plan.digest if o.plan else None, o.profile)
+        return ("memopt", memopt.__version__, plan, o.budget, o.time_limit, held, hashlib.sha256(sources).hexdigest())
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
         num_fwd_outputs: int = kwargs["num_fwd_outputs"]
@@ -139,17 +159,19 @@ class Partitioner(CustomPartitionerFn):
                 gm, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
             )
         self._hold(joint)
-        beside = self._beside(joint) if self.breaks else 0
-        instance = joint.instance(1, CPU, beside)
+        beside = self._beside(joint) if self.breaks else self.owner.between
+        instance = joint.instance(1, self.owner.machine or _cost.of_torch(joint.device), beside)
         baseline, plain = _solve.in_order(instance)
+        answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)
-        answer = None
         if most is not None:
             instance["budget"] = max(most, 1)
             answer = self._solved(instance, most)
         self.graph = _described(instance, baseline, plain, answer, self.breaks)
         self.owner.promise.graphs.append(self.graph)
-        return _emit.emit(joint, answer["steps"] if answer else plain)
+        steps = answer["steps"] if answer else plain
+        self.owner.planned(joint, self.graph, instance, steps)
+        return _emit.emit(joint, steps)
 
     def _hold(self, joint: Joint) -> None:
         """Counts the bytes that are there before the step, when its first graph is compiled."""
@@ -197,7 +219,9 @@ class Partitioner(CustomPartitionerFn):
         return self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
 
     def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
-        """The memory that kernels take beside their results, where PyTorch runs them one by one."""
+        """The memory that kernels take beside their results: on the CPU where PyTorch runs them one by one."""
+        if any(isinstance(v, torch.Tensor) and v.is_cuda for v in map(value, graph.find_nodes(op="placeholder"))):
+            return _kernels.workspace
         if self.owner.name != "aot_eager":
             return lambda _: 0
         numbers: dict[fx.Node, int] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,30 +12,49 @@ from torch import fx
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
+from .._device import Device, by_torch, named
+
 
 @dataclass(frozen=True)
 class Machine:
     """A device by its figures: a node takes the longer of its arithmetic and its traffic, and its launch.
 
     Attributes:
-        flops: floating-point operations in a second.
+        flops: floating-point operations of products in a second, by type; that of "" for types that are not there.
         traffic: bytes that are read and written in a second.
         launch: seconds of a node without arithmetic and traffic.
     """
 
-    flops: float
+    flops: Mapping[str, float]
     traffic: float
     launch: float
 
     def microseconds(self, loop: list[fx.Node], read: list[fx.Node]) -> float:
         """The estimated time of nodes that are computed in one loop, the last of which has a result, from others."""
         moved = sum(nbytes(value(n)) for n in (loop[-1], *read))
-        seconds = max(sum(map(_flops, loop)) / self.flops, moved / self.traffic) + self.launch
-        return round(1e6 * seconds, 3)
+        arithmetic = sum(_flops(n) / self.flops.get(_dtype(n), self.flops[""]) for n in loop if _counts(n))
+        return round(1e6 * (max(arithmetic, moved / self.traffic) + self.launch), 3)
 
 
 # Two cores of a server and their share of its memory. A share of recomputation depends on the ratio of the first two.
-CPU = Machine(flops=8e10, traffic=8e9, launch=2e-6)
+CPU = Machine(flops={"": 8e10}, traffic=8e9, launch=2e-6)
+
+
+def machine(device: Device) -> Machine:
+    """A machine by a device's profile. Products of float32 are not rounded to TF32, unless PyTorch is told to."""
+    flops = dict(device.products)
+    if torch.get_float32_matmul_precision() == "highest":
+        flops["float32"] = device.loops["float32"]
+    return Machine({**flops, "": flops["bfloat16"]}, device.traffic, device.launch)
+
+
+@functools.cache
+def of_torch(type_: str) -> Machine:
+    """The machine of a type of device: of a GPU its profile, or that of an A100 where there is none."""
+    if type_ != "cuda":
+        return CPU
+    known = by_torch(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+    return machine(known or named("a100"))
 
 
 def value(n: fx.Node) -> Any:
@@ -53,9 +74,16 @@ def hint(n: Any) -> int:
     return int(n.node.shape_env.size_hint(n.node.expr, fallback=8192)) if not n.node.has_hint() else int(n.node.hint)
 
 
+def _counts(n: fx.Node) -> bool:
+    return getattr(n.target, "overloadpacket", None) in flop_registry
+
+
 def _flops(n: fx.Node) -> int:
-    count = flop_registry.get(getattr(n.target, "overloadpacket", None))
-    if count is None:
-        return 0
     args, kwargs = tree_map_only(fx.Node, value, (n.args, n.kwargs))
-    return hint(count(*args, **kwargs, out_val=value(n)))
+    return hint(flop_registry[n.target.overloadpacket](*args, **kwargs, out_val=value(n)))  # type: ignore[union-attr]
+
+
+def _dtype(n: fx.Node) -> str:
+    """The type in which a node computes: that of its first result."""
+    first = next((t for t in tree_leaves(value(n)) if isinstance(t, torch.Tensor)), None)
+    return str(first.dtype).removeprefix("torch.") if first is not None else ""

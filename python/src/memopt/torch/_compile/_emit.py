@@ -11,7 +11,8 @@ from torch._functorch.partitioners import _extract_fwd_bwd_modules, thread_graph
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 
-from ._joint import HANDOVER, Joint
+from .._replay import HANDOVER
+from ._joint import Joint
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 

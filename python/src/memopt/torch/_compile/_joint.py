@@ -14,11 +14,10 @@ from torch._functorch.partitioners import _extract_fwd_bwd_outputs, classify_nod
 from torch.fx.experimental.proxy_tensor import py_sym_types
 from torch.utils.checkpoint import CheckpointPolicy
 
+from .._allocator import BLOCK
+from .._replay import HANDOVER
 from ._cost import Machine, nbytes, value
 from ._fuse import loops
-
-# The step of a schedule between the halves: the loss is there, and autograd makes the first gradient.
-HANDOVER = "the backward half begins"
 
 # Operators whose result is another shape of their argument, although their schemas do not say so.
 _VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.alias.default"])
@@ -27,7 +26,7 @@ _VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.al
 _COLLECTIVE = frozenset(["_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor"])
 
 # The bytes that a block of a device's allocator is a multiple of; 1 for devices that are not here.
-_BLOCK = {"cuda": 512}
+_BLOCK = {"cuda": BLOCK}
 
 
 class Joint:
