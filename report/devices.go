@@ -34,16 +34,16 @@ func Devices(w io.Writer, format Format, list []*planner.Profile) error {
 	if format == JSONFormat {
 		out := make([]deviceJSON, 0, len(list))
 		for _, p := range list {
-			out = append(out, deviceJSON{p.Name, ratesJSON(p.Loops), ratesJSON(p.Products), p.BytesPerSec, p.LaunchSeconds,
-				p.Memory, p.Reserve, p.Source})
+			out = append(out, deviceJSON{p.Name, ratesJSON(p.Loops), ratesJSON(p.Products), p.BytesPerSec,
+				p.LaunchSeconds, p.Memory, p.Reserve, p.Source})
 		}
 		return WriteJSON(w, map[string]any{"schema": DevicesSchema, "devices": out})
 	}
 	t := Table{Header: []string{"device", "memory", "reserve", "bf16 products", "fp32 loops", "bandwidth"},
 		Right: []bool{false, true, true, true, true, true}}
 	for _, p := range list {
-		t.Add(p.Name, orDash(p.Memory), orDash(p.Reserve), rate(p.Products.BFloat16, "FLOPS"), rate(p.Loops.Float32, "FLOPS"),
-			rate(p.BytesPerSec, "B/s"))
+		t.Add(p.Name, orDash(p.Memory), orDash(p.Reserve), rate(p.Products.BFloat16, "FLOPS"),
+			rate(p.Loops.Float32, "FLOPS"), rate(p.BytesPerSec, "B/s"))
 	}
 	return t.WriteAs(w, format)
 }

@@ -20,7 +20,7 @@ var notFiles = []string{"check", "growth", "weight-type",
 	"bucket-size", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
-var notReading = []string{"ops", "examples", "version", "exit-codes", "environment", "completion", "help",
+var notReading = []string{"ops", "examples", "devices", "version", "exit-codes", "environment", "completion", "help",
 	"config", "doctor", "man", ortChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none

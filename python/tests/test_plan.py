@@ -277,8 +277,8 @@ def test_budgets():
     for wrong in ("12 parsecs", "", "-3MiB"):
         with pytest.raises(ValueError, match="wanted a size"):
             plan(model, x, budget=wrong, **given)
-    with pytest.raises(ValueError, match="select='operators'"):
-        plan(model, x, select="operators", **given)
+    with pytest.raises(ValueError, match="select='nodes'"):
+        plan(model, x, select="nodes", **given)
 
 
 def test_optimizer_memory_is_measured():
