@@ -1,7 +1,10 @@
 package main
 
 import (
+	"io"
 	"maps"
+	"os"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -72,8 +75,30 @@ func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 	if name == streamName {
 		return memopt.Read(a.in, "standard input", o)
 	}
+	if isOperatorPlan(name) {
+		return nil, usage("%s is a plan of the operators of a PyTorch step, and no model: compile the model by it, "+
+			"memopt.torch.compile(model, plan=...); its graphs are instances for memopt solve", name)
+	}
 	return memopt.Open(name, o)
 }
+
+// isOperatorPlan reports whether a file is a plan that memopt.torch.plan(select="operators") has written.
+func isOperatorPlan(name string) bool {
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return false // reading it as a model will say what is wrong
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(file, head)
+	return operatorPlan.Match(head[:n])
+}
+
+// operatorPlan is the beginning of such a file.
+var operatorPlan = regexp.MustCompile(`^\s*\{\s*"format":\s*"memopt-operators"`)
 
 // A graph of largeGraph nodes or more takes gigabytes to plan. There the garbage collector runs
 // more often, at the cost of roughly a fifth of the time: it starts when the heap has grown by

@@ -37,13 +37,47 @@ func writeModules(t *testing.T) {
 }
 
 // tracedStep is a step that PyTorch traced: four blocks that end with a dropout.
-var tracedStep = func() string {
-	path, err := filepath.Abs("../../graph/torchsim/testdata/net.step.json")
+var tracedStep = ofTorch("net.step.json")
+
+// operatorPlan80 is a plan of operators of a small perceptron for an H100, at 80 % of its peak.
+var operatorPlan80 = ofTorch("net.operators.json")
+
+// ofTorch is the path of a file that memopt.torch has written.
+func ofTorch(name string) string {
+	path, err := filepath.Abs(filepath.Join("../../graph/torchsim/testdata", name))
 	if err != nil {
 		panic(err)
 	}
 	return path
-}()
+}
+
+// TestOperatorPlanIsNoModel: verbs that read models say what a plan of operators is for, and solve takes its graph.
+func TestOperatorPlanIsNoModel(t *testing.T) {
+	exitFolder(t)
+	for _, line := range []string{"explain", "report -o page.html", "trace -o step.json",
+		"fit --gpu 1GiB --vary batch", "inspect"} {
+		end := inProcess(t.Context(), nil, line+" "+operatorPlan80)
+		require.Equal(t, exitUsage, end.code, line)
+		require.Contains(t, end.errors, "is a plan of the operators of a PyTorch step, and no model", line)
+	}
+	data, err := os.ReadFile(operatorPlan80)
+	require.NoError(t, err)
+	var plan struct {
+		Peak   int64 `json:"peak_bytes"`
+		Graphs []struct {
+			Instance json.RawMessage `json:"instance"`
+		} `json:"graphs"`
+	}
+	require.NoError(t, json.Unmarshal(data, &plan))
+	require.NoError(t, os.WriteFile("graph.json", plan.Graphs[0].Instance, 0o644))
+	end := inProcess(t.Context(), nil, "solve graph.json -o schedule.json -O json")
+	require.Zero(t, end.code, end.errors)
+	var solved struct {
+		Peak int64 `json:"peak"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(end.out), &solved))
+	require.LessOrEqual(t, solved.Peak, plan.Peak)
+}
 
 // TestPlanTraced: modules of a step that PyTorch traced are planned as those of a model.
 func TestPlanTraced(t *testing.T) {

@@ -112,6 +112,10 @@ func TestSchemas(t *testing.T) {
 	require.NoError(t, err)
 	schematest.Load(t, folder, "step").Check(t, step)
 	checked["step"] = true
+	operators, err := os.ReadFile(operatorPlan80)
+	require.NoError(t, err)
+	schematest.Load(t, folder, "operator-plan").Check(t, operators)
+	checked["operator-plan"] = true
 	schedule, err := os.ReadFile("schedule.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "solve").Check(t, schedule)
