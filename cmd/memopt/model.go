@@ -12,6 +12,8 @@ import (
 	"memopt"
 	"memopt/graph"
 	"memopt/graph/examples"
+	"memopt/internal/inputfile"
+	"memopt/pytorch"
 )
 
 // load reads a model as read does, and requires it to have the symbols that --dim binds.
@@ -76,10 +78,23 @@ func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 		return memopt.Read(a.in, "standard input", o)
 	}
 	if isOperatorPlan(name) {
-		return nil, usage("%s is a plan of the operators of a PyTorch step, and no model: compile the model by it, "+
-			"memopt.torch.compile(model, plan=...); its graphs are instances for memopt solve", name)
+		return openOperatorPlan(name, o)
 	}
 	return memopt.Open(name, o)
+}
+
+// openOperatorPlan reads a plan of operators as the graph of its schedule.
+func openOperatorPlan(name string, o memopt.Options) (*memopt.Model, error) {
+	data, err := inputfile.Read(name, maxInstance)
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	m, err := pytorch.OperatorGraph(data)
+	if err != nil {
+		return nil, fileError("%s: %w", name, err)
+	}
+	m.Path = name
+	return memopt.New(m, o)
 }
 
 // isOperatorPlan reports whether a file is a plan that memopt.torch.plan(select="operators") has written.

@@ -51,15 +51,22 @@ func ofTorch(name string) string {
 	return path
 }
 
-// TestOperatorPlanIsNoModel: verbs that read models say what a plan of operators is for, and solve takes its graph.
-func TestOperatorPlanIsNoModel(t *testing.T) {
+// TestOperatorPlan: verbs that read models read a plan of operators as the graph of its schedule, whose peak is the
+// plan's, and solve takes its graph.
+func TestOperatorPlan(t *testing.T) {
 	exitFolder(t)
-	for _, line := range []string{"explain", "report -o page.html", "trace -o step.json",
-		"fit --gpu 1GiB --vary batch", "inspect"} {
-		end := inProcess(t.Context(), nil, line+" "+operatorPlan80)
-		require.Equal(t, exitUsage, end.code, line)
-		require.Contains(t, end.errors, "is a plan of the operators of a PyTorch step, and no model", line)
+	for _, line := range []string{"report -o page.html", "trace -o step.json", "inspect"} {
+		end := inProcess(t.Context(), nil, line+" -q "+operatorPlan80)
+		require.Zero(t, end.code, line+end.errors)
 	}
+	end := inProcess(t.Context(), nil, "explain -O json -q "+operatorPlan80)
+	require.Zero(t, end.code, end.errors)
+	require.Contains(t, end.out, `addmm_recompute`)
+	require.Contains(t, end.out, `34816`) // the peak_bytes of the plan
+	require.NoError(t, os.WriteFile("bad.json", []byte(`{"format": "memopt-operators", "version": 2}`), 0o644))
+	end = inProcess(t.Context(), nil, "explain bad.json")
+	require.Equal(t, exitUsage, end.code)
+	require.Contains(t, end.errors, "of version 2, wanted 1")
 	data, err := os.ReadFile(operatorPlan80)
 	require.NoError(t, err)
 	var plan struct {
@@ -70,7 +77,7 @@ func TestOperatorPlanIsNoModel(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(data, &plan))
 	require.NoError(t, os.WriteFile("graph.json", plan.Graphs[0].Instance, 0o644))
-	end := inProcess(t.Context(), nil, "solve graph.json -o schedule.json -O json")
+	end = inProcess(t.Context(), nil, "solve graph.json -o schedule.json -O json")
 	require.Zero(t, end.code, end.errors)
 	var solved struct {
 		Peak int64 `json:"peak"`
