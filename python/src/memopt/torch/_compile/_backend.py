@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -27,9 +28,10 @@ from .._plan import size
 from .._planner import BudgetError
 from .._replay import HANDOVER
 from .._workspace import Workspaces
-from . import _attention, _cost, _emit, _fuse, _given, _joint, _kernels, _solve
+from . import _attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve
 from ._compiled import Compiled, Graph
 from ._cost import Machine, hint, value
+from ._inductor import Code, copy_operands, is_kernel
 from ._joint import Joint
 from ._record import Record
 
@@ -38,6 +40,9 @@ BACKENDS = ("inductor", "aot_eager")
 # Behind a graph break stands, as a rule, the loss: on logits of so many bytes it makes their logarithms, their
 # gradients and a copy. It is planned for the bytes that are left when it is compiled.
 _LOSS = 3
+
+# Code of Inductor that takes this share more than its budget is planned for less, in at most so many rounds.
+_SLACK, _ROUNDS = 0.01, 3
 
 
 class Backend:
@@ -92,19 +97,39 @@ class Backend:
                 fw_compiler=boxed_nop, bw_compiler=boxed_nop, partition_fn=cut, keep_inference_input_mutations=True
             )
             return compiler(gm, inputs)
-        inner = torch._TorchCompileInductorWrapper(**self.options)
-        record = Record(gm, inputs, cut.uuid())
-        with inductor_config.patch(custom_partitioner_fn=cut):
-            compiled: Callable[..., Any] = inner(gm, inputs)
+        before = list(self.promise.graphs)
+        for _ in range(_ROUNDS):
+            self.promise.graphs[:] = before
+            record = Record(gm, inputs, cut.uuid())
+            compiled = self._by_inductor(gm, inputs, cut)
             if cut.graph is not None:
-                record.write(cut.graph, self.promise.held_bytes)
+                record.write(cut.graph, self.promise.held_bytes, cut.over)
             elif torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
                 known = record.read()  # the code came from a cache of Inductor, and no graph was cut
                 if known is None:
                     with inductor_config.patch(force_disable_caches=True):
-                        return inner(gm, inputs)  # type: ignore[no-any-return]
-                cut.graph, self.promise.held_bytes = known
-                self.promise.graphs.append(cut.graph)
+                        compiled = self._by_inductor(gm, inputs, cut)
+                else:
+                    cut.graph, self.promise.held_bytes, cut.over = known
+            if not cut.over:
+                break
+            cut.less += cut.over
+        if cut.graph is not None:
+            self.promise.graphs[:] = [*before, cut.graph]
+        return compiled
+
+    def _by_inductor(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
+        """Compiles with Inductor, and corrects the promise by the code."""
+        cut.code = Code(self.workspaces, limited=self.budget is not None or self.plan is not None)
+        cut.over = 0
+        compiled = cut.code.compile(gm, inputs, self.options, cut)
+        if cut.graph is not None and cut.code.peak_bytes is not None:
+            peak, saved = cut.code.peak_bytes, cut.code.saved_bytes
+            cut.graph = dataclasses.replace(cut.graph, peak_bytes=peak, saved_bytes=saved)
+            if cut.code.limit is None:
+                cut.graph = dataclasses.replace(cut.graph, baseline_peak_bytes=peak, baseline_saved_bytes=saved)
+            if self.budget is not None and cut.code.limit is not None and peak > (1 + _SLACK) * cut.code.limit:
+                cut.over = peak - cut.code.limit
         return compiled
 
     def taken(self) -> int:
@@ -139,21 +164,28 @@ class Partitioner(CustomPartitionerFn):
         self.baseline_before = owner.promise.baseline_peak_bytes
         self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.promise.graphs)
         self.graph: Graph | None = None
+        self.code: Code | None = None
+        self.over = 0  # the bytes that the code takes beyond those of the plan
+        self.less = 0  # those that the graph is planned for less, since code of other rounds took more
 
     def uuid(self) -> Any:
         """The part of the key of Inductor's caches that is the plan's."""
-        modules = (_attention, _cost, _emit, _fuse, _given, _joint, _kernels, _solve)
+        modules = (_attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve)
         sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
         others = (self.before, self.baseline_before, self.baseline_saved, self.breaks)
         held = (o.model_bytes, o.promise.optimizer_bytes, *others)
         plan = (o.plan.digest if o.plan else None, o.profile)
-        return ("memopt", memopt.__version__, plan, o.budget, o.time_limit, held, hashlib.sha256(sources).hexdigest())
+        key = (plan, o.budget, self.less, o.time_limit, held)
+        return ("memopt", memopt.__version__, *key, hashlib.sha256(sources).hexdigest())
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
         num_fwd_outputs: int = kwargs["num_fwd_outputs"]
         static: list[int] = kwargs.get("static_lifetime_input_indices") or []
-        joint = Joint(gm, num_fwd_outputs, static, self._workspaces, fuses=self.owner.name == "inductor")
+        fuses = self.owner.name == "inductor"
+        if fuses:
+            copy_operands(gm.graph)
+        joint = Joint(gm, num_fwd_outputs, static, self._workspaces, fuses=fuses)
         if not joint.tangents or not joint.backward_outputs():
             return default_partition(
                 gm, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
@@ -165,10 +197,12 @@ class Partitioner(CustomPartitionerFn):
         answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)
         if most is not None:
-            instance["budget"] = max(most, 1)
-            answer = self._solved(instance, most)
+            instance["budget"] = max(most - self.less, 1)
+            answer = self._solved(instance, most - self.less)
         self.graph = _described(instance, baseline, plain, answer, self.breaks)
         self.owner.promise.graphs.append(self.graph)
+        if self.code is not None and answer is not None:
+            self.code.limit = self.graph.peak_bytes if most is None else most
         steps = answer["steps"] if answer else plain
         self.owner.planned(joint, self.graph, instance, steps)
         return _emit.emit(joint, steps)
@@ -205,7 +239,7 @@ class Partitioner(CustomPartitionerFn):
             return _solve.solve(instance, limit)
         except _solve.Infeasible as e:
             promise = self.owner.promise
-            beyond = self.before if isinstance(self.owner.budget, str) else self._fixed()
+            beyond = self.less + (self.before if isinstance(self.owner.budget, str) else self._fixed())
             why = "every schedule takes" if e.proved else "the lowest peak that was found is"
             others = f" (with {len(promise.graphs)} graphs before it)" if promise.graphs else ""
             raise BudgetError(
@@ -219,14 +253,13 @@ class Partitioner(CustomPartitionerFn):
         return self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
 
     def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
-        """The memory that kernels take beside their results: on the CPU where PyTorch runs them one by one."""
+        """The memory that kernels take beside their results: on the CPU those of PyTorch, which it is asked for."""
         if any(isinstance(v, torch.Tensor) and v.is_cuda for v in map(value, graph.find_nodes(op="placeholder"))):
             return _kernels.workspace
-        if self.owner.name != "aot_eager":
-            return lambda _: 0
+        one_by_one = self.owner.name == "aot_eager"
         numbers: dict[fx.Node, int] = {}
         for n in graph.nodes:
-            if isinstance(n.target, torch._ops.OpOverload) and _is_fixed(n):
+            if (one_by_one or is_kernel(n)) and isinstance(n.target, torch._ops.OpOverload) and _is_fixed(n):
                 args, kwargs = tree_map_only(fx.Node, value, (n.args, n.kwargs))
                 numbers[n] = self.owner.workspaces.number(n.target, args, kwargs)
         peaks, _ = self.owner.workspaces.measure({})

@@ -27,18 +27,18 @@ class Record:
         text = repr((torch.__version__, gm.code, given, key))
         self.path = Path(cache_dir()) / "memopt" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
-    def write(self, graph: Graph, held_bytes: int) -> None:
-        """Writes the promise, and the bytes that are held before the step."""
+    def write(self, graph: Graph, held_bytes: int, over: int) -> None:
+        """Writes the promise, the bytes that are held before the step, and those beyond the plan in the code."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as f:
-            json.dump({"held_bytes": held_bytes, "graph": dataclasses.asdict(graph)}, f)
+            json.dump({"held_bytes": held_bytes, "over": over, "graph": dataclasses.asdict(graph)}, f)
         os.replace(f.name, self.path)
 
-    def read(self) -> tuple[Graph, int] | None:
-        """The promise; None where there is none that this version can read."""
+    def read(self) -> tuple[Graph, int, int] | None:
+        """All that was written; None where there is none that this version can read."""
         try:
             known = json.loads(self.path.read_text(encoding="utf-8"))
-            return Graph(**known["graph"]), int(known["held_bytes"])
+            return Graph(**known["graph"]), int(known["held_bytes"]), int(known["over"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
