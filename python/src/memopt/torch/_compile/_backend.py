@@ -99,7 +99,7 @@ class Backend:
             return compiler(gm, inputs)
         before = list(self.promise.graphs)
         for _ in range(_ROUNDS):
-            self.promise.graphs[:] = before
+            self.promise.graphs[:], cut.graph = before, None
             record = Record(gm, inputs, cut.uuid())
             compiled = self._by_inductor(gm, inputs, cut)
             if cut.graph is not None:
