@@ -286,6 +286,7 @@ def test_inductor(tmp_path, monkeypatch):
         for name, g in eager.items():
             assert torch.allclose(found[name], g, rtol=1e-4, atol=1e-6)
         assert peak <= 1.02 * 0.7 * compiled.memopt.baseline_peak_bytes
+        assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=0.01)
         promises.append(compiled.memopt.graphs)
     assert promises[0] == promises[1]
 
