@@ -198,3 +198,24 @@ func ParseShare(text string) (share float64, ok bool, err error) {
 	}
 	return x / 100, true, nil
 }
+
+// InfeasibleSchema is the schema of the JSON that `memopt solve -O json` prints where no schedule fits.
+const InfeasibleSchema = "memopt.infeasible/v1"
+
+// Infeasible writes how far a search without an answer got. lowest_peak is null where nothing was looked for,
+// since the bound rules all schedules out.
+func Infeasible(w io.Writer, name string, e *remat.InfeasibleError) error {
+	j := struct {
+		Schema         string `json:"schema"`
+		Name           string `json:"name,omitempty"`
+		Fits           bool   `json:"fits"`
+		Proved         bool   `json:"proved"`
+		Budget         int64  `json:"budget_bytes"`
+		LowestPeak     *int64 `json:"lowest_peak"`
+		PeakLowerBound int64  `json:"peak_lower_bound"`
+	}{InfeasibleSchema, name, false, e.Proved(), e.Budget, nil, e.PeakLowerBound}
+	if e.LowestPeak > 0 {
+		j.LowestPeak = &e.LowestPeak
+	}
+	return WriteJSON(w, j)
+}

@@ -66,6 +66,8 @@ func TestSchemas(t *testing.T) {
 		{"pack", "pack buffers.csv -o offsets.csv --capacity 16"},
 		{"solve", "solve chain.json -o schedule.json"},
 		{"solve-v2", "solve joint.json -o joint.schedule.json"},
+		{"infeasible", "solve chain.json -o none.json --budget 1"},
+		{"infeasible", "solve joint.json -o none.json --budget 1"},
 		{"optimize", "optimize forward.onnx -o smaller.onnx --dim batch=4"},
 		{"optimize", "optimize classifier.onnx -o smaller.onnx --dim batch=4 --opset 20"},
 		{"optimize", "optimize strange.onnx -o smaller.onnx --check off"},

@@ -103,6 +103,12 @@ func (a *app) solve(path string, sf *solveFlags) error {
 		if a.ctx.Err() != nil {
 			return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a schedule was found", path)}
 		}
+		var none *remat.InfeasibleError
+		if format == report.JSONFormat && errors.As(err, &none) {
+			if e := report.Infeasible(a.out, in.name(), none); e != nil {
+				return e
+			}
+		}
 		return classifySolve(path, err)
 	}
 	var b bytes.Buffer

@@ -40,6 +40,14 @@ func (in *instance) solve(ctx context.Context, opts remat.Options) (*solved, err
 		func(w io.Writer, f report.Format) error { return report.Solution(w, f, in.second, s) }}, err
 }
 
+// name is the instance's own.
+func (in *instance) name() string {
+	if in.first != nil {
+		return in.first.Name
+	}
+	return in.second.Name
+}
+
 // budget is the bytes that the instance names, or 0.
 func (in *instance) budget() int64 {
 	if in.first != nil {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,10 @@ class Infeasible(Exception):
         proved: the budget is impossible.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, answer: dict[str, Any]) -> None:
         super().__init__(message)
-        found = re.search(r"lowest peak found (\d+)", message)
-        needed = re.search(r"every schedule needs (\d+)", message)
-        self.proved = found is None
-        self.lowest = int(match.group(1)) if (match := found or needed) else 0
+        self.proved: bool = answer["proved"]
+        self.lowest: int = answer["peak_lower_bound"] if self.proved else answer["lowest_peak"]
 
 
 def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
@@ -43,7 +40,7 @@ def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
         except memopt.Error as e:
             if e.code != 3:
                 raise PlanError(f"memopt solve: {e}") from e
-            raise Infeasible(str(e)) from None
+            raise Infeasible(str(e), json.loads(e.output)) from None
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
 

@@ -1,0 +1,209 @@
+"""memopt.torch.compile beside PyTorch's own ways to save memory, model by model: see README.md."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler says that there is no GPU
+
+import torch
+
+import memopt.torch as mt
+import render
+import ways
+from forms import FORMS, Form
+
+BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
+SOLVERS = ("dp", "greedy", "ilp")
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("models", nargs="*", help=f"default all: {' '.join(FORMS)}")
+    options.add_argument("--backend", choices=("aot_eager", "inductor"), default="aot_eager")
+    options.add_argument("--budgets", type=float, nargs="*", default=BUDGETS, help="of PyTorch's partitioner")
+    options.add_argument("--solvers", nargs="*", default=SOLVERS, help="of PyTorch's partitioner")
+    options.add_argument("--rounds", type=int, default=7, help="steps of each way that are timed in turn")
+    options.add_argument("--rows", default="rows.jsonl", help="file to which rows are added; models in it are done")
+    options.add_argument("--table", help="write the tables of the file's rows here")
+    options.add_argument("--one", action="store_true", help="this process measures the only model")
+    chosen = options.parse_args()
+    if chosen.one:
+        print(json.dumps(measured(chosen.models[0], chosen)))
+        return 0
+    if unknown := sorted(set(chosen.models) - set(FORMS)):
+        options.error(f"no model {', '.join(unknown)}")
+    path = pathlib.Path(chosen.rows)
+    done = {(r["model"], r["backend"]) for r in read(path)}
+    for name in chosen.models or FORMS:
+        if (name, chosen.backend) not in done:
+            one(name, chosen, path)
+    rows = read(path)
+    if chosen.table:
+        pathlib.Path(chosen.table).write_text(render.page(rows))
+    print(render.page(rows))
+    return 0 if all(render.faults(r) == [] for r in rows) else 1
+
+
+def read(path: pathlib.Path) -> list[dict[str, Any]]:
+    """The models of a file of rows."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def one(name: str, chosen: argparse.Namespace, path: pathlib.Path) -> None:
+    """Measures a model in a process of its own, and adds its line to the file."""
+    command = [sys.executable, __file__, name, "--one", "--backend", chosen.backend, "--rounds", str(chosen.rounds)]
+    command += ["--budgets", *map(str, chosen.budgets), "--solvers", *chosen.solvers]
+    out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if out.returncode:
+        print(f"{name}: exit status {out.returncode}", file=sys.stderr)
+        return
+    with path.open("a") as f:
+        f.write(out.stdout.splitlines()[-1] + "\n")
+
+
+class Bench:
+    """One model, its ways, and a row for each."""
+
+    def __init__(self, name: str, backend: str, rounds: int) -> None:
+        torch.set_num_threads(2)
+        torch._dynamo.config.recompile_limit = 1000
+        warnings.simplefilter("ignore")
+        logging.disable(logging.ERROR)
+        torch.manual_seed(0)
+        self.form: Form = FORMS[name]()
+        self.backend, self.rounds = backend, rounds
+        self.parameters = [p for p in self.form.module.parameters() if p.requires_grad]
+        self.buffers = [b.clone() for b in self.form.module.buffers()]
+        self.steps: list[Callable[[], None]] = []
+        self.rows: list[dict[str, Any]] = []
+        self.reference: list[torch.Tensor | None] = []
+
+    def add(self, way: str, made: ways.Compiled, **more: Any) -> dict[str, Any]:
+        """Compiles a way, and measures its peak and its gradients."""
+
+        def step() -> None:
+            for p in self.parameters:
+                p.grad = None
+            made.run(**self.form.batch).backward()
+
+        with torch.no_grad():
+            for b, first in zip(self.form.module.buffers(), self.buffers, strict=True):
+                b.copy_(first)
+        torch.manual_seed(0)
+        with made.stack:
+            seconds = clocked(step)
+            gradients = [None if p.grad is None else p.grad.clone() for p in self.parameters]
+            self.reference = self.reference or gradients
+            step()
+            for p in self.parameters:
+                p.grad = None
+            peak = mt.measure(step, warmup=0, device="cpu", show=False).peak_bytes
+            steady = min(clocked(step) for _ in range(2))
+        row = {
+            "way": way,
+            "peak": peak,
+            "predicted": made.memopt.predicted_peak_bytes if made.memopt else None,
+            "overhead": made.cost / made.base - 1,
+            "bound": made.memopt.bound if made.memopt else None,
+            "nodes": made.nodes,
+            "planning": made.planning,
+            "compiling": seconds - steady,
+            "off": difference(gradients, self.reference),
+            **more,
+        }
+        self.rows.append(row)
+        self.steps.append(lambda: inside(made, step))
+        print(json.dumps(row), file=sys.stderr, flush=True)
+        gc.collect()
+        return row
+
+    def time(self) -> None:
+        """Steps of all ways in turn: each row gets the median of its time as a multiple of the first row's."""
+        ratios: list[list[float]] = [[] for _ in self.rows]
+        for _ in range(self.rounds):
+            times = [clocked(step) for step in self.steps]
+            for of, t in zip(ratios, times, strict=True):
+                of.append(t / times[0])
+        for row, of in zip(self.rows, ratios, strict=True):
+            row["time"] = sorted(of)[len(of) // 2]
+
+
+def inside(made: ways.Compiled, step: Callable[[], None]) -> None:
+    with made.stack:
+        step()
+
+
+def clocked(step: Callable[[], None]) -> float:
+    """The seconds of a step."""
+    began = time.perf_counter()
+    step()
+    return time.perf_counter() - began
+
+
+def difference(given: list[torch.Tensor | None], wanted: list[torch.Tensor | None]) -> float:
+    """The largest difference of a gradient, as a share of its largest element; 0: equal bit for bit."""
+    off = 0.0
+    for a, b in zip(given, wanted, strict=True):
+        if a is None or b is None:
+            off = max(off, 0.0 if a is b else float("inf"))
+        elif not torch.equal(a, b):
+            off = max(off, ((a - b).abs().max() / b.abs().max().clamp_min(1e-30)).item())
+    return off
+
+
+def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
+    """The rows of a model."""
+    bench = Bench(name, chosen.backend, chosen.rounds)
+    module, blocks = bench.form.module, bench.form.blocks
+    plain = ways.memopt_way(module, chosen.backend, None)
+    bench.add("nothing recomputed", plain)
+    held = plain.memopt.held_bytes
+    for solver in chosen.solvers:
+        for budget in chosen.budgets:
+            if solver == chosen.solvers[0] or 0 < budget < 1:  # at 0 and 1 there is no choice
+                bench.add(f"torch {budget:g} {solver}", ways.torch_way(module, chosen.backend, budget, solver))
+    for selective in (False, True):
+        way = "checkpoint per block" + (", products kept" if selective else "")
+        bench.add(way, ways.checkpoint_way(module, blocks, chosen.backend, selective))
+    for peak in sorted({r["peak"] for r in bench.rows[1:]}, reverse=True):
+        limited(bench, held, peak)
+    lowest(bench, held)
+    bench.time()
+    return {"model": name, "backend": chosen.backend, "torch": torch.__version__, "rows": bench.rows}
+
+
+def limited(bench: Bench, held: int, budget: int) -> int | None:
+    """A row of memopt; the lowest peak that was found, where it has no plan within the budget."""
+    try:
+        way = ways.memopt_way(bench.form.module, bench.backend, held + budget)
+        bench.add(f"memopt {budget / 2**20:.2f} MiB", way, budget=budget)
+    except torch._dynamo.exc.BackendCompilerFailed as e:
+        if not isinstance(e.inner_exception, mt.BudgetError):
+            raise
+        return e.inner_exception.lowest_bytes - held
+    return None
+
+
+def lowest(bench: Bench, held: int) -> None:
+    """The row of the lowest peak that memopt finds."""
+    budget = limited(bench, held, 1)
+    for _ in range(3):
+        if budget is None:
+            return
+        budget = limited(bench, held, budget)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
