@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import memopt.torch
+from memopt.torch._compile import _emit
 from memopt.torch._compile._compiled import Compiled, Graph
 from memopt.torch._compile._solve import in_order
 from memopt.torch._compile._versions import require
@@ -278,9 +279,12 @@ def test_inductor(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     model, x = Small(), torch.randn(64, 16)
     eager, _ = gradients(model, model, x)
-    promises = []
+    promises, cuts = [], []
+    emit = _emit.emit
+    monkeypatch.setattr(_emit, "emit", lambda *given: cuts.append(1) or emit(*given))
     for _ in range(2):  # the second time Inductor takes its code from its cache
         torch._dynamo.reset()
+        before = len(cuts)
         compiled = memopt.torch.compile(model, budget="70%")
         found, peak = gradients(model, compiled, x)
         for name, g in eager.items():
@@ -289,6 +293,7 @@ def test_inductor(tmp_path, monkeypatch):
         assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=0.01)
         promises.append(compiled.memopt.graphs)
     assert promises[0] == promises[1]
+    assert before == len(cuts) > 0
 
 
 def test_refusals():

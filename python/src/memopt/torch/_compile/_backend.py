@@ -179,6 +179,14 @@ class Partitioner(CustomPartitionerFn):
         key = (plan, o.budget, self.less, o.time_limit, held)
         return ("memopt", memopt.__version__, *key, hashlib.sha256(sources).hexdigest())
 
+    def __getstate__(self) -> Any:
+        """The key alone: Inductor pickles its whole configuration for the keys of its caches."""
+        return self.uuid()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Partitioner:
+        """Itself: copies of the configuration name the same partitioner."""
+        return self
+
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
         num_fwd_outputs: int = kwargs["num_fwd_outputs"]
         static: list[int] = kwargs.get("static_lifetime_input_indices") or []

@@ -142,9 +142,10 @@ class Code:
         self.saved_bytes = self._bytes.now
         with self._bytes:
             given = [saved.pop(n) if n in saved else _fake(v) for n, v in zip(names, inputs, strict=True)]
+            losses = [t for n, t in zip(names, given, strict=True) if n.startswith("tangents") and t.dim() == 0]
             gradients = _run(code, given)
         self.peak_bytes = self._bytes.finish()
-        del gradients
+        del gradients, losses  # Tensor.backward holds the gradient of a loss until it ends
 
 
 class _Bytes(Recorder):  # type: ignore[no-untyped-call]
