@@ -67,8 +67,11 @@ func OperatorGraph(data []byte) (*graph.Model, error) {
 		return nil, fmt.Errorf("is a plan of %d graphs, wanted one: the model has graph breaks", len(p.Graphs))
 	}
 	b := &operatorBuilder{g: graph.New(p.Model, nil), nodes: map[string]*operatorNode{},
-		now: map[string]graph.ValueID{}, runs: map[string]int{}, names: map[string]bool{}}
+		now: map[string]graph.ValueID{}, runs: map[string]int{}, names: map[string]int{}}
 	for _, h := range p.Held {
+		if h.Bytes < 0 {
+			return nil, fmt.Errorf("%q has %d bytes", h.Name, h.Bytes)
+		}
 		d := graph.Decl{Value: b.value("held/"+h.Name, h.Bytes), Type: bytesType(h.Bytes)}
 		if err := b.g.AddInput(d); err != nil {
 			return nil, err
@@ -98,26 +101,26 @@ type operatorBuilder struct {
 	nodes    map[string]*operatorNode
 	now      map[string]graph.ValueID // by value: the one that was made last
 	runs     map[string]int           // by node
-	names    map[string]bool
-	loss     string // a value of the handover
-	between  string // the handover's node
-	backward string // the first node behind it
+	names    map[string]int           // by name: how many values have asked for it
+	loss     string                   // a value of the handover
+	between  string                   // the handover's node
+	backward string                   // the first node behind it
 }
 
 func bytesType(n int64) graph.Type { return graph.Tensor(graph.Uint8, graph.Ints(n)) }
 
 // value makes a value of a name that no other has.
 func (b *operatorBuilder) value(name string, size int64) graph.ValueID {
-	for unique, i := name, 2; ; i++ {
-		if !b.names[unique] {
-			b.names[unique] = true
-			v := b.g.Value(unique)
-			b.g.Values[v].Type = bytesType(size)
-			b.g.ValueInfo = append(b.g.ValueInfo, graph.Decl{Value: v, Type: bytesType(size)})
-			return v
-		}
-		unique = fmt.Sprintf("%s_%d", name, i)
+	unique := name
+	for b.names[unique] > 0 {
+		b.names[name]++
+		unique = fmt.Sprintf("%s_%d", name, b.names[name])
 	}
+	b.names[unique]++
+	v := b.g.Value(unique)
+	b.g.Values[v].Type = bytesType(size)
+	b.g.ValueInfo = append(b.g.ValueInfo, graph.Decl{Value: v, Type: bytesType(size)})
+	return v
 }
 
 // compute adds a run of a node.
@@ -159,6 +162,9 @@ func (b *operatorBuilder) compute(id string) error {
 		if _, there := b.now[o.ID]; !there {
 			b.now[o.ID] = v
 		}
+	}
+	if n.Workspace < 0 {
+		return fmt.Errorf("%q has a workspace of %d bytes", id, n.Workspace)
 	}
 	if n.Workspace > 0 {
 		node.Outputs = append(node.Outputs, b.value("workspace of "+node.Name, n.Workspace))

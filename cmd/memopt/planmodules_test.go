@@ -67,6 +67,11 @@ func TestOperatorPlan(t *testing.T) {
 	end = inProcess(t.Context(), nil, "explain bad.json")
 	require.Equal(t, exitUsage, end.code)
 	require.Contains(t, end.errors, "of version 2, wanted 1")
+	require.NoError(t, os.WriteFile("bad.json", []byte(
+		`{"format": "memopt-operators", "version": 1, "held": [{"name": "w", "bytes": -5}], "graphs": [{}]}`), 0o644))
+	end = inProcess(t.Context(), nil, "explain bad.json")
+	require.Equal(t, exitUsage, end.code)
+	require.Contains(t, end.errors, `"w" has -5 bytes`)
 	data, err := os.ReadFile(operatorPlan80)
 	require.NoError(t, err)
 	var plan struct {

@@ -37,9 +37,10 @@ var variables = []variable{
 }
 
 // quietVariables have memopt's prefix and are not for its users: the programs and tests that build
-// kernels read some, which may run in the same shell, and memopt tells its second process by others.
+// kernels and the Python package read some, which may run in the same shell, and memopt tells its second
+// process by others.
 var quietVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS", ortChildMark, ort.FolderVariable,
-	"MEMOPT_TESTS"}
+	"MEMOPT_BINARY", "MEMOPT_TESTS"}
 
 // flagVariable returns the name of the variable that stands for a flag.
 func flagVariable(flag string) string {
