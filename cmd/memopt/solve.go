@@ -171,7 +171,7 @@ func (sf *solveFlags) bytes(in *instance) (int64, error) {
 
 // firstWork is the counted work (remat.Options.Nodes) after which a search for the first valid schedule gives
 // up.
-const firstWork = 20_000_000
+const firstWork = 3_000_000
 
 func (a *app) readInstance(path string) (*instance, error) {
 	var r io.Reader = a.in

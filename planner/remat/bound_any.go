@@ -105,8 +105,8 @@ func (k *kinship) moment(t int32) (*Graph, int32) {
 	return g, at
 }
 
-// ranked lists the tasks at whose first run most must be live if no task runs again, the highest
-// first, with these bytes.
+// ranked lists the tasks by the bytes of their moments in which no task runs again, the highest first,
+// and these bytes by task.
 func (k *kinship) ranked(most int) (tasks []int32, bytes []int64) {
 	n := int32(len(k.g.Tasks))
 	readers := make([][]int32, len(k.g.Values))
@@ -126,9 +126,8 @@ func (k *kinship) ranked(most int) (tasks []int32, bytes []int64) {
 			bytes[t] += k.g.Values[v].Size
 		}
 		for v, m := range k.maker {
-			if k.needs(t, m) && (k.g.Values[v].Keep || slices.ContainsFunc(readers[v], func(r int32) bool {
-				return !k.needs(t, r)
-			})) {
+			if m != t && !k.needs(m, t) && (k.g.Values[v].Keep && k.needs(t, m) ||
+				slices.ContainsFunc(readers[v], func(r int32) bool { return r == t || k.needs(r, t) })) {
 				bytes[t] += k.g.Values[v].Size
 			}
 		}
@@ -220,9 +219,9 @@ func (k *kinship) lastPeak() int64 {
 }
 
 // anyCost returns a lower bound on the cost of extra runs with first runs in any order;
-// math.MaxInt64 where there is no schedule within the budget.
-func (k *kinship) anyCost(ctx context.Context, budget, work int64) int64 {
-	best := int64(0)
+// math.MaxInt64 where there is no schedule within the budget. best is a bound that is known; tight
+// tells to branch where prices leave bytes free.
+func (k *kinship) anyCost(ctx context.Context, budget, work, best int64, tight bool) int64 {
 	tasks, bytes := k.ranked(anyMoments)
 	for _, t := range tasks {
 		if bytes[t] <= budget || ctx.Err() != nil || work <= 0 {
@@ -231,7 +230,7 @@ func (k *kinship) anyCost(ctx context.Context, budget, work int64) int64 {
 		g, at := k.moment(t)
 		b := newBounder(ctx, newMoments(g), budget, work)
 		b.best = best
-		b.only(at)
+		b.only(at, tight)
 		best = b.best
 		work -= b.spent()
 	}
@@ -239,7 +238,7 @@ func (k *kinship) anyCost(ctx context.Context, budget, work int64) int64 {
 }
 
 // only looks for the best bound of one moment.
-func (b *bounder) only(t int32) {
+func (b *bounder) only(t int32, tight bool) {
 	if !b.start() {
 		return
 	}
@@ -250,7 +249,7 @@ func (b *bounder) only(t int32) {
 	}
 	for b.ctx.Err() == nil && b.spent() < b.limit && b.promising() == t && b.improve(t) {
 	}
-	if left := b.limit - b.spent(); b.best > 0 && b.best < math.MaxInt64 && left > 0 {
+	if left := b.limit - b.spent(); tight && b.best > 0 && b.best < math.MaxInt64 && left > 0 {
 		b.at = t
 		b.best = max(b.best, b.tighten(0, min(branchWork/anyMoments, left)))
 	}

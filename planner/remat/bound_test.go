@@ -263,3 +263,22 @@ func BenchmarkCostBound(b *testing.B) {
 		}
 	}
 }
+
+// TestRankedBytes: tasks are ranked by the bytes of their moments in which no task runs again.
+func TestRankedBytes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		p := randomProblem(rng, 2+rng.IntN(12))
+		p.InOrder = false
+		k := newProblemSolver(context.Background(), p, Options{}).kin
+		tasks, ranked := k.ranked(math.MaxInt)
+		require.Len(t, tasks, len(k.g.Tasks))
+		for _, x := range tasks {
+			g, at := k.moment(x)
+			m := newMoments(g)
+			bytes, costs := make([]int64, m.n), make([]int64, m.n)
+			m.profile(make([]bool, m.n), bytes, costs)
+			require.Equal(t, bytes[at], ranked[x], "task %d", x)
+		}
+	}
+}

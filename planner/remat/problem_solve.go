@@ -128,7 +128,7 @@ func (s *problemSolver) run() {
 	s.bound = s.base
 	a := s.add(s.real)
 	if a.search.known[0].Peak > s.budget {
-		s.costBound()
+		s.costBound(false)
 	}
 	if !s.p.InOrder && !s.met() {
 		s.addOrders()
@@ -145,17 +145,20 @@ func (s *problemSolver) run() {
 		if slice == 0 && s.arms[0] != a && !s.ended() {
 			s.addSeeds(s.arms[0])
 		}
+		if slice == 0 && s.kin != nil && s.bound > s.base && !s.ended() {
+			s.costBound(true) // behind the first schedules, since it takes as long as they do
+		}
 	}
 }
 
-// costBound looks for a lower bound on the cost.
-func (s *problemSolver) costBound() {
-	extra := int64(0)
+// costBound looks for a lower bound on the cost; see anyCost for tight.
+func (s *problemSolver) costBound(tight bool) {
+	extra := max(0, s.bound-s.base)
 	switch {
 	case s.p.InOrder:
 		extra = s.relaxed().CostBound(s.ctx, s.budget, boundWork)
 	case s.kin != nil:
-		extra = s.kin.anyCost(s.ctx, s.budget, boundWork)
+		extra = s.kin.anyCost(s.ctx, s.budget, boundWork, extra, tight)
 	}
 	s.bound = s.base + min(extra, math.MaxInt64-s.base)
 }
