@@ -193,6 +193,21 @@ def test_promise_is_kept(name):
             assert "is recomputed, at least" in str(promise)
 
 
+@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.BatchNorm1d])
+def test_statistics_of_norms(norm):
+    """Norms of bfloat16 with weights of float32 have statistics of float32."""
+    layers = nn.Sequential(*(m for _ in range(4) for m in (nn.Linear(16, 16), norm(16))))
+    x = torch.randn(64, 16)
+
+    def run(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return layers(x).float().square().mean()
+
+    compiled = memopt.torch.compile(run, backend="aot_eager")
+    _, peak = gradients(layers, compiled, x)
+    assert compiled.memopt.predicted_peak_bytes == peak
+
+
 def test_bytes_bound_all():
     model, x = Deep(nn.Identity()), torch.randn(64, 16)
     optimizer = torch.optim.AdamW(model.parameters())

@@ -192,7 +192,7 @@ class OperatorPlan:
         cost, base = 0.0, float(self.raw["base_cost_us"])
         for g in self.graphs:
             given = {**g.instance, "budget": max(most - before, 1)}
-            limit = max(0.5, len(given["nodes"]) / 1000) if time_limit is None else time_limit
+            limit = solver.seconds(len(given["nodes"])) if time_limit is None else time_limit
             try:
                 answer = solver.solve(given, limit)
             except solver.Infeasible as e:
@@ -292,7 +292,7 @@ def _parse(path: str, raw: Any) -> OperatorPlan:
         of_modules = isinstance(raw, Mapping) and raw.get("format") == MODULES
         kind = "a plan of modules, for memopt.torch.apply" if of_modules else "no plan of operators"
         raise PlanError(
-            f"{path}: is {kind} (wanted \"format\": \"{OPERATORS}\"); make one with "
+            f'{path}: is {kind} (wanted "format": "{OPERATORS}"); make one with '
             "memopt.torch.plan(model, batch, budget=…, select='operators')"
         )
     if raw.get("version") != VERSION:

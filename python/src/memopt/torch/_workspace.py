@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,8 @@ class Workspaces:
 
     How much memory a kernel takes for itself (the packed operands of oneDNN, the gradients of a norm by thread) depends
     on the processor, the number of threads and the libraries of PyTorch, so that no table tells it. Operators of equal
-    arguments are run once, and a block that repeats costs one. One object serves all traces of a model.
+    arguments are run once, and a block that repeats costs one.
+    One object serves all traces of a model, or all compilations of a process.
     """
 
     def __init__(self) -> None:
@@ -87,15 +89,25 @@ class Workspaces:
         self._peaks += [-1] * (len(self._calls) - done)
         if done < len(self._calls):
             # A compiler that asks runs under a mode of fake tensors.
-            with _disable_current_modes(), torch.no_grad(), torch.profiler.profile(
-                activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-            ) as profile:
+            with (
+                _disable_current_modes(),
+                torch.no_grad(),
+                torch.profiler.profile(
+                    activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+                ) as profile,
+            ):
                 for i, (func, bare, form) in list(enumerate(self._calls))[done:]:
                     size = sum(_bytes(t) for t in bare if isinstance(t, _Tensor))
                     if size > _LARGEST or flops.get(i, 0) > _LONGEST or not _run(i, func, bare, form):
                         self._left.add(str(func))
             _count(profile, self._peaks)
         return self._peaks, sorted(self._left)
+
+
+@functools.cache
+def of_process(threads: int) -> Workspaces:
+    """Those of all compilations of a process with so many threads."""
+    return Workspaces()
 
 
 def _bytes(t: _Tensor) -> int:
@@ -134,5 +146,3 @@ def _count(profile: Any, peaks: list[int]) -> None:
         now = size if number != last else now + size
         last = number
         peaks[number] = max(peaks[number], now)
-
-

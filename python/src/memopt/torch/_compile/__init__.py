@@ -55,7 +55,7 @@ def compile(
         plan: in place of a budget, a plan of ``memopt.torch.plan(model, batch, select="operators")``, or its file.
         backend: "inductor", or "aot_eager", which runs the operators of PyTorch one by one.
         optimizer: the one that trains the model; its state counts in a size.
-        time_limit: seconds of the search; None: a millisecond for each node, at least half a second.
+        time_limit: seconds of the search; None: planning takes a millisecond for each node, at least half a second.
         fullgraph, dynamic, mode, options, disable: those of ``torch.compile``.
 
     Returns:

@@ -93,6 +93,11 @@ class Asking(Backend):
         with inductor_config.patch(custom_partitioner_fn=cut, force_disable_caches=True):
             return compile_fx(gm, inputs, inner_compile=_unlowered)  # type: ignore[return-value]
 
+    @property
+    def hurries(self) -> bool:
+        """No step waits for the plan."""
+        return False
+
     def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
         if joint.device == "cuda":
             self.unknown.update(_kernels.unknown(joint.gm.graph))

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from .._operators import OperatorPlan
 from .._plan import size
 from .._planner import BudgetError
 from .._replay import HANDOVER
-from .._workspace import Workspaces
+from .._workspace import of_process
 from . import _attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve
 from ._compiled import Compiled, Graph
 from ._cost import Machine, hint, value
@@ -68,7 +69,7 @@ class Backend:
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
         self._runs = itertools.count()
         self.follows = False  # the graph before this one ended with a break
-        self.workspaces = Workspaces()
+        self.workspaces = of_process(torch.get_num_threads())
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
         reason = getattr(gm, "compile_subgraph_reason", None)
@@ -85,6 +86,11 @@ class Backend:
 
     def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
         """Is told of each graph that was planned."""
+
+    @property
+    def hurries(self) -> bool:
+        """Whether a search has the time of planning alone: Inductor's compilation takes ten times as long."""
+        return self.name == "aot_eager"
 
     @functools.cached_property
     def machine(self) -> Machine | None:
@@ -166,6 +172,7 @@ class Partitioner(CustomPartitionerFn):
         self.graph: Graph | None = None
         self.code: Code | None = None
         self.over = 0  # the bytes that the code takes beyond those of the plan
+        self.began = 0.0
         self.less = 0  # those that the graph is planned for less, since code of other rounds took more
 
     def uuid(self) -> Any:
@@ -188,6 +195,7 @@ class Partitioner(CustomPartitionerFn):
         return self
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
+        self.began = time.perf_counter()
         num_fwd_outputs: int = kwargs["num_fwd_outputs"]
         static: list[int] = kwargs.get("static_lifetime_input_indices") or []
         fuses = self.owner.name == "inductor"
@@ -242,7 +250,7 @@ class Partitioner(CustomPartitionerFn):
     def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
         limit = self.owner.time_limit
         if limit is None:
-            limit = max(0.5, len(instance["nodes"]) / 1000)
+            limit = _solve.seconds(len(instance["nodes"]), self.began if self.owner.hurries else None)
         try:
             return _solve.solve(instance, limit)
         except _solve.Infeasible as e:

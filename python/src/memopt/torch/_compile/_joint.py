@@ -25,6 +25,15 @@ _VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.al
 # Namespaces of operators that other ranks take part in.
 _COLLECTIVE = frozenset(["_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor"])
 
+# Norms, with the place of their weights: the kernels of the CPU have statistics in the type of the weights, PyTorch's
+# fake ones in that of the input.
+_NORMS = {
+    torch.ops.aten.native_layer_norm.default: 2,
+    torch.ops.aten.native_group_norm.default: 1,
+    torch.ops.aten.native_batch_norm.default: 1,
+    torch.ops.aten._native_batch_norm_legit_functional.default: 1,
+}
+
 # The bytes that a block of a device's allocator is a multiple of; 1 for devices that are not here.
 _BLOCK = {"cuda": BLOCK}
 
@@ -110,7 +119,11 @@ class Joint:
                     needed.add(n)
                     stack.extend(n.all_input_nodes)
             self.gm.graph = fx_graph_cse(self.gm.graph, extra_node_key=lambda n: n in needed)
-        self.gm.recompile()
+        else:
+            self.gm.recompile()
+        for n in self.gm.graph.nodes:
+            if n.target in _NORMS:
+                _correct_statistics(n)
 
     def _place(self, n: fx.Node) -> None:
         """Notes the root of a node, whose arguments come before it."""
@@ -230,7 +243,6 @@ class Joint:
                 if r not in stored and self.maker(r) is r:
                     readers.setdefault(r, []).append(n)
 
-
         def made_by(n: fx.Node) -> list[fx.Node]:
             return list(dict.fromkeys(map(self.maker, self.reads(n))))
 
@@ -297,6 +309,17 @@ class Joint:
         if any(map(self.once, loop)):
             out["recompute"] = False
         return out
+
+
+def _correct_statistics(n: fx.Node) -> None:
+    """Gives the fake statistics of a norm the type that they have."""
+    weight = n.args[_NORMS[n.target]]  # type: ignore[index]
+    if not isinstance(weight, fx.Node) or value(n)[0].device.type != "cpu":
+        return
+    first, mean, deviation, *others = value(n)
+    n.meta["val"] = (first, *(t.to(value(weight).dtype) for t in (mean, deviation)), *others)
+    for part in n.users:
+        part.meta["val"] = value(n)[part.args[1]]
 
 
 def _sparse(**fields: Any) -> dict[str, Any]:

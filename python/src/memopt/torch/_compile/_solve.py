@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import memopt
 
 from .._plan import PlanError
+
+# The seconds of a search that began late, and those in which a node of the graphs is written.
+_LEAST, _WRITING = 0.15, 0.0004
 
 
 class Infeasible(Exception):
@@ -43,6 +47,18 @@ def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
             raise Infeasible(str(e), json.loads(e.output)) from None
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
+
+
+def seconds(nodes: int, began: float | None = None) -> float:
+    """The seconds of a search without a limit of its own: one for 1,000 nodes, at least half a second.
+
+    began: when the planning began that they are for (``time.perf_counter``), the graphs to be written behind it
+    included; None: they are for the search alone.
+    """
+    most = max(0.5, nodes / 1000)
+    if began is None:
+        return most
+    return max(_LEAST, most - (time.perf_counter() - began) - nodes * _WRITING)
 
 
 def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:
