@@ -24,9 +24,8 @@ _MARK = "_memopt_checkpointed"
 class Applied:
     """A plan that is applied to a model. ``remove`` undoes it; so does the end of a ``with`` block."""
 
-    def __init__(
-        self, model: nn.Module, plan: Plan, wrapped: list[_Wrapped], begin: _Begin, hook: Any, caches: list[Any]
-    ) -> None:
+    def __init__(self, model: nn.Module, plan: Plan, wrapped: list[_Wrapped], begin: _Begin, hook: Any,
+                 caches: list[Any]) -> None:
         self.model, self.plan = model, plan
         self._wrapped, self._begin, self._hook, self._caches = wrapped, begin, hook, caches
 
@@ -112,11 +111,8 @@ def without_caches(model: nn.Module) -> list[Any]:
     for config in caches:
         config.use_cache = False
     if caches:
-        warnings.warn(
-            "config.use_cache is off under the plan: training needs no cache of keys and values, which "
-            "modules that run again would extend a second time",
-            stacklevel=3,
-        )
+        warnings.warn("config.use_cache is off under the plan: training needs no cache of keys and values, which "
+                      "modules that run again would extend a second time", stacklevel=3)
     return caches
 
 
@@ -133,7 +129,7 @@ class _Begin:
             w.count = 0
         if self.limit and (large := _larger(self.plan, (args, dict(kwargs)), self.limit)):
             if not self.warn:
-                raise PlanError(f'{large}; plan for these sizes, or apply with sizes="ignore"')
+                raise PlanError(f"{large}; plan for these sizes, or apply with sizes=\"ignore\"")
             warnings.warn(large, stacklevel=2)
             self.limit = 0
         if self.wrapped and kwargs.get("use_cache") and torch.is_grad_enabled():
@@ -172,10 +168,8 @@ def unwrapped(model: nn.Module) -> nn.Module:
             "it is wrapped"
         )
     if isinstance(model, torch.jit.ScriptModule):
-        raise PlanError(
-            "the model is a ScriptModule, whose modules cannot be replaced: apply the plan to the "
-            "model that it was made of"
-        )
+        raise PlanError("the model is a ScriptModule, whose modules cannot be replaced: apply the plan to the "
+                        "model that it was made of")
     return model
 
 
@@ -242,9 +236,8 @@ def _usable(model: nn.Module, plan: Plan, name: str, module: nn.Module, hooks: s
         raise PlanError(f"{plan.path}: module {name!r} ({type(module).__name__}) {why}")
 
     if isinstance(module, torch.jit.ScriptModule):
-        refuse(
-            "is a ScriptModule, which cannot be put under a checkpoint; apply the plan to the model before torch.jit"
-        )
+        refuse("is a ScriptModule, which cannot be put under a checkpoint; apply the plan to the model before "
+               "torch.jit")
     if not module.training:
         refuse("is in evaluation mode, the plan is for training: call model.train() before, or plan the model as it is")
     if getattr(module, _MARK, None) is not None:
@@ -255,10 +248,8 @@ def _usable(model: nn.Module, plan: Plan, name: str, module: nn.Module, hooks: s
     if hooks == "refuse":
         for inner_name, inner in module.named_modules():
             if inner is not module and _hooked(inner):
-                refuse(
-                    f"has hooks in {name}.{inner_name}, which would run again in the backward half; remove them, "
-                    'or apply with hooks="allow"'
-                )
+                refuse(f"has hooks in {name}.{inner_name}, which would run again in the backward half; remove them, "
+                       "or apply with hooks=\"allow\"")
 
 
 def _hooked(module: nn.Module) -> bool:

@@ -69,10 +69,8 @@ def export(
     values = (*args, *keywords.values(), *targets)
     for v in values:
         if not isinstance(v, torch.Tensor):
-            raise TypeError(
-                f"an input is {type(v).__name__}: wanted tensors only; bind other arguments in a module "
-                "around the model"
-            )
+            raise TypeError(f"an input is {type(v).__name__}: wanted tensors only; bind other arguments in a module "
+                            "around the model")
     if isinstance(model, torch.jit.ScriptModule):
         raise TypeError("the model is a ScriptModule: export the module that it was made of, so that nodes have names")
     names = list(input_names) if input_names else _names(model, args, keywords, targets)
@@ -89,14 +87,8 @@ def export(
         for n, p in m.named_parameters(recurse=False)
         if p.requires_grad
     ]
-    meta = {
-        "version": 1,
-        "torch": torch.__version__,
-        "root": _ROOT,
-        "modules": listed,
-        "parameters": trained,
-        "sizes": _sizes(names, values, axes),
-    }
+    meta = {"version": 1, "torch": torch.__version__, "root": _ROOT, "modules": listed, "parameters": trained,
+            "sizes": _sizes(names, values, axes)}
     with open(data, "ab") as f:
         f.write(metadata("memopt.torch", json.dumps(meta, separators=(",", ":"))))
         f.flush()
@@ -112,14 +104,8 @@ def _umask() -> int:
     return mask
 
 
-def _write(
-    step: nn.Module,
-    values: tuple[torch.Tensor, ...],
-    names: Sequence[str],
-    axes: Any,
-    opset: int,
-    path: str | os.PathLike[str],
-) -> str:
+def _write(step: nn.Module, values: tuple[torch.Tensor, ...], names: Sequence[str], axes: Any, opset: int,
+           path: str | os.PathLike[str]) -> str:
     """Exports to a file beside the one that is wanted."""
     folder = os.path.dirname(os.path.abspath(os.fspath(path)))
     handle, data = tempfile.mkstemp(suffix=".onnx", prefix=".memopt-", dir=folder)
@@ -137,9 +123,8 @@ def _write(
     return data
 
 
-def _trace(
-    step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any, opset: int
-) -> None:
+def _trace(step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+           opset: int) -> None:
     """Exports by tracing: scopes become names of nodes, and batch norms stay in training mode."""
     torch.onnx.export(
         step,
@@ -166,9 +151,8 @@ def _capturable(step: nn.Module) -> bool:
     return not any(isinstance(m, _BatchNorm) and m.training for m in step.modules())
 
 
-def _capture(
-    step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any, opset: int
-) -> None:
+def _capture(step: nn.Module, values: tuple[torch.Tensor, ...], data: str, names: Sequence[str], axes: Any,
+             opset: int) -> None:
     """Exports by torch.export. Its optimizer stays off: it merges equal parameters and folds others."""
     shapes = tuple(dict((axes or {}).get(n, {})) for n in names)
     torch.onnx.export(
@@ -188,11 +172,8 @@ def _capture(
 
 def _names(model: nn.Module, args: Sequence[Any], keywords: Mapping[str, Any], labels: Sequence[Any]) -> list[str]:
     try:
-        parameters = [
-            p.name
-            for p in inspect.signature(model.forward).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
+        parameters = [p.name for p in inspect.signature(model.forward).parameters.values()
+                      if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     except (TypeError, ValueError):
         parameters = []
     names = [parameters[i] if i < len(parameters) else f"input_{i}" for i in range(len(args))]

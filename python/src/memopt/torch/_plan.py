@@ -91,7 +91,7 @@ def _parse(path: str, raw: Any) -> Plan:
         raise PlanError(f"{path}: is a plan of operators; compile the model by it: memopt.torch.compile(model, plan=…)")
     if not isinstance(raw, Mapping) or raw.get("format") != FORMAT:
         raise PlanError(
-            f'{path}: is no plan of modules (wanted "format": "{FORMAT}"); make one with '
+            f"{path}: is no plan of modules (wanted \"format\": \"{FORMAT}\"); make one with "
             "memopt plan MODEL --select modules --budget SIZE --save-plan FILE"
         )
     if raw.get("version") != VERSION:

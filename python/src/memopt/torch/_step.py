@@ -52,7 +52,9 @@ def loss_of(output: Any, loss: Loss, labels: tuple[Any, ...]) -> torch.Tensor:
     return value
 
 
-def run(model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, autocast: torch.dtype | None = None) -> torch.Tensor:
+def run(
+    model: nn.Module, inputs: Inputs, loss: Loss, labels: Any, autocast: torch.dtype | None = None
+) -> torch.Tensor:
     """One forward half; the loss alone is kept. autocast is the type of ``torch.autocast`` around it; None for the mode
     that is on."""
     args, kwargs = split(inputs)

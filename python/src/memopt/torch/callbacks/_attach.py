@@ -114,10 +114,8 @@ class Attached:
         atexit.unregister(self.end)
         self.measured_bytes = usage.peak
         promised = self.plan.predicted_peak_bytes
-        self._say(
-            f"memopt: measured peak {size(usage.peak)}, promised {size(promised)} "
-            f"({100 * (usage.peak / max(promised, 1) - 1):+.1f} %)"
-        )
+        self._say(f"memopt: measured peak {size(usage.peak)}, promised {size(promised)} "
+                  f"({100 * (usage.peak / max(promised, 1) - 1):+.1f} %)")
 
     def remove(self) -> None:
         """Takes the plan away."""
@@ -130,7 +128,9 @@ class Attached:
     def _plan(self, model: nn.Module, batch: Inputs) -> Plan:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "config.use_cache is off")  # apply says it
-            return self._planner(model, batch, budget=self._room(), loss=self._loss, optimizer=_inner(self._optimizer))
+            return self._planner(
+                model, batch, budget=self._room(), loss=self._loss, optimizer=_inner(self._optimizer)
+            )
 
     def _room(self) -> str | int | None:
         """The budget of one step: of bytes without the gradients that earlier steps have left."""
@@ -269,12 +269,9 @@ def table(plan: Plan) -> str:
         ("promised", size(after), f"{100 * after / max(before, 1):.0f} %", f"{100 * plan.overhead:+.1f} %"),
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    lines = ["  ".join(
+        cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+    ).rstrip() for row in rows]
     return "\n".join([*lines, f"recomputed: {', '.join(spans(plan.modules)) or 'nothing'}"])
 
 

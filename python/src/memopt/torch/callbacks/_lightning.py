@@ -41,10 +41,8 @@ class LightningCallback(Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         if not pl_module.automatic_optimization:
-            raise PlanError(
-                "the module has automatic_optimization off, and a step is planned that is forward and "
-                "backward once: give a plan to memopt.torch.apply"
-            )
+            raise PlanError("the module has automatic_optimization off, and a step is planned that is forward and "
+                            "backward once: give a plan to memopt.torch.apply")
         optimizer = trainer.optimizers[0] if trainer.optimizers else None
         self.attached = Attached(
             pl_module,
