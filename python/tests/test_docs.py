@@ -39,8 +39,9 @@ def run(command, capsys):
     if program == "memopt":
         return memopt.run(*arguments)
     assert program == "python"
-    for name in ("net", "lit", "own", "planned", "trainer", "compiled"):
+    for name in ("net", "lit", "own", "planned", "trainer", "trainer_compiled", "compiled"):
         sys.modules.pop(name, None)  # each command is a process of its own
+    sys.modules["accelerate.state"].AcceleratorState._reset_state(True)
     capsys.readouterr()
     if arguments[0] == "-c":
         exec(compile(arguments[1], command, "exec"), {})
@@ -59,7 +60,7 @@ def test_page(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     warnings.filterwarnings("ignore")
     found = [s for s in sessions(text) if s[0].split()[0] in ("python", "memopt")]
-    assert len(found) == 11
+    assert len(found) == 12
     for command, pattern in found:
         output = run(command, capsys)
         assert not pattern or shown(pattern, output), f"$ {command}\n{output}"

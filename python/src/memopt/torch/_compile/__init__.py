@@ -65,8 +65,6 @@ def compile(
         BudgetError: when the first step is compiled, and no schedule of it fits.
         PlanError: the plan is for another model, batch, backend or device; as a rule when the first step is compiled.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
     if model is None:
         return lambda f: compile(
             f,
@@ -81,7 +79,27 @@ def compile(
             options=options,
             disable=disable,
         )
-    if backend != "inductor" and (mode or options):
+    passed = {"mode": mode, "options": options, "dynamic": dynamic}
+    chosen = chosen_backend(model, budget, plan, backend, optimizer, time_limit, passed)
+    compiled = _compile(model, backend=chosen, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
+    # A compiled module hands attributes to the model that it wraps, which stays as it is.
+    object.__setattr__(compiled, "memopt", chosen.promise)
+    return compiled
+
+
+def chosen_backend(
+    model: Any,
+    budget: str | int | None,
+    plan: OperatorPlan | str | os.PathLike[str] | None,
+    backend: str,
+    optimizer: torch.optim.Optimizer | None,
+    time_limit: float | None,
+    passed: dict[str, Any],
+) -> Backend:
+    """The backend of torch.compile for a model within a budget or by a plan; passed are mode, options and dynamic."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
+    if backend != "inductor" and (passed["mode"] or passed["options"]):
         raise ValueError(f"mode and options are of the backend inductor, backend is {backend!r}")
     if plan is not None and budget is not None:
         raise ValueError("a plan stands in place of a budget: wanted one of them")
@@ -89,12 +107,7 @@ def compile(
     profile = named(made.profile) if made is not None and made.profile else None
     limit = byte_limit(budget)
     state = optimizer_memory(model, optimizer).state_bytes if optimizer is not None else 0
-    passed = {"mode": mode, "options": options, "dynamic": dynamic}
-    chosen = Backend(model, limit, backend, passed, state, time_limit, profile, made)
-    compiled = _compile(model, backend=chosen, fullgraph=fullgraph, dynamic=dynamic, disable=disable)
-    # A compiled module hands attributes to the model that it wraps, which stays as it is.
-    object.__setattr__(compiled, "memopt", chosen.promise)
-    return compiled
+    return Backend(model, limit, backend, passed, state, time_limit, profile, made)
 
 
 _compile = torch.compile

@@ -61,6 +61,7 @@ class Backend:
         plan: OperatorPlan | None = None,
     ) -> None:
         self.profile, self.plan = profile, plan
+        self.drops = False  # the caller drops the results of a step with a loss, but the loss
         self.between = 0  # the bytes that a loss takes that no graph has
         self.budget, self.name, self.options, self.time_limit = budget, backend, options, time_limit
         self.promise = Compiled()
@@ -72,6 +73,8 @@ class Backend:
         self.workspaces = of_process(torch.get_num_threads())
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        if not torch.is_grad_enabled():  # of an evaluation, or a part of a step without a backward half
+            return self._compile(gm, inputs, Partitioner(self, False))
         reason = getattr(gm, "compile_subgraph_reason", None)
         breaks = bool(getattr(reason, "graph_break", False))
         if not self.open and not self.follows:
@@ -126,7 +129,7 @@ class Backend:
 
     def _by_inductor(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
         """Compiles with Inductor, and corrects the promise by the code."""
-        cut.code = Code(self.workspaces, limited=self.budget is not None or self.plan is not None)
+        cut.code = Code(self.workspaces, limited=self.budget is not None or self.plan is not None, drops=cut.drops)
         cut.over = 0
         compiled = cut.code.compile(gm, inputs, self.options, cut)
         if cut.graph is not None and cut.code.peak_bytes is not None:
@@ -166,6 +169,8 @@ class Partitioner(CustomPartitionerFn):
 
     def __init__(self, owner: Backend, breaks: bool) -> None:
         self.owner, self.breaks = owner, breaks
+        # Graphs behind a break may read results of this one.
+        self.drops = owner.drops and not breaks and not owner.promise.graphs
         self.before = owner.taken()
         self.baseline_before = owner.promise.baseline_peak_bytes
         self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.promise.graphs)
@@ -180,7 +185,7 @@ class Partitioner(CustomPartitionerFn):
         modules = (_attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve)
         sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
-        others = (self.before, self.baseline_before, self.baseline_saved, self.breaks)
+        others = (self.before, self.baseline_before, self.baseline_saved, self.breaks, self.drops)
         held = (o.model_bytes, o.promise.optimizer_bytes, *others)
         plan = (o.plan.digest if o.plan else None, o.profile)
         key = (plan, o.budget, self.less, o.time_limit, held)
@@ -208,7 +213,7 @@ class Partitioner(CustomPartitionerFn):
             )
         self._hold(joint)
         beside = self._beside(joint) if self.breaks else self.owner.between
-        instance = joint.instance(1, self.owner.machine or _cost.of_torch(joint.device), beside)
+        instance = joint.instance(1, self.owner.machine or _cost.of_torch(joint.device), beside, drops=self.drops)
         baseline, plain = _solve.in_order(instance)
         answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)

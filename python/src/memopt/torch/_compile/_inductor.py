@@ -21,6 +21,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .._recorder import Recorder, peak_of
 from .._workspace import Workspaces
 from ._cost import hint, value
+from ._joint import kept_results
 
 aten = torch.ops.aten
 _LAST = torch.channels_last
@@ -76,13 +77,14 @@ class Code:
             cache, or run on a device other than the CPU.
     """
 
-    def __init__(self, workspaces: Workspaces, limited: bool) -> None:
+    def __init__(self, workspaces: Workspaces, limited: bool, drops: bool = False) -> None:
         self.limit: int | None = None
         self.peak_bytes: int | None = None
         self.saved_bytes = 0
         self._patches: dict[str, Any] = _WITHIN if limited else {}
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._bytes = _Bytes(workspaces)
+        self._drops = drops
         self._held: list[torch.Tensor] = []  # results of the forward half that the caller has
         self._saved: dict[str, torch.Tensor] = {}  # by name: those that may be saved for the backward half
 
@@ -133,7 +135,7 @@ class Code:
         self._bytes.hold(v for v in given if isinstance(v, torch.Tensor))
         with self._bytes:
             out = _run(code, given)
-        self._held = [t for i in visible if isinstance(t := out[i], torch.Tensor)]
+        self._held = kept_results([t for i in visible if isinstance(t := out[i], torch.Tensor)], self._drops)
         self._saved = {n: t for n, t in zip(results, out, strict=True) if n and isinstance(t, torch.Tensor)}
 
     def _run_backward(self, code: Any, inputs: Sequence[Any], names: list[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import fx
@@ -18,6 +18,8 @@ from .._allocator import BLOCK
 from .._replay import HANDOVER
 from ._cost import Machine, nbytes, value
 from ._fuse import loops
+
+_T = TypeVar("_T")
 
 # Operators whose result is another shape of their argument, although their schemas do not say so.
 _VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.alias.default"])
@@ -267,9 +269,11 @@ class Joint:
         block = _BLOCK.get(self.device, 1)
         return -(-nbytes(value(root)) // block) * block
 
-    def instance(self, budget: int, machine: Machine, beside: int = 0) -> dict[str, Any]:
-        """The instance; beside is the bytes that other graphs of the step take between the halves."""
-        kept = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} - self._copied()
+    def instance(self, budget: int, machine: Machine, beside: int = 0, *, drops: bool = False) -> dict[str, Any]:
+        """The instance; beside is the bytes that other graphs of the step take between the halves. If the caller drops
+        results, of a step with a loss the loss alone is kept."""
+        results = kept_results(self.forward_outputs(), drops, value)
+        kept = {self.root[o] for o in (*results, *self.backward_outputs())} - self._copied()
         kept.update(r for n in self.mutations[1] for r in self.roots(n))
         at = sum(n in self.before for n in self.computed)
         nodes = [self._node(n, kept, machine) for n in self.computed]
@@ -325,6 +329,16 @@ def _correct_statistics(n: fx.Node) -> None:
 def _sparse(**fields: Any) -> dict[str, Any]:
     """Fields without those that are False, and a workspace of 0."""
     return {k: v for k, v in fields.items() if v is not False and (k != "workspace" or v > 0)}
+
+
+def kept_results(results: list[_T], drops: bool, of: Callable[[_T], Any] = lambda t: t) -> list[_T]:
+    """The results of a forward half that its caller keeps: all, or the losses alone, where it has any."""
+    losses = [r for r in results if _is_loss(of(r))] if drops else []
+    return losses or results
+
+
+def _is_loss(v: Any) -> bool:
+    return isinstance(v, torch.Tensor) and v.dim() == 0 and v.is_floating_point()
 
 
 def _is_scalar(n: fx.Node) -> bool:

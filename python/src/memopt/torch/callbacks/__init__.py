@@ -12,6 +12,9 @@
 Each takes a budget or a plan. Given a budget, the first batch decides: the step is traced and planned, in a group of
 processes by rank 0 alone, and the plan is applied before the batch runs. A table tells the peak without the plan
 and the promised one; after the step a line tells the measured one.
+
+A model that torch.compile has wrapped is compiled within the budget instead, as ``memopt.torch.compile`` does. A line
+tells the promise, and a later one the measured peak beside it.
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._attach import Attached, attach
+from ._compiled import CompiledStep
 
 if TYPE_CHECKING:
     from ._lightning import LightningCallback
     from ._transformers import TransformersCallback
 
-__all__ = ["Attached", "LightningCallback", "TransformersCallback", "attach"]
+__all__ = ["Attached", "CompiledStep", "LightningCallback", "TransformersCallback", "attach"]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import gc
 import inspect
 import os
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import distributed, nn
@@ -19,15 +17,16 @@ from torch.autograd import Variable
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from .._apply import Applied, apply, unwrapped
-from .._measure import Meter
+from .._operators import OperatorPlan
 from .._plan import Plan, PlanError, size
-from .._planner import byte_limit as limit
 from .._planner import plan as plan_step
 from .._state import tensors
 from .._step import Inputs, Loss
+from ._compiled import CompiledStep, compiled_module, operators, room
+from ._meter import StepMeter, is_distributed, rank
 
-# A budget, such as "60%", "12GiB" or a number of bytes, or a plan: a file, its contents, or a Plan.
-What = str | int | os.PathLike[str] | Mapping[str, Any] | Plan
+# A budget, such as "60%", "12GiB" or a number of bytes, or a plan: a file, its contents, or itself.
+What = str | int | os.PathLike[str] | Mapping[str, Any] | Plan | OperatorPlan
 
 # Makes a plan, as memopt.torch.plan does.
 Planner = Callable[..., Plan]
@@ -59,19 +58,27 @@ class Attached:
         self.model = unwrapped(model)
         self.plan: Plan | None = None
         self.applied: Applied | None = None
-        self.measured_bytes: int | None = None
         self._budget: str | int | None = None
         self._loss, self._optimizer, self._planner = loss, optimizer, planner or plan_step
         self._accumulation = accumulation
-        self._show = show if rank() == 0 else None
-        self._meter: Meter | None = None
+        self._meter = StepMeter(show, lambda: self.plan.predicted_peak_bytes if self.plan else 0)
         self._begun = False
-        self._hooks: list[Any] = []
-        if isinstance(what, int) or (isinstance(what, str) and _BUDGET.fullmatch(what)):
+        self.hooks: list[Any] = []  # those by which the step is followed
+        if is_budget(what):
             _plannable(self.model)
             self._budget = what
         else:
-            self._apply(Plan.load(what))
+            self._apply(Plan.load(what))  # type: ignore[arg-type]  # a plan of operators it refuses
+
+    @property
+    def pending(self) -> bool:
+        """Whether no step has begun yet."""
+        return not self._begun
+
+    @property
+    def measured_bytes(self) -> int | None:
+        """See above."""
+        return self._meter.peak
 
     def begin(self, batch: Inputs, model: nn.Module | None = None, prefix: str = "") -> None:
         """Plans, at the first step, and starts to measure it.
@@ -88,39 +95,23 @@ class Attached:
             begin = time.perf_counter()
             p = agreed(lambda: self._plan(self.model if model is None else model, batch))
             self._apply(_without(prefix, p))
-            self._say(f"memopt: planned in {time.perf_counter() - begin:.1f} s for a budget of {self._budget}")
+            self._meter.say(f"memopt: planned in {time.perf_counter() - begin:.1f} s for a budget of {self._budget}")
         assert self.plan is not None
-        self._say(table(self.plan))
-        gc.collect()
-        meter = Meter("cuda" if _on_gpu(self.model) else "cpu")
-        try:
-            meter.start()
-        except RuntimeError as e:  # another profiler runs in this thread
-            self._say(f"memopt: the peak is not measured: {e}")
-            return
-        self._meter = meter
-        atexit.register(self.end)  # a profiler that is running when the process ends lets it crash
+        self._meter.say(table(self.plan))
+        self._meter.start(self.model)
 
     def mark(self) -> None:
         """Ends the step that begin has begun. The end of the backward half may call it."""
-        if self._meter is not None:
-            self._meter.mark()
+        self._meter.mark()
 
     def end(self) -> None:
         """Says the measured peak of the step that mark has ended."""
-        if self._meter is None or self.plan is None:
-            return
-        usage, self._meter = self._meter.stop(), None
-        atexit.unregister(self.end)
-        self.measured_bytes = usage.peak
-        promised = self.plan.predicted_peak_bytes
-        self._say(f"memopt: measured peak {size(usage.peak)}, promised {size(promised)} "
-                  f"({100 * (usage.peak / max(promised, 1) - 1):+.1f} %)")
+        self._meter.stop()
 
     def remove(self) -> None:
         """Takes the plan away."""
         self.end()
-        for hook in self._hooks:
+        for hook in self.hooks:
             hook.remove()
         if self.applied is not None:
             self.applied.remove()
@@ -128,27 +119,12 @@ class Attached:
     def _plan(self, model: nn.Module, batch: Inputs) -> Plan:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "config.use_cache is off")  # apply says it
-            return self._planner(
-                model, batch, budget=self._room(), loss=self._loss, optimizer=_inner(self._optimizer)
-            )
-
-    def _room(self) -> str | int | None:
-        """The budget of one step: of bytes without the gradients that earlier steps have left."""
-        budget = limit(self._budget)
-        if self._accumulation < 2 or not isinstance(budget, int):
-            return self._budget
-        left = sum(p.numel() * p.element_size() for p in self.model.parameters() if p.requires_grad)
-        if left >= budget:
-            raise PlanError(f"the gradients of the steps before take {size(left)}, the budget is {size(budget)}")
-        return budget - left
+            budget = room(self._budget, self.model, self._accumulation)
+            return self._planner(model, batch, budget=budget, loss=self._loss, optimizer=_inner(self._optimizer))
 
     def _apply(self, plan: Plan) -> None:
         self.applied = apply(self.model, plan, sizes="warn")
         self.plan = plan
-
-    def _say(self, text: str) -> None:
-        if self._show is not None:
-            self._show(text)
 
 
 def attach(
@@ -160,18 +136,21 @@ def attach(
     accumulation: int = 1,
     planner: Planner | None = None,
     show: Callable[[str], None] | None = print,
-) -> Attached:
+) -> Attached | CompiledStep:
     """Plans a model at its first training step, in a loop of one's own or of accelerate.
 
         model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
         attach(model, "60%", optimizer=optimizer)
 
-    The step begins with the first call of the model in training mode, and ends with its backward half.
+    The step begins with the first call of the model in training mode, and ends with its backward half. A model that
+    torch.compile has wrapped is compiled within the budget, as ``memopt.torch.compile`` does, by the backend and the
+    options that torch.compile was given.
 
     Args:
-        model: the model as the loop calls it, or the one in a DistributedDataParallel. A model that is compiled or
-            sharded (fully_shard) takes a plan that was made before: ``memopt.torch.plan(model, batch, budget=...)``.
-        what: a budget or a plan, as in ``memopt.torch.plan`` and ``memopt.torch.apply``.
+        model: the model as the loop calls it, or the one in a DistributedDataParallel. A model that is sharded
+            (fully_shard) takes a plan that was made before: ``memopt.torch.plan(model, batch, budget=...)``.
+        what: a budget or a plan, as in ``memopt.torch.plan`` and ``memopt.torch.apply``; of a compiled model a budget
+            or a plan of operators.
         loss: a function of the model's output; None if the model returns its loss.
         optimizer: its state counts in a budget of bytes.
         accumulation: how many steps add up gradients before an update. From 2 on, a budget of bytes has room for the
@@ -182,16 +161,65 @@ def attach(
     Raises:
         PlanError: the plan does not fit the model; at the first step, no plan fits the budget.
     """
+    compiled = compiled_module(model)
+    if compiled is not None:
+        step = attach_compiled(compiled, what, optimizer=optimizer, accumulation=accumulation, show=show)
+        follow(step, compiled)
+        return step
     attached = Attached(
         model, what, loss=loss, optimizer=optimizer, accumulation=accumulation, planner=planner, show=show
     )
-    hook_first_step(attached)
+    follow(attached, attached.model)
     return attached
 
 
-def hook_first_step(attached: Attached) -> None:
-    """Has the first call of the model in training mode begin the step, and its backward half end it."""
-    hooks = attached._hooks
+def attach_compiled(
+    compiled: Any,
+    what: What,
+    *,
+    optimizer: Any,
+    accumulation: int,
+    show: Callable[[str], None] | None,
+    model: nn.Module | None = None,
+) -> CompiledStep:
+    """Has a module that torch.compile has wrapped compiled anew within a budget, or by a plan of operators. model is
+    the one that is trained, where the module is a part of it."""
+    from .._compile._replace import replace, settings
+
+    passed = settings(compiled.dynamo_ctx)
+    fullgraph = passed.pop("fullgraph")
+    step = CompiledStep(budget_or_operators(what), show=show, **passed)
+    step.prepare(model or compiled._orig_mod, optimizer, accumulation)
+    replace(compiled, step, fullgraph)
+    object.__setattr__(compiled, "memopt", step.promise)
+    return step
+
+
+def is_budget(what: What) -> TypeGuard[str | int]:
+    """Whether a budget is given rather than a plan."""
+    return isinstance(what, int) or (isinstance(what, str) and _BUDGET.fullmatch(what) is not None)
+
+
+def budget_or_operators(what: What) -> str | int | OperatorPlan:
+    """That of a compiled model: a budget, or a plan of operators.
+
+    Raises:
+        PlanError: a plan of modules is given.
+    """
+    if is_budget(what):
+        return what
+    plan = operators(what)
+    if plan is None:
+        raise PlanError(
+            "the model is compiled, and the plan is one of modules: apply it before torch.compile wraps the model, or "
+            "give a budget"
+        )
+    return plan
+
+
+def follow(step: Attached | CompiledStep, module: nn.Module) -> None:
+    """Has calls of a module in training mode begin the step, and their backward halves end it, until it is measured."""
+    hooks = step.hooks
 
     def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if not module.training or not torch.is_grad_enabled() or torch.compiler.is_compiling():
@@ -200,33 +228,43 @@ def hook_first_step(attached: Attached) -> None:
         if args and kwargs:
             kwargs = {**_named(module, args), **kwargs}
             args = ()
-        attached.begin(kwargs if kwargs else args)
+        step.begin(kwargs if kwargs else args)
         hooks.append(module.register_forward_hook(after, always_call=True))
 
     def after(module: nn.Module, _: Any, output: Any) -> None:
         clear()
         made = [t for t in tensors(output.to_tuple() if hasattr(output, "to_tuple") else output) if t.requires_grad]
         if not made:
-            attached.end()
+            step.end()
             return
         made[0].register_hook(backward)  # type: ignore[no-untyped-call]
         hooks.append(register_optimizer_step_pre_hook(behind))
-        hooks.append(module.register_forward_pre_hook(behind))
+        hooks.append(module.register_forward_pre_hook(again, with_kwargs=True))
 
     def backward(_: torch.Tensor) -> None:
         # The engine calls it at the end of the backward half that is running. There a profiler cannot be stopped: the
         # engine restores the thread's own mode.
-        Variable._execution_engine.queue_callback(attached.mark)
+        Variable._execution_engine.queue_callback(step.mark)
 
     def behind(*_: Any) -> None:
         clear()
-        attached.end()
+        step.end()
+        if step.pending:
+            watch()
+
+    def again(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        behind()
+        if step.pending:
+            begin(module, args, kwargs)
 
     def clear() -> None:
         while hooks:
             hooks.pop().remove()
 
-    hooks.append(attached.model.register_forward_pre_hook(begin, with_kwargs=True))
+    def watch() -> None:
+        hooks.append(module.register_forward_pre_hook(begin, with_kwargs=True))
+
+    watch()
 
 
 def _named(module: nn.Module, args: tuple[Any, ...]) -> dict[str, Any]:
@@ -236,7 +274,7 @@ def _named(module: nn.Module, args: tuple[Any, ...]) -> dict[str, Any]:
 
 def agreed(make: Callable[[], Plan]) -> Plan:
     """The plan that rank 0 makes. Where it cannot be made, every rank fails."""
-    if not _distributed():
+    if not is_distributed():
         return make()
     box: list[Any] = [None]
     if rank() == 0:
@@ -248,15 +286,6 @@ def agreed(make: Callable[[], Plan]) -> Plan:
     if isinstance(box[0], Exception):
         raise box[0]
     return Plan.load(box[0])
-
-
-def rank() -> int:
-    """The rank of this process, 0 where there is one."""
-    return distributed.get_rank() if _distributed() else 0
-
-
-def _distributed() -> bool:
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def table(plan: Plan) -> str:
@@ -304,10 +333,6 @@ def _plannable(model: nn.Module) -> None:
 def _inner(optimizer: Any) -> Any:
     """The optimizer in one of accelerate."""
     return getattr(optimizer, "optimizer", optimizer)
-
-
-def _on_gpu(model: nn.Module) -> bool:
-    return any(p.is_cuda for p in model.parameters())
 
 
 def _without(prefix: str, plan: Plan) -> Plan:
