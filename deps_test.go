@@ -47,7 +47,8 @@ const order = `
 	timeline/torchsnapshot
 	executor/ort/ortengine report configs
 	memopt
-	diff explain figure train doctor fit estimate/parallel pytorch
+	explain figure train doctor fit estimate/parallel pytorch
+	diff
 	estimate webpage sweep
 	inference/compare inference/edit
 	inference/optimize

@@ -15,15 +15,21 @@ import (
 )
 
 // TestSources: measures are where the published schemas of reports have them, in the unit that they
-// say.
+// say; those of plans of operators that are worked out, their format does not have.
 func TestSources(t *testing.T) {
 	for _, schema := range slices.Sorted(maps.Keys(sources)) {
 		verb := strings.TrimSuffix(strings.TrimPrefix(schema, "memopt."), "/v1")
+		if schema == operatorsSchema {
+			verb = "operator-plan"
+		}
 		text, err := os.ReadFile(filepath.Join(schematest.Folder(t), verb+".schema.json"))
 		require.NoError(t, err)
 		var root map[string]any
 		require.NoError(t, json.Unmarshal(text, &root))
 		for _, src := range sources[schema] {
+			if schema == operatorsSchema && slices.Contains([]string{costRatio, stepTime, recomputations}, src.path) {
+				continue
+			}
 			node := root
 			for part := range strings.SplitSeq(src.path, ".") {
 				properties, _ := resolve(t, root, node)["properties"].(map[string]any)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"memopt/configs"
+	"memopt/pytorch"
 	"memopt/recompute"
 )
 
@@ -24,9 +25,9 @@ func IsJSON(head []byte) bool {
 	return len(head) > 0 && (head[0] == '{' || head[0] == '[')
 }
 
-// Parse reads a plan file or the JSON report of a verb; name is for messages.
+// Parse reads a plan file, a plan of operators, or the JSON report of a verb; name is for messages.
 func Parse(data []byte, name string) (*Subject, error) {
-	const wanted = "wanted a plan file (plan --save-plan) or the report of a verb (-O json)"
+	const wanted = "wanted a plan file (plan --save-plan), a plan of operators or the report of a verb (-O json)"
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	dec.UseNumber()
 	var doc any
@@ -43,6 +44,9 @@ func Parse(data []byte, name string) (*Subject, error) {
 	if root["format"] == configs.ModuleFormat {
 		return nil, fmt.Errorf("%s: is a plan of modules for PyTorch; compare the reports of memopt plan "+
 			"--select modules -O json", name)
+	}
+	if root["format"] == pytorch.OperatorFormat {
+		return ofOperators(data, root, name)
 	}
 	schema, _ := root["schema"].(string)
 	if !strings.HasPrefix(schema, "memopt.") || !strings.Contains(schema, "/") {
@@ -75,6 +79,11 @@ func (s *Subject) take(root map[string]any) error {
 		s.order = r.order(root)
 	}
 	delete(root, "schema")
+	return r.finish(s, root)
+}
+
+// finish makes the rest of a document the fields of a subject.
+func (r *reader) finish(s *Subject, root map[string]any) error {
 	r.flatten("", root, 0)
 	slices.SortStableFunc(r.fields, func(a, b field) int { return cmp.Compare(a.path, b.path) })
 	s.fields = r.fields

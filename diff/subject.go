@@ -15,6 +15,8 @@ const (
 	PlanKind   Kind = "model"     // a model, planned
 	FileKind   Kind = "plan file" // what plan --save-plan writes
 	ReportKind Kind = "report"    // what a verb prints with -O json
+	// OperatorsKind is what memopt.torch.plan(select="operators") saves.
+	OperatorsKind Kind = "plan of operators"
 )
 
 // Subject is what is known of one side of a comparison.

@@ -122,6 +122,9 @@ func (o *Options) check(m *memopt.Model) error {
 	symbols := m.Symbols()
 	for _, s := range o.Vary {
 		if !slices.Contains(symbols, s) {
+			if len(symbols) == 0 {
+				return fmt.Errorf("%s has no symbol %q to vary: all of its sizes are numbers", m.Path, s)
+			}
 			return fmt.Errorf("%s has no symbol %q to vary; there are %s", m.Path, s, strings.Join(symbols, ", "))
 		}
 	}

@@ -27,11 +27,17 @@ type operatorPlan struct {
 		Instance struct {
 			Nodes []operatorNode `json:"nodes"`
 		} `json:"instance"`
-		Steps []struct {
-			Compute string `json:"compute"`
-			Free    string `json:"free"`
-		} `json:"steps"`
+		Steps []operatorStep `json:"steps"`
 	} `json:"graphs"`
+}
+
+// operatorVersion is the version of the format.
+const operatorVersion = 1
+
+// operatorStep computes a node, or frees a value.
+type operatorStep struct {
+	Compute string `json:"compute"`
+	Free    string `json:"free"`
 }
 
 type operatorNode struct {
@@ -51,6 +57,14 @@ type operatorValue struct {
 	Size int64  `json:"size"`
 }
 
+// values are the results of a node.
+func (n *operatorNode) values() []operatorValue {
+	if n.Outputs == nil {
+		return []operatorValue{{n.ID, n.Size}}
+	}
+	return n.Outputs
+}
+
 // OperatorGraph reads a plan of the operators of a PyTorch step as a training graph: its nodes are the computations
 // of the schedule, in their order, recomputations as nodes of their own, so that what is live at each of them is
 // what the plan says. Values are runs of bytes; a workspace is an output that has no reader. The error says what is
@@ -60,8 +74,8 @@ func OperatorGraph(data []byte) (*graph.Model, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, fmt.Errorf("is no plan of operators: %w", err)
 	}
-	if p.Version != 1 {
-		return nil, fmt.Errorf("is a plan of operators of version %d, wanted 1", p.Version)
+	if p.Version != operatorVersion {
+		return nil, fmt.Errorf("is a plan of operators of version %d, wanted %d", p.Version, operatorVersion)
 	}
 	if len(p.Graphs) != 1 {
 		return nil, fmt.Errorf("is a plan of %d graphs, wanted one: the model has graph breaks", len(p.Graphs))
@@ -149,10 +163,7 @@ func (b *operatorBuilder) compute(id string) error {
 		}
 		node.Inputs = append(node.Inputs, v)
 	}
-	outputs := n.Outputs
-	if outputs == nil {
-		outputs = []operatorValue{{n.ID, n.Size}}
-	}
+	outputs := n.values()
 	for _, o := range outputs {
 		if o.Size < 0 {
 			return fmt.Errorf("%q has %d bytes", o.ID, o.Size)

@@ -31,9 +31,10 @@ func (a *app) diffCommand() *cobra.Command {
 		Use:   "diff A B",
 		Short: "What changed between two models, plans or reports, and whether it is too much",
 		Long: `diff compares two models, which it plans as the selection flags say, plan files
-(plan --save-plan) or reports of verbs (-O json), in any combination: the peak,
-the time, and by layer which placements, clusters and stashed activations
-changed. Things are matched by their names, so graphs may differ.
+(plan --save-plan), plans of operators (memopt.torch.plan) or reports of verbs
+(-O json), in any combination: the peak, the time, and by layer which
+placements, clusters and stashed activations changed. Things are matched by
+their names, so graphs may differ.
 
 --fail-if ends with exit code 8 where a change is too much. A condition is a
 field, one of > >= < <=, a number and its unit. With a sign the number is about

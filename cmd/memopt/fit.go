@@ -83,6 +83,10 @@ func (a *app) fit(name string, f *fitFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.vary != deviceName && isOperatorPlan(name) {
+		return usage("%s is a plan of operators, made for one batch: --vary %s needs a model; memopt.torch.plan makes "+
+			"plans of other batches, and --vary device finds the smallest device", name, f.vary)
+	}
 	target, err := f.target(a, o)
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ def test_page(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(tmp_path))
     warnings.filterwarnings("ignore")
     found = [s for s in sessions(text) if s[0].split()[0] in ("python", "memopt")]
-    assert len(found) == 12
+    assert len(found) == 13
     for command, pattern in found:
         output = run(command, capsys)
         assert not pattern or shown(pattern, output), f"$ {command}\n{output}"
