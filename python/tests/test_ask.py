@@ -2,6 +2,7 @@
 
 import gc
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -254,7 +255,7 @@ def test_allocator():
 
 def test_the_key_of_caches_has_the_plan(plan):
     keys = {
-        str(Partitioner(Backend(None, None, "inductor", {}, 0, None, None, p), False).uuid())
+        str(Partitioner(Backend(None, None, "inductor", {}, 0, None, None, p), SimpleNamespace(breaks=False)).uuid())
         for p in (None, plan, OperatorPlan.load({**plan.raw, "graphs": []}))
     }
     assert len(keys) == 3

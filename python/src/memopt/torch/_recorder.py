@@ -127,14 +127,20 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 def peak_of(storages: list[Storage], work: list[int]) -> int:
     """The most bytes at one time beyond held storages, where each operator takes work beside its storages."""
+    return max(levels_of(storages, work), default=0)
+
+
+def levels_of(storages: list[Storage], work: list[int]) -> list[int]:
+    """By operator, the bytes beyond held storages while it runs; it takes work beside its storages."""
     change = [0] * (len(work) + 1)
     for s in storages:
         if s.made >= 0:
             change[s.made] += s.bytes
             if s.freed >= 0:
                 change[s.freed + 1] -= s.bytes
-    now = top = 0
+    now = 0
+    levels = []
     for delta, more in zip(change, work, strict=False):
         now += delta
-        top = max(top, now + more)
-    return top
+        levels.append(now + more)
+    return levels

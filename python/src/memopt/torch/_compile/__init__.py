@@ -62,7 +62,8 @@ def compile(
         The result of ``torch.compile``, with the attribute ``memopt`` (``Compiled``).
 
     Raises:
-        BudgetError: when the first step is compiled, and no schedule of it fits.
+        BudgetError: no schedule of the step fits: when the first step is compiled, or when the second begins, of a step
+            of several graphs and of a budget that is a share.
         PlanError: the plan is for another model, batch, backend or device; as a rule when the first step is compiled.
     """
     if model is None:

@@ -83,6 +83,7 @@ class Asking(Backend):
         profile: Device | None,
     ) -> None:
         super().__init__(model, budget, backend, {}, optimizer_bytes, time_limit, profile)
+        self.follows = False
         self.modules = {name for name, _ in model.named_modules()}
         self.unknown: set[str] = set()  # operators whose kernels' memory is not known
         self.cut: list[tuple[Graph, dict[str, Any], list[Any]]] = []

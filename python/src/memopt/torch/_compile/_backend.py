@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import json
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -17,8 +18,10 @@ from torch import fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._functorch.partitioners import default_partition
+from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
+from torch._subclasses import FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 import memopt
@@ -29,12 +32,15 @@ from .._plan import size
 from .._planner import BudgetError
 from .._replay import HANDOVER
 from .._workspace import of_process
-from . import _attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve
-from ._compiled import Compiled, Graph
+from . import _attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole
+from ._compiled import Compiled, Graph, Step, highest
 from ._cost import Machine, hint, value
 from ._inductor import Code, copy_operands, is_kernel
-from ._joint import Joint
+from ._joint import Joint, is_scalar
+from ._part import Part, Peaks
 from ._record import Record
+from ._recording import Recording
+from ._whole import Steps, Whole
 
 BACKENDS = ("inductor", "aot_eager")
 
@@ -45,9 +51,93 @@ _LOSS = 3
 # Code of Inductor that takes this share more than its budget is planned for less, in at most so many rounds.
 _SLACK, _ROUNDS = 0.01, 3
 
+# A schedule of a step is compiled anew where it is cheaper by this share of the step, or where the budget asks for it.
+_GAIN = 0.01
+
+# Operators behind a graph that take a smaller share of its bytes leave it its plan, as the division of a loss.
+_LITTLE = 0.001
+
+# A schedule of several graphs whose peak is above its budget, since halves cannot overlap, is searched again for less,
+# at most so many times.
+_TRIES = 4
+
+
+@dataclasses.dataclass
+class Plan:
+    """A schedule of one graph.
+
+    Attributes:
+        peaks: the most bytes of each half in Inductor's code; None where they are not known.
+        call: the compiled graph; None before it is compiled.
+        fits: its peak is within the bytes that it was made for.
+    """
+
+    graph: Graph
+    steps: Steps
+    peaks: Peaks = None
+    call: Callable[..., Any] | None = None
+    fits: bool = True
+
+
+class Unit:
+    """A graph of Dynamo, with the plans that it is compiled under."""
+
+    def __init__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> None:
+        context = TracingContext.try_get()
+        assert context is not None and context.fake_mode is not None
+        self.gm = _copy(gm)
+        self.shapes = context.fake_mode.shape_env
+        known: Any = context.tensor_to_context
+        self.contexts = [known.get(t) if isinstance(t, torch.Tensor) else None for t in inputs]
+        self.others = [None if isinstance(t, torch.Tensor) else t for t in inputs]
+        self.part: Part | None = None
+        self.plain: Steps = []  # without recomputation
+        self.plans: list[Plan] = []
+        self.breaks = False
+        self.ran = False
+
+    @contextlib.contextmanager
+    def again(self, arguments: Sequence[Any]) -> Iterator[tuple[fx.GraphModule, list[Any]]]:
+        """The graph and its inputs, of arguments for which it was compiled, to be compiled once more."""
+        context = TracingContext(FakeTensorMode(shape_env=self.shapes))
+        inputs = list(self.others)
+        for i, t in enumerate(arguments):
+            if isinstance(t, torch.Tensor):
+                inputs[i] = t
+                if self.contexts[i] is not None:
+                    context.tensor_to_context[t] = self.contexts[i]
+        with tracing(context), torch._dynamo.utils.preserve_rng_state():
+            yield _copy(self.gm), inputs
+
+    def guards(self) -> int:
+        """How many guards there are on symbolic sizes."""
+        return 0 if self.shapes is None else len(self.shapes.guards)
+
+
+@dataclasses.dataclass(eq=False)
+class Noted:
+    """A step that ran, planned as a whole.
+
+    Attributes:
+        path: its graphs.
+        less: the bytes that it is planned for less, since code of other rounds took more.
+        rounds: how often plans of its graphs have changed.
+    """
+
+    path: tuple[Unit, ...]
+    whole: Whole
+    step: Step
+    less: int = 0
+    rounds: int = 0
+
 
 class Backend:
-    """A backend of torch.compile that plans each graph for the bytes that the others of its step leave free."""
+    """A backend of torch.compile that plans the graphs of a step for one budget.
+
+    In the first step each graph is planned when it is compiled, for the bytes that those before leave. Then all of
+    them are known: the step is planned as a whole, and graphs whose schedules change are compiled once more when they
+    run next.
+    """
 
     def __init__(
         self,
@@ -64,31 +154,56 @@ class Backend:
         self.drops = False  # the caller drops the results of a step with a loss, but the loss
         self.between = 0  # the bytes that a loss takes that no graph has
         self.budget, self.name, self.options, self.time_limit = budget, backend, options, time_limit
-        self.promise = Compiled()
+        self.promise = Compiled(self._settle)
         self.promise.optimizer_bytes = optimizer_bytes
         self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
-        self._runs = itertools.count()
-        self.follows = False  # the graph before this one ended with a break
+        self.waiting: list[Graph] = []  # graphs that are compiled and have not run
         self.workspaces = of_process(torch.get_num_threads())
+        self.follows = True  # steps come behind the first, for which it may be planned as a whole
+        self._runs = itertools.count()
+        self._path: tuple[Unit, ...] = ()  # the graphs that have run in this step
+        self._plans: dict[tuple[Unit, ...], Plan] = {}  # by such a path: the plan of its last graph
+        self._steps: dict[tuple[Unit, ...], Noted] = {}  # by the path of a whole step
+        self._unchecked: list[Noted] = []  # steps that Inductor's code may take more for than was planned
+        self._recording: Recording | None = None
+        self._seen: set[tuple[Unit, ...]] = set()  # the paths of steps that were noted, and their beginnings
+        self._wanted = True  # the next step is noted
+        self._error: BudgetError | None = None
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Callable[..., Any]:
+        unit = Unit(gm, inputs)
         if not torch.is_grad_enabled():  # of an evaluation, or a part of a step without a backward half
-            return self._compile(gm, inputs, Partitioner(self, False))
+            return self._compile(gm, inputs, Partitioner(self, unit))
+        self._error = None  # of graphs before, such as those of a larger batch
         reason = getattr(gm, "compile_subgraph_reason", None)
-        breaks = bool(getattr(reason, "graph_break", False))
-        if not self.open and not self.follows:
-            self.promise.graphs.clear()
-            self.promise.held_bytes = 0
-        self.follows = breaks
-        cut = Partitioner(self, breaks)
+        unit.breaks = bool(getattr(reason, "graph_break", False))
+        cut = Partitioner(self, unit)
         if self.profile is not None and self.profile.type == "cuda":
             _attention.choose(gm)
         compiled = self._compile(gm, inputs, cut)
-        return compiled if cut.graph is None else self._followed(compiled, cut.graph)
+        if cut.plan is None:
+            return compiled
+        cut.plan.call = compiled
+        unit.plans.append(cut.plan)
+        self.waiting.append(cut.plan.graph)
+
+        def run(*args: Any) -> Any:
+            return self._run(unit, args)
+
+        return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
 
     def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
         """Is told of each graph that was planned."""
+
+    def compiling(self) -> None:
+        """Is told when a graph is compiled once more."""
+
+    def promised_bytes(self) -> int:
+        """The predicted peak of the step that ran last."""
+        self._settle()
+        noted = self._steps.get(self._path)
+        return noted.step.peak_bytes if noted is not None else highest(self.promise.graphs)
 
     @property
     def hurries(self) -> bool:
@@ -106,87 +221,269 @@ class Backend:
                 fw_compiler=boxed_nop, bw_compiler=boxed_nop, partition_fn=cut, keep_inference_input_mutations=True
             )
             return compiler(gm, inputs)
-        before = list(self.promise.graphs)
         for _ in range(_ROUNDS):
-            self.promise.graphs[:], cut.graph = before, None
+            cut.plan = None
             record = Record(gm, inputs, cut.uuid())
             compiled = self._by_inductor(gm, inputs, cut)
-            if cut.graph is not None:
-                record.write(cut.graph, self.promise.held_bytes, cut.over)
+            if cut.plan is not None and cut.unit.part is not None:
+                p = cut.plan
+                record.write(p.graph, cut.unit.part, p.steps, p.peaks, self.promise.held_bytes, cut.over)
             elif torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
                 known = record.read()  # the code came from a cache of Inductor, and no graph was cut
                 if known is None:
                     with inductor_config.patch(force_disable_caches=True):
                         compiled = self._by_inductor(gm, inputs, cut)
                 else:
-                    cut.graph, self.promise.held_bytes, cut.over = known
-            if not cut.over:
+                    graph, cut.unit.part, steps, peaks, held, cut.over = known
+                    if cut.given is None:
+                        self.promise.held_bytes = held
+                    _, cut.unit.plain = _solve.in_order(cut.unit.part.instance())
+                    cut.plan = Plan(graph, steps, peaks)
+            if not cut.over or cut.given is not None:
                 break
             cut.less += cut.over
-        if cut.graph is not None:
-            self.promise.graphs[:] = [*before, cut.graph]
         return compiled
 
     def _by_inductor(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
         """Compiles with Inductor, and corrects the promise by the code."""
-        cut.code = Code(self.workspaces, limited=self.budget is not None or self.plan is not None, drops=cut.drops)
+        limited = self.budget is not None or self.plan is not None
+        cut.code = code = Code(self.workspaces, limited, cut.drops)
         cut.over = 0
-        compiled = cut.code.compile(gm, inputs, self.options, cut)
-        if cut.graph is not None and cut.code.peak_bytes is not None:
-            peak, saved = cut.code.peak_bytes, cut.code.saved_bytes
-            cut.graph = dataclasses.replace(cut.graph, peak_bytes=peak, saved_bytes=saved)
-            if cut.code.limit is None:
-                cut.graph = dataclasses.replace(cut.graph, baseline_peak_bytes=peak, baseline_saved_bytes=saved)
-            if self.budget is not None and cut.code.limit is not None and peak > (1 + _SLACK) * cut.code.limit:
-                cut.over = peak - cut.code.limit
+        compiled = code.compile(gm, inputs, self.options, cut)
+        if cut.plan is not None and code.peaks is not None:
+            peak, saved = max(code.peaks), code.saved_bytes
+            graph = dataclasses.replace(cut.plan.graph, peak_bytes=peak, saved_bytes=saved)
+            if code.limit is None:
+                graph = dataclasses.replace(graph, baseline_peak_bytes=peak, baseline_saved_bytes=saved)
+            cut.plan.graph, cut.plan.peaks = graph, code.peaks
+            if self.budget is not None and code.limit is not None and peak > (1 + _SLACK) * code.limit:
+                cut.over = peak - code.limit
         return compiled
 
     def taken(self) -> int:
-        """The bytes that graphs of this step have left between the halves."""
-        return sum(g.saved_bytes for g in self.open.values())
+        """The bytes that graphs of this step leave between the halves."""
+        return sum(g.saved_bytes for g in (*self.open.values(), *self.waiting))
 
-    def _followed(self, compiled: Callable[..., Any], graph: Graph) -> Callable[..., Any]:
-        """Notes when the graph's forward half has run, and when its backward half begins."""
+    def begun(self) -> list[Graph]:
+        """The graphs of this step that have run, and those that will."""
+        return [*self.open.values(), *self.waiting]
 
-        def run(*args: Any) -> Any:
-            out = compiled(*args)
-            node = next((t.grad_fn for t in _tensors(out) if t.grad_fn is not None), None)
-            if node is not None:
-                number = next(self._runs)
-                self.open[number] = graph
-                node.register_prehook(lambda _: self._close(number))
-                weakref.finalize(node, self._close, number)  # of a step that ends without its backward half
-            return out
+    def _run(self, unit: Unit, args: tuple[Any, ...]) -> Any:
+        if not self.open:
+            self._begin()
+        path = (*self._path, unit)
+        plan = self._plans.get(path, unit.plans[-1])
+        if plan.call is None:
+            plan = self._compiled_anew(unit, plan, args)
+        if not unit.ran:
+            unit.ran = True
+            self.waiting.remove(unit.plans[0].graph)
+        recording = self._recording
+        if recording is not None and unit.part is not None:
+            recording.call(unit.part, args)
+        assert plan.call is not None
+        out = plan.call(*args)
+        node = next((t.grad_fn for t in _tensors(out) if t.grad_fn is not None), None)
+        if recording is not None:
+            recording.returned(out, node)
+        if node is not None:
+            self._path = path
+            self._wanted = self._wanted or path not in self._seen
+            self.promise.graphs = [*self.promise.graphs, plan.graph]
+            number = next(self._runs)
+            self.open[number] = plan.graph
+            node.register_prehook(lambda _: self._close(number, begins=True))
+            weakref.finalize(node, self._close, number)  # of a step that ends without its backward half
+        return out
 
-        return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
+    def _begin(self) -> None:
+        """A step begins: the one before it, if its graphs were new, is planned as a whole."""
+        self._settle()
+        if self._error is not None:
+            raise self._error
+        self._path = ()
+        self.promise.graphs = []
+        if self._recording is not None:
+            self._recording.end()
+        self._recording = Recording() if self._wanted and self.follows else None
+        if self._recording is not None:
+            self._recording.begin()
 
-    def _close(self, number: int) -> None:
+    def _close(self, number: int, *, begins: bool = False) -> None:
+        recording = self._recording
+        if recording is not None and begins:
+            recording.backward()
+        elif recording is not None and not recording.over and number in self.open:
+            recording.end()  # the step ends without its backward half, and the next one is noted
+            self._recording = None
         self.open.pop(number, None)
+
+    def _compiled_anew(self, unit: Unit, plan: Plan, args: tuple[Any, ...]) -> Plan:
+        """Compiles a graph under a plan of the whole step; where that is not possible, it keeps the one that it has."""
+        self.compiling()
+        guards = unit.guards()
+        with unit.again(args) as (gm, inputs):
+            cut = Partitioner(self, unit, plan)
+            call = self._compile(gm, inputs, cut)
+        if cut.plan is None or unit.guards() != guards:
+            # PyTorch's guards of this graph were made before, and would not know those of the new code.
+            first = unit.plans[-1]
+            plan.graph, plan.steps, plan.peaks, plan.call = first.graph, first.steps, first.peaks, first.call
+        else:
+            plan.graph, plan.peaks = cut.plan.graph, cut.plan.peaks
+            plan.call = torch._dynamo.disable(call)  # type: ignore[no-untyped-call]
+        return plan
+
+    def _settle(self) -> None:
+        """Plans the step that was noted as a whole, if it is over."""
+        self._check()
+        recording, path = self._recording, self._path
+        if recording is None or not recording.over or self.open or len(recording.runs) != len(path):
+            return
+        self._recording, self._wanted = None, False
+        self._seen.update(path[: i + 1] for i in range(len(path)))
+        recording.end()
+        between = {recording.ops[k].name for run in recording.runs for k in run.eager}
+        self.promise.between = sorted({*self.promise.between, *between})
+        plan = self._plan_of(path)
+        if len(path) == 1 and plan.fits and recording.ops_bytes <= _LITTLE * plan.graph.peak_bytes:
+            return
+        self.promise.held_bytes += recording.given_bytes
+        whole = Whole(recording.runs, recording.ops, recording.tail)
+        noted = Noted(path, whole, self._now(whole, path))
+        self._steps[path] = noted
+        limit = self._limit(noted.step.baseline_peak_bytes)
+        dear = noted.step.cost_us > (1 + _GAIN) * noted.step.base_cost_us
+        if limit is not None and (dear or noted.step.peak_bytes > self._most(limit)):
+            self._search(noted, limit)
+        self.promise.steps = [n.step for n in self._steps.values()]
+        self.promise.graphs = [p.graph for p in self._plans_of(path)]
+
+    def _check(self) -> None:
+        """Plans steps anew whose graphs have all been compiled under new plans, if their code does not keep to them."""
+        if not self._unchecked:
+            return
+        for noted in [n for n in self._unchecked if all(p.call is not None for p in self._plans_of(n.path))]:
+            self._unchecked.remove(noted)
+            noted.step = self._now(noted.whole, noted.path)
+            limit = self._limit(noted.step.baseline_peak_bytes)
+            if limit is None or noted.step.peak_bytes <= self._most(limit) or noted.rounds == _ROUNDS:
+                continue
+            noted.less += noted.step.peak_bytes - limit
+            self._search(noted, limit)
+        self.promise.steps = [n.step for n in self._steps.values()]
+
+    def _plan_of(self, path: tuple[Unit, ...]) -> Plan:
+        return self._plans.get(path, path[-1].plans[-1])
+
+    def _plans_of(self, path: tuple[Unit, ...]) -> list[Plan]:
+        """The plans of all graphs of a step."""
+        return [self._plan_of(path[: i + 1]) for i in range(len(path))]
+
+    def _now(self, whole: Whole, path: tuple[Unit, ...]) -> Step:
+        """The promise of a step under the plans that its graphs have; of Inductor's code, where that is known."""
+        plans = self._plans_of(path)
+        plain = whole.steps([u.plain for u in path])
+        steps = whole.steps([p.steps for p in plans])
+        baseline, base = _solve.peak(whole.instance, plain), whole.cost(plain)
+        peak = _peak_of_code(whole, plans)
+        if peak is None:
+            peak = _solve.peak(whole.instance, steps)
+        elif self.budget is None:
+            baseline = peak
+        return Step(peak, baseline, whole.cost(steps), base, base)
+
+    def _search(self, noted: Noted, limit: int) -> None:
+        """Plans a step as a whole, and notes the plans of its graphs that change."""
+        now, whole = noted.step, noted.whole
+        found = self._searched(whole, limit, noted.less)
+        if found is None:
+            return
+        steps, bound = found
+        cost = whole.cost(steps)
+        if now.peak_bytes <= self._most(limit) and now.cost_us <= cost + _GAIN * now.base_cost_us:
+            noted.step = dataclasses.replace(now, bound_us=bound)
+            return
+        for i, own in enumerate(whole.halves(steps)):
+            path, unit = noted.path[: i + 1], noted.path[i]
+            if own != self._plan_of(path).steps:
+                known = next((k for k in unit.plans if k.steps == own), None)
+                if known is None:
+                    assert unit.part is not None
+                    known = Plan(_described(unit.part.instance(), unit.plain, own, None, unit.breaks), own)
+                    unit.plans.insert(0, known)
+                self._plans[path] = known
+        noted.step = Step(_solve.peak(whole.instance, steps), now.baseline_peak_bytes, cost, now.base_cost_us, bound)
+        noted.rounds += 1
+        if self.name == "inductor":
+            self._unchecked.append(noted)
+
+    def _limit(self, baseline: int) -> int | None:
+        """The most bytes that a step may take beyond those that were there before it."""
+        if self.budget is None:
+            return None
+        if isinstance(self.budget, str):
+            return int(float(self.budget[:-1]) / 100 * baseline)
+        return self.budget - self._beyond()
+
+    def _most(self, limit: int) -> int:
+        """The most bytes that compiled graphs may take under a limit: Inductor's scheduler does not keep it exactly."""
+        return int((1 + _SLACK) * limit) if self.name == "inductor" else limit
+
+    def _beyond(self) -> int:
+        """The bytes that were there before the step, as far as the budget bounds them."""
+        return 0 if isinstance(self.budget, str) else self.promise.held_bytes + self.promise.optimizer_bytes
+
+    def _searched(self, whole: Whole, limit: int, less: int) -> tuple[Steps, float] | None:
+        """A schedule of a step for less than a limit, and a bound on the time of any. None: none was found, as is
+        noted."""
+        nodes = whole.instance["nodes"]
+        seconds = self.time_limit if self.time_limit is not None else _solve.seconds(len(nodes), None)
+        limit -= less
+        tried, lowest, proved = limit, 0, False
+        for _ in range(_TRIES):
+            try:
+                answer = _solve.solve({**whole.instance, "budget": max(tried, 1)}, seconds)
+            except _solve.Infeasible as e:
+                lowest, proved = lowest or e.lowest, e.proved and tried == limit
+                break
+            steps = whole.steps(whole.halves(answer["steps"]))
+            lowest = _solve.peak(whole.instance, steps)
+            if lowest <= limit:
+                return steps, answer["cost_lower_bound"]
+            tried -= lowest - limit
+        beyond = self._beyond() + less
+        self._error = _too_much(lowest + beyond, limit + beyond, proved, len(whole.runs))
+        return None
 
 
 class Partitioner(CustomPartitionerFn):
-    """Cuts one joint graph by a schedule of ``memopt solve``."""
+    """Cuts one joint graph, by a plan that is given, or else by one of its own for the bytes that are left."""
 
-    def __init__(self, owner: Backend, breaks: bool) -> None:
-        self.owner, self.breaks = owner, breaks
+    def __init__(self, owner: Backend, unit: Unit, given: Plan | None = None) -> None:
+        self.owner, self.unit, self.given = owner, unit, given
         # Graphs behind a break may read results of this one.
-        self.drops = owner.drops and not breaks and not owner.promise.graphs
+        self.drops = owner.drops and not unit.breaks and not owner.begun()
         self.before = owner.taken()
-        self.baseline_before = owner.promise.baseline_peak_bytes
-        self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.promise.graphs)
-        self.graph: Graph | None = None
+        self.baseline_before = owner.promise.baseline_peak_bytes if owner.open else 0
+        self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.begun())
+        self.others = len(owner.begun())
+        self.plan: Plan | None = None
         self.code: Code | None = None
         self.over = 0  # the bytes that the code takes beyond those of the plan
         self.began = 0.0
+        self.alone = False  # the step has no other graph
         self.less = 0  # those that the graph is planned for less, since code of other rounds took more
 
     def uuid(self) -> Any:
         """The part of the key of Inductor's caches that is the plan's."""
-        modules = (_attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _solve)
+        modules = (_attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole)
         sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
-        others = (self.before, self.baseline_before, self.baseline_saved, self.breaks, self.drops)
-        held = (o.model_bytes, o.promise.optimizer_bytes, *others)
+        others: Any = (self.before, self.baseline_before, self.baseline_saved, self.unit.breaks, self.drops)
+        if self.given is not None:
+            others = hashlib.sha256(json.dumps(self.given.steps).encode()).hexdigest()
+        held = (o.model_bytes, o.promise.optimizer_bytes, others)
         plan = (o.plan.digest if o.plan else None, o.profile)
         key = (plan, o.budget, self.less, o.time_limit, held)
         return ("memopt", memopt.__version__, *key, hashlib.sha256(sources).hexdigest())
@@ -208,29 +505,48 @@ class Partitioner(CustomPartitionerFn):
             copy_operands(gm.graph)
         joint = Joint(gm, num_fwd_outputs, static, self._workspaces, fuses=fuses)
         if not joint.tangents or not joint.backward_outputs():
-            return default_partition(
-                gm, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
-            )
+            return self._default(gm, joint_inputs, num_fwd_outputs, static)
+        if self.given is None:
+            self._chosen(joint)
+        elif self.unit.part is None or [n.name for n in joint.computed] != self.unit.part.names:
+            return self._default(gm, joint_inputs, num_fwd_outputs, static)  # another graph than the one planned
+        else:
+            self.plan = self.given
+            if self.code is not None:
+                self.code.limit = self.given.graph.peak_bytes
+        assert self.plan is not None
+        return _emit.emit(joint, self.plan.steps)
+
+    def _default(
+        self, gm: fx.GraphModule, joint_inputs: Sequence[object], num_fwd_outputs: int, static: list[int]
+    ) -> _emit.Halves:
+        return default_partition(
+            gm, joint_inputs, num_fwd_outputs=num_fwd_outputs, static_lifetime_input_indices=static
+        )
+
+    def _chosen(self, joint: Joint) -> None:
+        """Plans the graph for the bytes that those before it leave."""
         self._hold(joint)
-        beside = self._beside(joint) if self.breaks else self.owner.between
+        # A graph that returns the loss has no other behind it.
+        self.alone = not self.owner.follows or (not self.unit.breaks and any(is_scalar(t) for t in joint.tangents))
+        beside = self._beside(joint) if self.unit.breaks else self.owner.between
         instance = joint.instance(1, self.owner.machine or _cost.of_torch(joint.device), beside, drops=self.drops)
         baseline, plain = _solve.in_order(instance)
         answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)
         if most is not None:
-            instance["budget"] = max(most - self.less, 1)
-            answer = self._solved(instance, most - self.less)
-        self.graph = _described(instance, baseline, plain, answer, self.breaks)
-        self.owner.promise.graphs.append(self.graph)
-        if self.code is not None and answer is not None:
-            self.code.limit = self.graph.peak_bytes if most is None else most
+            answer = self._solved(instance, max(most - self.less, 1))
         steps = answer["steps"] if answer else plain
-        self.owner.planned(joint, self.graph, instance, steps)
-        return _emit.emit(joint, steps)
+        graph = _described(instance, plain, steps, answer, self.unit.breaks)
+        self.unit.part, self.unit.plain = _part.part(joint, instance), plain
+        self.plan = Plan(graph, steps, fits=most is None or graph.peak_bytes <= most)
+        if self.code is not None and answer is not None:
+            self.code.limit = graph.peak_bytes if most is None else most
+        self.owner.planned(joint, graph, instance, steps)
 
     def _hold(self, joint: Joint) -> None:
         """Counts the bytes that are there before the step, when its first graph is compiled."""
-        if self.before or self.owner.promise.graphs:
+        if self.others:
             return
         given = [p for p in joint.placeholders if p not in joint.tangents]
         if self.owner.model_bytes is not None:
@@ -244,34 +560,29 @@ class Partitioner(CustomPartitionerFn):
 
     def _most(self, baseline: int) -> int | None:
         """The most bytes that this graph may take beyond those that were there before it; None: it is not planned."""
-        budget = self.owner.budget
-        if budget is None:
-            return None
-        if isinstance(budget, str):
-            known = max(self.baseline_before, self.baseline_saved + baseline)
-            return int(float(budget[:-1]) / 100 * known) - self.before
-        return budget - self._fixed()
+        known = max(self.baseline_before, self.baseline_saved + baseline)
+        limit = self.owner._limit(known)
+        return None if limit is None else limit - self.before
 
-    def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any]:
+    def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any] | None:
+        """The cheapest schedule within a number of bytes. Where that is too little, the lowest: the plan of the whole
+        step has a limit that is known then, and takes bytes from other graphs. None: none was found."""
         limit = self.owner.time_limit
         if limit is None:
             limit = _solve.seconds(len(instance["nodes"]), self.began if self.owner.hurries else None)
-        try:
-            return _solve.solve(instance, limit)
-        except _solve.Infeasible as e:
-            promise = self.owner.promise
-            beyond = self.less + (self.before if isinstance(self.owner.budget, str) else self._fixed())
-            why = "every schedule takes" if e.proved else "the lowest peak that was found is"
-            others = f" (with {len(promise.graphs)} graphs before it)" if promise.graphs else ""
-            raise BudgetError(
-                f"no schedule of the step{others} fits: {why} {size(e.lowest + beyond)} ({e.lowest + beyond} bytes), "
-                f"the budget is {size(most + beyond)} ({most + beyond}); allow more, or make the batch smaller",
-                e.lowest + beyond,
-            ) from None
-
-    def _fixed(self) -> int:
-        """The bytes that are there beside this graph's own."""
-        return self.owner.promise.held_bytes + self.owner.promise.optimizer_bytes + self.before
+        tried = most
+        for _ in range(_TRIES):
+            try:
+                return _solve.solve({**instance, "budget": tried}, limit)
+            except _solve.Infeasible as e:
+                handover = next(n for n in instance["nodes"] if n["id"] == HANDOVER)
+                if not self.alone and handover.pop("workspace", 0):
+                    continue  # the graphs behind it may take less than was foreseen
+                if not self.others and (self.alone or not isinstance(self.owner.budget, str)):
+                    beyond = self.owner._beyond() + self.less
+                    raise _too_much(e.lowest + beyond, most + beyond, e.proved, 1) from None
+                tried = max(e.lowest, tried + 1)
+        return None
 
     def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
         """The memory that kernels take beside their results: on the CPU those of PyTorch, which it is asked for."""
@@ -292,23 +603,56 @@ class Partitioner(CustomPartitionerFn):
         return work
 
 
+def _peak_of_code(whole: Whole, plans: list[Plan]) -> int | None:
+    """The peak of a step by the code of its graphs; None where that is not known."""
+    runs = []
+    for run, p in zip(whole.runs, plans, strict=True):
+        if p.peaks is None:
+            return None
+        runs.append(dataclasses.replace(run, part=run.part.coarse(p.steps, p.peaks, p.graph.saved_bytes)))
+    coarse = Whole(runs, whole.ops, whole.tail)
+    return _solve.peak(coarse.instance, coarse.steps([r.part.in_order() for r in runs]))
+
+
+def _too_much(lowest: int, budget: int, proved: bool, graphs: int) -> BudgetError:
+    """The error of a step that does not fit, with its lowest peak and its budget in bytes."""
+    why = "every schedule takes" if proved else "the lowest peak that was found is"
+    of = f" of {graphs} graphs" if graphs > 1 else ""
+    return BudgetError(
+        f"no schedule of the step{of} fits: {why} {size(lowest)} ({lowest} bytes), "
+        f"the budget is {size(budget)} ({budget}); allow more, or make the batch smaller",
+        lowest,
+    )
+
+
+def _copy(gm: fx.GraphModule) -> fx.GraphModule:
+    """A graph of Dynamo's with all that it says of its inputs, without its tensors."""
+    graph = fx.Graph()
+    graph._codegen = gm.graph._codegen
+    of: dict[fx.Node, fx.Node] = {}
+    for n in gm.graph.nodes:
+        of[n] = graph.node_copy(n, of.__getitem__)
+        vars(of[n]).update(vars(n))
+    out = fx.GraphModule(gm, graph)
+    out.meta = dict(gm.meta)
+    for name in ("shape_env", "compile_subgraph_reason", "_param_name_to_source", "_source_to_user_stacks"):
+        if hasattr(gm, name):
+            setattr(out, name, getattr(gm, name))
+    return out
+
+
 def _described(
-    instance: dict[str, Any],
-    baseline: int,
-    plain: list[Any],
-    answer: dict[str, Any] | None,
-    breaks: bool,
+    instance: dict[str, Any], plain: Steps, steps: Steps, answer: dict[str, Any] | None, breaks: bool
 ) -> Graph:
-    """The promise of a graph; plain are the steps without recomputation."""
-    steps = answer["steps"] if answer else plain
+    """The promise of a graph under a schedule; plain is the one without recomputation."""
     costs = {n["id"]: n["cost"] for n in instance["nodes"]}
     computed = [s["compute"] for s in steps if "compute" in s]
     base, cost = sum(costs.values()), sum(costs[name] for name in computed)
     return Graph(
         nodes=len(costs) - 1,
         recomputed=len(computed) - len(costs),
-        peak_bytes=answer["peak"] if answer else baseline,
-        baseline_peak_bytes=baseline,
+        peak_bytes=answer["peak"] if answer else _solve.peak(instance, steps),
+        baseline_peak_bytes=_solve.peak(instance, plain),
         saved_bytes=_at_handover(instance, steps),
         baseline_saved_bytes=_at_handover(instance, plain),
         cost_us=cost,

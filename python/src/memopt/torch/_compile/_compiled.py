@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from .._plan import size
 
@@ -36,19 +37,37 @@ class Graph:
     breaks: bool = False
 
 
+@dataclass(frozen=True)
+class Step:
+    """The promise of a step that was planned as a whole; fields as those of Graph, of all of its graphs together."""
+
+    peak_bytes: int
+    baseline_peak_bytes: int
+    cost_us: float
+    base_cost_us: float
+    bound_us: float
+
+
 class Compiled:
     """The promise of a compiled model, as the attribute ``memopt`` of the result of ``memopt.torch.compile``.
 
-    It is empty until the first step has compiled.
+    It is empty until the first step has compiled. A step of several graphs is planned as a whole behind the first one,
+    at the latest when the promise is asked for.
 
     Attributes:
         graphs: those of one step, in the order in which they run. More than one: the model has graph breaks.
+        steps: the promises of steps that were planned as a whole; several where steps run through other graphs.
+        between: the operators that PyTorch runs between the graphs; the bytes that they keep, and those of the
+            gradients that they make, are in the promise.
         held_bytes: parameters, buffers and inputs.
         optimizer_bytes: the state of the optimizer, where one was given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], None] = lambda: None) -> None:
         self.graphs: list[Graph] = []
+        self.steps: list[Step] = []
+        self.between: list[str] = []
+        self._settle = settle
         self.held_bytes = 0
         self.optimizer_bytes = 0
 
@@ -58,12 +77,20 @@ class Compiled:
     @property
     def predicted_peak_bytes(self) -> int:
         """The most bytes at one time of a step beyond those that were there before it, gradients included."""
-        return _highest([(g.peak_bytes, g.saved_bytes) for g in self.graphs])
+        self._settle()
+        if self.steps:
+            return max(s.peak_bytes for s in self.steps)
+        return highest(self.graphs)
 
     @property
     def baseline_peak_bytes(self) -> int:
         """The same without recomputation."""
-        return _highest([(g.baseline_peak_bytes, g.baseline_saved_bytes) for g in self.graphs])
+        self._settle()
+        if self.steps:
+            return max(s.baseline_peak_bytes for s in self.steps)
+        return highest(
+            [replace(g, peak_bytes=g.baseline_peak_bytes, saved_bytes=g.baseline_saved_bytes) for g in self.graphs]
+        )
 
     @property
     def predicted_total_bytes(self) -> int:
@@ -73,18 +100,21 @@ class Compiled:
     @property
     def overhead(self) -> float:
         """The estimated time of recomputation, as a share of the step's."""
-        return self._share([g.cost_us for g in self.graphs])
+        self._settle()
+        return self._share([g.cost_us for g in self.steps or self.graphs])
 
     @property
     def bound(self) -> float:
         """The least overhead that any schedule within the budget has, by the same estimate."""
-        return self._share([g.bound_us for g in self.graphs])
+        self._settle()
+        return self._share([g.bound_us for g in self.steps or self.graphs])
 
     def _share(self, costs: list[float]) -> float:
-        base = sum(g.base_cost_us for g in self.graphs)
+        base = sum(g.base_cost_us for g in self.steps or self.graphs)
         return sum(costs) / base - 1 if base else 0.0
 
     def __str__(self) -> str:
+        self._settle()
         if not self:
             return "not compiled yet: run a step"
         text = (
@@ -92,13 +122,15 @@ class Compiled:
             f"{size(self.baseline_peak_bytes)} without recomputation; {100 * self.overhead:.2f} % of a step is "
             f"recomputed, at least {100 * self.bound:.2f} % within this budget"
         )
-        return text if len(self.graphs) == 1 else f"{text}; {len(self.graphs)} graphs"
+        if len(self.graphs) > 1:
+            text += f"; {len(self.graphs)} graphs"
+        return f"{text}, between them {', '.join(self.between)}" if self.between else text
 
 
-def _highest(graphs: list[tuple[int, int]]) -> int:
+def highest(graphs: list[Graph]) -> int:
     """The highest peak of graphs that run one after the other, each beside the saved values of those before it."""
     before = top = 0
-    for peak, saved in graphs:
-        top = max(top, before + peak)
-        before += saved
+    for g in graphs:
+        top = max(top, before + g.peak_bytes)
+        before += g.saved_bytes
     return top

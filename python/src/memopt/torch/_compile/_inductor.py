@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy
 
-from .._recorder import Recorder, peak_of
+from .._recorder import Recorder, levels_of
 from .._workspace import Workspaces
 from ._cost import hint, value
 from ._joint import kept_results
@@ -73,13 +73,14 @@ class Code:
 
     Attributes:
         limit: the bytes of the plan; no fusion may raise the peak above them. None: Inductor fuses as it likes.
-        peak_bytes, saved_bytes: of the code, as Graph has them; None where they are not known: both halves came from a
-            cache, or run on a device other than the CPU.
+        peaks: the most bytes of each half of the code; None where they are not known: both halves came from a cache,
+            or run on a device other than the CPU.
+        saved_bytes: of the code, as Graph has them.
     """
 
     def __init__(self, workspaces: Workspaces, limited: bool, drops: bool = False) -> None:
         self.limit: int | None = None
-        self.peak_bytes: int | None = None
+        self.peaks: tuple[int, int] | None = None
         self.saved_bytes = 0
         self._patches: dict[str, Any] = _WITHIN if limited else {}
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -142,11 +143,12 @@ class Code:
         saved = {n: t for n, t in self._saved.items() if n in names}
         self._saved = {}
         self.saved_bytes = self._bytes.now
+        self._bytes.handover = self._bytes.count
         with self._bytes:
             given = [saved.pop(n) if n in saved else _fake(v) for n, v in zip(names, inputs, strict=True)]
             losses = [t for n, t in zip(names, given, strict=True) if n.startswith("tangents") and t.dim() == 0]
             gradients = _run(code, given)
-        self.peak_bytes = self._bytes.finish()
+        self.peaks = self._bytes.finish()
         del gradients, losses  # Tensor.backward holds the gradient of a loss until it ends
 
 
@@ -156,6 +158,7 @@ class _Bytes(Recorder):  # type: ignore[no-untyped-call]
     def __init__(self, workspaces: Workspaces) -> None:
         super().__init__(())
         self.workspaces = workspaces
+        self.handover = 0  # the number of the first operator of the backward half
         self._numbers: list[int] = []  # by operator: its number among the workspaces, or -1
         self._made: list[int] = []  # by operator: the bytes of its results
 
@@ -171,12 +174,13 @@ class _Bytes(Recorder):  # type: ignore[no-untyped-call]
         self._numbers.append(self.workspaces.number(func, args, kwargs))
         self._made.append(sum(self.storages[n].bytes for n in fresh))
 
-    def finish(self) -> int:
-        """The most bytes at one time."""
+    def finish(self) -> tuple[int, int]:
+        """The most bytes at one time, of each half."""
         self.settle()
         peaks, _ = self.workspaces.measure({})
         work = [max(0, peaks[n] - made) if n >= 0 else 0 for n, made in zip(self._numbers, self._made, strict=True)]
-        return peak_of(self.storages, work)
+        levels = levels_of(self.storages, work)
+        return max(levels[: self.handover], default=0), max(levels[self.handover :], default=0)
 
 
 class _Kernels:

@@ -50,6 +50,7 @@ class Joint:
         root: by node, as above.
         parts: of a node with several results, the elements that are read.
         sizes: symbolic sizes that inputs alone decide; they are free.
+        shapes: by view, the computed sizes that its shape has.
         mutations: writes into inputs at the end of the forward half, and of the backward half.
         handed: roots that are there at the handover: results of the forward half, values that it writes into inputs,
             and values for the backward half of inputs that are overwritten then.
@@ -80,6 +81,7 @@ class Joint:
         self.root: dict[fx.Node, fx.Node] = {}
         self.parts: dict[fx.Node, list[fx.Node]] = {}
         self.sizes: set[fx.Node] = set()
+        self.shapes: dict[fx.Node, list[fx.Node]] = {}
         self.mutations: tuple[list[fx.Node], list[fx.Node]] = ([], [])
         for n in gm.graph.nodes:
             self._place(n)
@@ -135,7 +137,7 @@ class Joint:
         if _is_mutation(n):
             backward = n in self.after or n.meta.get("partitioner_tag") in ("is_backward", "must_be_in_backward")
             self.mutations[backward].append(n)
-        elif _is_size(n) and all(i in self.sizes or i.op == "placeholder" for i in n.all_input_nodes):
+        elif _is_size(n) and all(i in self.sizes or self._is_input(i) for i in n.all_input_nodes):
             self.sizes.add(n)
         elif n.target is operator.getitem:
             self._place_part(n)
@@ -143,6 +145,12 @@ class Joint:
             base = _viewed(n)
             if base is not None:
                 self.root[n] = self.root[base]
+                shape = [self.root[i] for i in n.all_input_nodes if i is not base and self._is_computed(self.root[i])]
+                self.shapes[n] = list(dict.fromkeys([*self.shapes.get(base, ()), *shape]))
+
+    def _is_input(self, n: fx.Node) -> bool:
+        """Whether a node is an input of the graph or a view of one, whose shape inputs alone decide."""
+        return self.root[n].op == "placeholder" and not self.shapes.get(n)
 
     def _place_part(self, n: fx.Node) -> None:
         base = n.args[0]
@@ -163,7 +171,7 @@ class Joint:
 
     def roots(self, n: fx.Node) -> list[fx.Node]:
         """The roots that a node reads, each once."""
-        return list(dict.fromkeys(self.root[i] for i in n.all_input_nodes))
+        return list(dict.fromkeys(r for i in n.all_input_nodes for r in (self.root[i], *self.shapes.get(i, ()))))
 
     def reads(self, n: fx.Node) -> list[fx.Node]:
         """The roots that a node reads and that are computed, each once."""
@@ -293,7 +301,7 @@ class Joint:
             "id": HANDOVER,
             "cost": 0,
             "inputs": [r.name for r in self.handed],
-            "outputs": [_sparse(id=t.name, size=self.size(t), keep=_is_scalar(t)) for t in self.tangents],
+            "outputs": [_sparse(id=t.name, size=self.size(t), keep=is_scalar(t)) for t in self.tangents],
             "workspace": max(0, beside - made),
             "recompute": False,
         }
@@ -341,7 +349,8 @@ def _is_loss(v: Any) -> bool:
     return isinstance(v, torch.Tensor) and v.dim() == 0 and v.is_floating_point()
 
 
-def _is_scalar(n: fx.Node) -> bool:
+def is_scalar(n: fx.Node) -> bool:
+    """Whether a value is a tensor without dimensions, as a loss."""
     return isinstance(value(n), torch.Tensor) and value(n).dim() == 0
 
 

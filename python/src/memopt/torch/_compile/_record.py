@@ -16,6 +16,7 @@ from torch import fx
 from torch._inductor.runtime.cache_dir_utils import cache_dir
 
 from ._compiled import Graph
+from ._part import Part, Peaks
 
 
 class Record:
@@ -27,18 +28,24 @@ class Record:
         text = repr((torch.__version__, gm.code, given, key))
         self.path = Path(cache_dir()) / "memopt" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
-    def write(self, graph: Graph, held_bytes: int, over: int) -> None:
-        """Writes the promise, the bytes that are held before the step, and those beyond the plan in the code."""
+    def write(
+        self, graph: Graph, part: Part, steps: list[dict[str, str]], peaks: Peaks, held_bytes: int, over: int
+    ) -> None:
+        """Writes the promise, the graph as the plan of a whole step sees it, its schedule, the peaks of both halves of
+        the code, the bytes that are held before the step, and those beyond the plan in the code."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as f:
-            json.dump({"held_bytes": held_bytes, "over": over, "graph": dataclasses.asdict(graph)}, f)
+            plan = {"graph": dataclasses.asdict(graph), "part": part.to_json(), "steps": steps, "peaks": peaks}
+            json.dump({"held_bytes": held_bytes, "over": over, **plan}, f)
         os.replace(f.name, self.path)
 
-    def read(self) -> tuple[Graph, int, int] | None:
+    def read(self) -> tuple[Graph, Part, list[dict[str, str]], Peaks, int, int] | None:
         """All that was written; None where there is none that this version can read."""
         try:
             known = json.loads(self.path.read_text(encoding="utf-8"))
-            return Graph(**known["graph"]), int(known["held_bytes"]), int(known["over"])
+            graph, part = Graph(**known["graph"]), Part.from_json(known["part"])
+            peaks = None if known["peaks"] is None else (int(known["peaks"][0]), int(known["peaks"][1]))
+            return graph, part, known["steps"], peaks, int(known["held_bytes"]), int(known["over"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

@@ -89,6 +89,41 @@ def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:
     return peak, steps
 
 
+def peak(instance: dict[str, Any], steps: list[dict[str, str]]) -> int:
+    """The highest sum of bytes of a schedule. A value that no step gives up goes behind its last reader."""
+    nodes = {n["id"]: n for n in instance["nodes"]}
+    last: dict[str, int] = {}
+    left: set[str] = set()
+    for i, s in enumerate(steps):
+        if "free" in s:
+            left.discard(s["free"])
+            continue
+        made = [v["id"] for v in outputs_of(nodes[s["compute"]])]
+        last.update(dict.fromkeys((*nodes[s["compute"]]["inputs"], *made), i))
+        left.update(made)
+    values = {v["id"]: v for n in nodes.values() for v in outputs_of(n)}
+    ends: dict[int, set[str]] = {}
+    for name in left:
+        if not values[name].get("keep"):
+            ends.setdefault(last[name], set()).add(name)
+    live: set[str] = set()
+    now = top = 0
+    for i, s in enumerate(steps):
+        gone = ends.get(i, set())
+        if "free" in s:
+            gone = {s["free"]}
+        else:
+            node = nodes[s["compute"]]
+            made = [v["id"] for v in outputs_of(node)]
+            again = sum(values[v]["size"] for v in made if v in live)  # what is there stays, and the second one goes
+            now += sum(values[v]["size"] for v in made if v not in live)
+            live.update(made)
+            top = max(top, now + again + node.get("workspace", 0))
+        now -= sum(values[v]["size"] for v in gone & live)
+        live -= gone
+    return top
+
+
 def outputs_of(node: dict[str, Any]) -> list[dict[str, Any]]:
     """The results of a node of an instance; a node with one has its name and its size itself."""
     several: list[dict[str, Any]] = node.get("outputs", [node])

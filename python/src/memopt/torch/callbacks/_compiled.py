@@ -17,7 +17,7 @@ from .._planner import byte_limit
 from ._meter import StepMeter
 
 if TYPE_CHECKING:
-    from .._compile import Compiled, Graph
+    from .._compile import Compiled
     from .._compile._backend import Backend
 
 
@@ -31,6 +31,8 @@ class CompiledStep:
 
     Attributes:
         pending: no step has been measured yet.
+        promised_bytes: the predicted peak of the step that was measured: after it, graphs of other sizes may have been
+            compiled; 0 before.
         hooks: those by which the step is followed.
     """
 
@@ -43,11 +45,11 @@ class CompiledStep:
         **passed: Any,
     ) -> None:
         self._what, self._drops, self._passed = what, drops, passed
-        self._meter = StepMeter(show, lambda: self.promised_bytes)
+        self._meter = StepMeter(show, self._promised)
         self._chosen: Backend | None = None
         self._model: nn.Module | None = None
         self._said = False
-        self._ran: list[Graph] = []  # graphs of the step that is measured
+        self.promised_bytes = 0
         self.hooks: list[Any] = []
 
     @property
@@ -60,14 +62,10 @@ class CompiledStep:
         """The measured peak of a step beyond what was there before it; None where none was measured."""
         return self._meter.peak
 
-    @property
-    def promised_bytes(self) -> int:
-        """The predicted peak of the step that is measured: after it, graphs of other sizes may have been compiled."""
-        from .._compile import Compiled
-
-        step = Compiled()
-        step.graphs = self._ran
-        return step.predicted_peak_bytes
+    def _promised(self) -> int:
+        assert self._chosen is not None
+        self.promised_bytes = self._chosen.promised_bytes()
+        return self.promised_bytes
 
     @property
     def pending(self) -> bool:
@@ -90,6 +88,7 @@ class CompiledStep:
         passed = {k: self._passed.get(k) for k in ("mode", "options", "dynamic")}
         chosen = chosen_backend(model, budget, plan, name, optimizer, None, passed)
         chosen.drops = self._drops and plan is None  # a plan has its own graph
+        chosen.compiling = self._meter.drop  # type: ignore[method-assign]
         return chosen
 
     def __call__(self, gm: Any, inputs: Any, **kwargs: Any) -> Any:
@@ -97,18 +96,14 @@ class CompiledStep:
         self._meter.drop()  # compiling measures kernels, which takes a profiler and memory of its own
         chosen = self._chosen or self._choose(None, None, 1)
         compiled = chosen(gm, inputs, **kwargs)
-        if not torch.is_grad_enabled() or not chosen.promise.graphs:
-            return compiled
-        return self._noted(compiled, chosen.promise.graphs[-1], _sizes(inputs))
+        return self._noted(compiled, _sizes(inputs)) if torch.is_grad_enabled() else compiled
 
-    def _noted(self, compiled: Callable[..., Any], graph: Graph, sizes: list[list[int]]) -> Callable[..., Any]:
-        """Notes that a graph runs in the step that is measured. The promise is for the sizes that were compiled."""
+    def _noted(self, compiled: Callable[..., Any], sizes: list[list[int]]) -> Callable[..., Any]:
+        """Measures no step whose sizes are others than those that were compiled, as the promise is for those."""
 
         def run(*args: Any) -> Any:
-            if self._meter.running:
-                self._ran.append(graph)
-                if _sizes(args) != sizes:
-                    self._meter.drop()
+            if self._meter.running and _sizes(args) != sizes:
+                self._meter.drop()
             return compiled(*args)
 
         return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
@@ -116,7 +111,6 @@ class CompiledStep:
     def begin(self, *_: Any) -> None:
         """Begins a step."""
         if self.promise and self._model is not None and self.pending and not self._meter.running:
-            self._ran = []
             self._meter.start(self._model)
 
     def mark(self) -> None:

@@ -1,0 +1,251 @@
+"""The calls of compiled graphs in a step: the values that go from one to the next, and operators in between."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import sys
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from ._part import Part
+from ._whole import Op, Place, Run
+
+# Backward functions that hand on the memory of the gradient that they are given.
+_PASSING = re.compile(r"(View|UnsafeView|Reshape\w*|Alias|T|Transpose|Permute|Squeeze|Unsqueeze)Backward\d*")
+
+# References to a tensor while `_is_held` asks: its own variable and the argument of getrefcount.
+_ASKING = 2
+
+
+class Recording:
+    """Notes one step while it runs.
+
+    Attributes:
+        runs: the calls until now.
+        ops: backward functions of operators that PyTorch runs between the graphs.
+        tail: those behind the last graph, as numbers.
+        over: the backward half has begun.
+        given_bytes: the bytes of arguments that were there before the step, those of the first graph left out.
+    """
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self.ops: list[Op] = []
+        self.tail: list[int] = []
+        self.over = False
+        self.given_bytes = 0
+        self._known: dict[int, tuple[Place | None, StorageWeakRef]] = {}  # by storage: the value
+        self._nodes: dict[int, tuple[int, Any]] = {}  # by a graph's node of autograd: the index of the run
+        self._functions: dict[int, tuple[int, Any]] = {}  # by another node: its number in ops
+        self._todo: list[tuple[int, Any]] = []
+        self._results: dict[tuple[int, int], Any] = {}
+        self._places: dict[tuple[int, int], int] = {}  # by run and output of its node: the place of the result
+
+    @property
+    def ops_bytes(self) -> int:
+        """The bytes that operators outside of the graphs keep, and those of the gradients that they make."""
+        return sum(op.saved_bytes + sum(size for _, size in op.gives) for op in self.ops)
+
+    def begin(self) -> None:
+        """The step begins. Operators behind its last graph are found when the backward half is asked for."""
+        _noted.add(self)
+        torch.autograd.backward = _backward
+
+    def end(self) -> None:
+        """The step is over, or it is noted no more."""
+        _noted.discard(self)
+        if not _noted and torch.autograd.backward is _backward:
+            torch.autograd.backward = _original
+        for d in (self._known, self._results, self._nodes, self._functions):
+            d.clear()
+
+    def asked(self, roots: Sequence[torch.Tensor]) -> None:
+        """The backward half of some tensors is asked for."""
+        if self.runs and not self.over:
+            self.tail = self._walk((t.grad_fn, t.output_nr) for t in roots)
+
+    def call(self, part: Part, arguments: Sequence[Any]) -> None:
+        """A graph is called."""
+        run = Run(part)
+        given = [(i, t) for i, t in enumerate(arguments) if isinstance(t, torch.Tensor)]
+        for i, t in given:
+            self._argument(run, i, t)
+        run.eager = self._walk((t.grad_fn, t.output_nr) for _, t in given if t.grad_fn is not None)
+        for i, t in given:
+            if t.grad_fn is not None and (to := self._follow(t.grad_fn, t.output_nr)) is not None:
+                run.gives[i] = to
+        self.runs.append(run)
+
+    def _argument(self, run: Run, i: int, t: torch.Tensor) -> None:
+        r = len(self.runs)
+        size, made = 0, None
+        for s in _storages(t):
+            if s._cdata not in self._known:
+                size += s.nbytes()
+                self._known[s._cdata] = (Place("made", r, i) if t.grad_fn is not None else None, _weak(s))
+            elif (found := self._known[s._cdata][0]) is not None:
+                made = found
+        if made is not None:
+            run.given[i] = made
+        elif size and t.grad_fn is not None:
+            run.made[i] = size
+        elif size and r > 0 and not t.requires_grad:
+            self.given_bytes += size
+
+    def _walk(self, roots: Iterable[tuple[Any, int]]) -> list[int]:
+        """Notes operators from nodes of autograd on; the numbers of those that are new, as they run backward."""
+        begin = len(self.ops)
+        for node, output in roots:
+            self._follow(node, output)
+        while self._todo:
+            k, node = self._todo.pop()
+            op = self.ops[k]
+            for n, output in node.next_functions:
+                to = self._follow(n, output)
+                if to is not None:
+                    op.gives.append((to, _gradient_bytes(n, output)))
+            self._keep(k, _saved(node))
+        order = {k: node._sequence_nr() for k, node in self._functions.values()}
+        return sorted(range(begin, len(self.ops)), key=lambda k: -order[k])
+
+    def _follow(self, node: Any, output: int) -> Place | None:
+        """The place that a gradient of a node's output goes to."""
+        while node is not None:
+            known = self._nodes.get(id(node))
+            if known is not None and known[1]() is node:
+                place = self._places.get((known[0], output))
+                return None if place is None else Place("result", known[0], place)
+            if type(node).__name__ == "AccumulateGrad":  # the end, which adds it to a parameter's
+                return Place("leaf", id(node.variable), node.variable.nbytes)
+            if id(node) in self._functions:
+                return Place("op", self._functions[id(node)][0], 0)
+            if not _PASSING.fullmatch(node.name()):
+                k = len(self.ops)
+                self.ops.append(Op(re.sub(r"Backward\d*$", "", node.name())))
+                self._functions[id(node)] = (k, node)
+                self._todo.append((k, node))
+                return Place("op", k, 0)
+            node, output = node.next_functions[0]
+        return None
+
+    def _keep(self, k: int, saved: list[torch.Tensor]) -> None:
+        op = self.ops[k]
+        made = [not _is_from_before(saved, i) for i in range(len(saved))]
+        for t in itertools.compress(saved, made):
+            for s in _storages(t):
+                if s._cdata not in self._known:
+                    op.saved_bytes += s.nbytes()
+                    self._known[s._cdata] = (Place("saved", k, 0), _weak(s))
+                    continue
+                found = self._known[s._cdata][0]
+                if found is not None and found not in (Place("saved", k, 0), *op.keeps):
+                    op.keeps.append(found)
+
+    def returned(self, results: Any, node: Any) -> None:
+        """A graph has returned; node is its node of autograd."""
+        r = len(self.runs) - 1
+        if node is not None:
+            self._nodes[id(node)] = (r, weakref.ref(node))
+        for j, t in enumerate(results if isinstance(results, (tuple, list)) else (results,)):
+            if not isinstance(t, torch.Tensor):
+                continue
+            if node is not None and t.grad_fn is not None:
+                base: Any = t.grad_fn
+                output = t.output_nr
+                while base is not node and base is not None and _PASSING.fullmatch(base.name()):
+                    base, output = base.next_functions[0]
+                if base is node:
+                    self._places.setdefault((r, output), j)
+            if j in self.runs[r].part.results:
+                for s in _storages(t):
+                    self._known.setdefault(s._cdata, (Place("result", r, j), _weak(s)))
+                self._results[r, j] = weakref.ref(t)
+                self.runs[r].held[j] = r
+        self._mark(r, skip=r)
+
+    def backward(self) -> None:
+        """The backward half of a graph begins."""
+        if not self.over:
+            self.over = True
+            self._mark(len(self.runs), skip=-1)
+            self.end()
+
+    def _mark(self, index: int, skip: int) -> None:
+        """Notes the results that the program holds, at the end of the run with an index."""
+        for (q, j), ref in self._results.items():
+            if q != skip and _is_held(ref):
+                self.runs[q].held[j] = index
+
+
+_original = torch.autograd.backward
+_noted: weakref.WeakSet[Recording] = weakref.WeakSet()  # the steps that are noted now
+
+
+@functools.wraps(_original)
+def _backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+    roots = [t for t in ([tensors] if isinstance(tensors, torch.Tensor) else tensors) if isinstance(t, torch.Tensor)]
+    for step in list(_noted):
+        step.asked(roots)
+    _original(tensors, *args, **kwargs)
+
+
+def _is_held(ref: Any) -> bool:
+    """Whether a program refers to a tensor; PyTorch holds one itself that autograd has saved."""
+    t = ref()
+    if t is None:
+        return False
+    return bool(sys.getrefcount(t) > _ASKING + (t._use_count() > 1))
+
+
+def _is_from_before(saved: list[torch.Tensor], i: int) -> bool:
+    """Whether a saved tensor was there before the step: a parameter, or one without a gradient that the program holds,
+    as a buffer. Those that no program holds an operator has made, as the mask of a dropout."""
+    base = saved[i] if saved[i]._base is None else saved[i]._base
+    if base is None or not base.is_leaf:
+        return False
+    known = _ASKING + sum(t is base for t in saved) + (base._use_count() > 1)
+    return bool(base.requires_grad or sys.getrefcount(base) > known)
+
+
+def _gradient_bytes(node: Any, output: int) -> int:
+    """The bytes of the gradient of a node's output."""
+    known = getattr(node, "_input_metadata", None) or ()
+    if output >= len(known):
+        return 0
+    n: int = known[output].dtype.itemsize
+    for d in known[output].shape:
+        n *= int(d)
+    return n
+
+
+def _weak(s: torch.UntypedStorage) -> StorageWeakRef:
+    """A reference that keeps the address of a storage from being used again."""
+    return StorageWeakRef(s)  # type: ignore[no-untyped-call]
+
+
+def _storages(t: torch.Tensor) -> Iterator[torch.UntypedStorage]:
+    """The storages of a tensor; of one of a subclass, those of the tensors inside."""
+    if is_traceable_wrapper_subclass(t):
+        for name in t.__tensor_flatten__()[0]:
+            inner = getattr(t, name)
+            if isinstance(inner, torch.Tensor):
+                yield from _storages(inner)
+    elif t.layout == torch.strided:
+        yield t.untyped_storage()
+
+
+def _saved(node: Any) -> list[torch.Tensor]:
+    """The tensors that a node of autograd keeps for the backward half."""
+    found = list(getattr(node, "saved_tensors", None) or ())
+    for name in dir(node):
+        if name.startswith("_saved_"):
+            v = getattr(node, name)
+            found += v if isinstance(v, (tuple, list)) else [v]
+    return [t for t in found if isinstance(t, torch.Tensor)]
