@@ -13,7 +13,7 @@ import memopt
 from .._plan import PlanError
 
 # The seconds of a search that began late, and those in which a node of the graphs is written.
-_LEAST, _WRITING = 0.15, 0.0004
+_LEAST, _WRITING = 0.15, 0.0006
 
 
 class Infeasible(Exception):
