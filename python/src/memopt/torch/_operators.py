@@ -192,9 +192,8 @@ class OperatorPlan:
         cost, base = 0.0, float(self.raw["base_cost_us"])
         for g in self.graphs:
             given = {**g.instance, "budget": max(most - before, 1)}
-            limit = solver.seconds(len(given["nodes"])) if time_limit is None else time_limit
             try:
-                answer = solver.solve(given, limit)
+                answer = solver.solve(given, time_limit)
             except solver.Infeasible as e:
                 return Point(most, e.lowest + before, 0.0, 0.0, False)
             top = max(top, before + answer["peak"])

@@ -437,13 +437,11 @@ class Backend:
     def _searched(self, whole: Whole, limit: int, less: int) -> tuple[Steps, float] | None:
         """A schedule of a step for less than a limit, and a bound on the time of any. None: none was found, as is
         noted."""
-        nodes = whole.instance["nodes"]
-        seconds = self.time_limit if self.time_limit is not None else _solve.seconds(len(nodes), None)
         limit -= less
         tried, lowest, proved = limit, 0, False
         for _ in range(_TRIES):
             try:
-                answer = _solve.solve({**whole.instance, "budget": max(tried, 1)}, seconds)
+                answer = _solve.solve({**whole.instance, "budget": max(tried, 1)}, self.time_limit)
             except _solve.Infeasible as e:
                 lowest, proved = lowest or e.lowest, e.proved and tried == limit
                 break
@@ -567,13 +565,11 @@ class Partitioner(CustomPartitionerFn):
     def _solved(self, instance: dict[str, Any], most: int) -> dict[str, Any] | None:
         """The cheapest schedule within a number of bytes. Where that is too little, the lowest: the plan of the whole
         step has a limit that is known then, and takes bytes from other graphs. None: none was found."""
-        limit = self.owner.time_limit
-        if limit is None:
-            limit = _solve.seconds(len(instance["nodes"]), self.began if self.owner.hurries else None)
+        began = self.began if self.owner.hurries else None
         tried = most
         for _ in range(_TRIES):
             try:
-                return _solve.solve({**instance, "budget": tried}, limit)
+                return _solve.solve({**instance, "budget": tried}, self.owner.time_limit, began)
             except _solve.Infeasible as e:
                 handover = next(n for n in instance["nodes"] if n["id"] == HANDOVER)
                 if not self.alone and handover.pop("workspace", 0):

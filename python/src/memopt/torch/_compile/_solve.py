@@ -30,12 +30,32 @@ class Infeasible(Exception):
         self.lowest: int = answer["peak_lower_bound"] if self.proved else answer["lowest_peak"]
 
 
-def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
+def solve(instance: dict[str, Any], time_limit: float | None, began: float | None = None) -> dict[str, Any]:
     """The schedule of an instance (docs/instances.md) that fits its budget and costs least.
+
+    Args:
+        time_limit: seconds of the search; None: one for 1,000 nodes, at least half a second. If none fits then, without
+            a proof that none can, the search goes on five times as long.
+        began: when the planning began that these seconds are for (``time.perf_counter``), the graphs to be written
+            behind it included; None: they are for the search alone.
 
     Raises:
         Infeasible: none fits.
     """
+    if time_limit is not None:
+        return _solve(instance, time_limit)
+    nodes = len(instance["nodes"])
+    most = max(0.5, nodes / 1000)
+    spent = time.perf_counter() - began + nodes * _WRITING if began is not None else 0
+    try:
+        return _solve(instance, max(_LEAST, most - spent))
+    except Infeasible as e:
+        if e.proved:
+            raise
+    return _solve(instance, 5 * most)
+
+
+def _solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
         given, answer = Path(folder) / "instance.json", Path(folder) / "schedule.json"
         given.write_text(json.dumps(instance), encoding="utf-8")
@@ -47,18 +67,6 @@ def solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
             raise Infeasible(str(e), json.loads(e.output)) from None
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
-
-
-def seconds(nodes: int, began: float | None = None) -> float:
-    """The seconds of a search without a limit of its own: one for 1,000 nodes, at least half a second.
-
-    began: when the planning began that they are for (``time.perf_counter``), the graphs to be written behind it
-    included; None: they are for the search alone.
-    """
-    most = max(0.5, nodes / 1000)
-    if began is None:
-        return most
-    return max(_LEAST, most - (time.perf_counter() - began) - nodes * _WRITING)
 
 
 def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:
