@@ -8,20 +8,21 @@ import functools
 import hashlib
 import itertools
 import json
+import math
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import distributed, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
-from torch._subclasses import FakeTensorMode
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 import memopt
@@ -39,8 +40,11 @@ from ._inductor import Code, copy_operands, is_kernel
 from ._joint import Joint, is_scalar
 from ._part import Part, Peaks
 from ._record import Record
-from ._recording import Recording
+from ._recording import Recording, storages
 from ._whole import Steps, Whole
+
+if distributed.is_available():
+    from torch.distributed.fsdp import FSDPModule
 
 BACKENDS = ("inductor", "aot_eager")
 
@@ -53,6 +57,9 @@ _SLACK, _ROUNDS = 0.01, 3
 
 # A schedule of a step is compiled anew where it is cheaper by this share of the step, or where the budget asks for it.
 _GAIN = 0.01
+
+# The groups of fully_shard that are there at one time, each as large as the largest.
+_GATHERED = 3
 
 # Operators behind a graph that take a smaller share of its bytes leave it its plan, as the division of a loss.
 _LITTLE = 0.001
@@ -156,7 +163,10 @@ class Backend:
         self.budget, self.name, self.options, self.time_limit = budget, backend, options, time_limit
         self.promise = Compiled(self._settle)
         self.promise.optimizer_bytes = optimizer_bytes
-        self.model_bytes = _storages(model) if isinstance(model, nn.Module) else None
+        self.model_bytes = None
+        if isinstance(model, nn.Module):
+            self.model_bytes = _storages(model)
+            self.promise.sharded_bytes = _sharding(model)
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
         self.waiting: list[Graph] = []  # graphs that are compiled and have not run
         self.workspaces = of_process(torch.get_num_threads())
@@ -189,6 +199,8 @@ class Backend:
         self.waiting.append(cut.plan.graph)
 
         def run(*args: Any) -> Any:
+            if self.follows and any(isinstance(t, FakeTensor) for t in args):
+                return compiled(*args)  # DistributedDataParallel's compiler asks for the shapes of the results
             return self._run(unit, args)
 
         return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
@@ -203,7 +215,8 @@ class Backend:
         """The predicted peak of the step that ran last."""
         self._settle()
         noted = self._steps.get(self._path)
-        return noted.step.peak_bytes if noted is not None else highest(self.promise.graphs)
+        peak = noted.step.peak_bytes if noted is not None else highest(self.promise.graphs)
+        return peak + self.promise.sharded_bytes
 
     @property
     def hurries(self) -> bool:
@@ -423,7 +436,8 @@ class Backend:
         if self.budget is None:
             return None
         if isinstance(self.budget, str):
-            return int(float(self.budget[:-1]) / 100 * baseline)
+            sharded = self.promise.sharded_bytes
+            return int(float(self.budget[:-1]) / 100 * (baseline + sharded)) - sharded
         return self.budget - self._beyond()
 
     def _most(self, limit: int) -> int:
@@ -432,7 +446,8 @@ class Backend:
 
     def _beyond(self) -> int:
         """The bytes that were there before the step, as far as the budget bounds them."""
-        return 0 if isinstance(self.budget, str) else self.promise.held_bytes + self.promise.optimizer_bytes
+        sharded = self.promise.sharded_bytes
+        return sharded + (0 if isinstance(self.budget, str) else self.promise.held_bytes + self.promise.optimizer_bytes)
 
     def _searched(self, whole: Whole, limit: int, less: int) -> tuple[Steps, float] | None:
         """A schedule of a step for less than a limit, and a bound on the time of any. None: none was found, as is
@@ -463,7 +478,7 @@ class Partitioner(CustomPartitionerFn):
         # Graphs behind a break may read results of this one.
         self.drops = owner.drops and not unit.breaks and not owner.begun()
         self.before = owner.taken()
-        self.baseline_before = owner.promise.baseline_peak_bytes if owner.open else 0
+        self.baseline_before = owner.promise.baseline_peak_bytes - owner.promise.sharded_bytes if owner.open else 0
         self.baseline_saved = sum(g.baseline_saved_bytes for g in owner.begun())
         self.others = len(owner.begun())
         self.plan: Plan | None = None
@@ -696,6 +711,20 @@ def _storages(model: nn.Module) -> int:
     """The bytes of a model's parameters and buffers, shared ones once."""
     known = {}
     for t in itertools.chain(model.parameters(), model.buffers()):
-        with contextlib.suppress(NotImplementedError):  # no storage of its own, as of a tensor of a subclass
-            known[t.untyped_storage()._cdata] = t.untyped_storage().nbytes()
+        known.update({s._cdata: s.nbytes() for s in storages(t)})
     return sum(known.values())
+
+
+def _sharding(model: nn.Module) -> int:
+    """The bytes that fully_shard takes outside of the graphs: parameters of a group that are gathered, those of one
+    that is fetched meanwhile, and the copy of a collective; of groups that stay gathered until their backward halves
+    all parameters, and the copy."""
+    if not distributed.is_available():
+        return 0
+    kept, gone = [0], [0]
+    for m in model.modules():
+        if isinstance(m, FSDPModule):
+            for group in m._get_fsdp_state()._fsdp_param_groups:
+                whole = sum(math.prod(p._orig_size) * p.sharded_param.element_size() for p in group.fsdp_params)
+                (gone if group._reshard_after_forward else kept).append(whole)
+    return sum(kept) + max(*kept, _GATHERED * max(gone))

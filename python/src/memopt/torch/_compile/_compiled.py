@@ -60,6 +60,8 @@ class Compiled:
         between: the operators that PyTorch runs between the graphs; the bytes that they keep, and those of the
             gradients that they make, are in the promise.
         held_bytes: parameters, buffers and inputs.
+        sharded_bytes: the bytes that ``fully_shard`` takes outside of the graphs while a step runs, at the most; they
+            are in the peaks of the step, and not in those of the graphs.
         optimizer_bytes: the state of the optimizer, where one was given.
     """
 
@@ -70,6 +72,7 @@ class Compiled:
         self._settle = settle
         self.held_bytes = 0
         self.optimizer_bytes = 0
+        self.sharded_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self.graphs)
@@ -79,18 +82,17 @@ class Compiled:
         """The most bytes at one time of a step beyond those that were there before it, gradients included."""
         self._settle()
         if self.steps:
-            return max(s.peak_bytes for s in self.steps)
-        return highest(self.graphs)
+            return max(s.peak_bytes for s in self.steps) + self.sharded_bytes
+        return highest(self.graphs) + self.sharded_bytes
 
     @property
     def baseline_peak_bytes(self) -> int:
         """The same without recomputation."""
         self._settle()
         if self.steps:
-            return max(s.baseline_peak_bytes for s in self.steps)
-        return highest(
-            [replace(g, peak_bytes=g.baseline_peak_bytes, saved_bytes=g.baseline_saved_bytes) for g in self.graphs]
-        )
+            return max(s.baseline_peak_bytes for s in self.steps) + self.sharded_bytes
+        plain = [replace(g, peak_bytes=g.baseline_peak_bytes, saved_bytes=g.baseline_saved_bytes) for g in self.graphs]
+        return highest(plain) + self.sharded_bytes
 
     @property
     def predicted_total_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -22,7 +23,15 @@ from ._fuse import loops
 _T = TypeVar("_T")
 
 # Operators whose result is another shape of their argument, although their schemas do not say so.
-_VIEWS = frozenset(["aten._unsafe_view.default", "aten.detach.default", "aten.alias.default"])
+_VIEWS = frozenset(
+    [
+        "aten._unsafe_view.default",
+        "aten.detach.default",
+        "aten.alias.default",
+        # It waits for its argument, and once more where that has arrived: no rank takes part in it.
+        "_c10d_functional.wait_tensor.default",
+    ]
+)
 
 # Namespaces of operators that other ranks take part in.
 _COLLECTIVE = frozenset(["_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor"])
@@ -265,7 +274,7 @@ class Joint:
             return not _is_size(n)  # a higher-order operator runs whole, and its body is not looked into
         return (
             is_rng_op(n)
-            or target.namespace in _COLLECTIVE
+            or _is_collective(n)
             or torch.Tag.data_dependent_output in target.tags
             or torch.Tag.dynamic_output_shape in target.tags
             or n.meta.get("recompute") == CheckpointPolicy.MUST_SAVE
@@ -285,6 +294,7 @@ class Joint:
         kept.update(r for n in self.mutations[1] for r in self.roots(n))
         at = sum(n in self.before for n in self.computed)
         nodes = [self._node(n, kept, machine) for n in self.computed]
+        _chain([out for n, out in zip(self.computed, nodes, strict=True) if any(map(_is_collective, self.loops[n]))])
         return {
             "format": "memopt-instance",
             "version": 2,
@@ -352,6 +362,22 @@ def _is_loss(v: Any) -> bool:
 def is_scalar(n: fx.Node) -> bool:
     """Whether a value is a tensor without dimensions, as a loss."""
     return isinstance(value(n), torch.Tensor) and value(n).dim() == 0
+
+
+def _is_collective(n: fx.Node) -> bool:
+    return isinstance(n.target, torch._ops.OpOverload) and n.target.namespace in _COLLECTIVE
+
+
+def _chain(collectives: list[dict[str, Any]]) -> None:
+    """Makes each collective wait for a value of no bytes of the one before it: all ranks take part in them in one
+    order, that of the graph, whatever their plans are."""
+    for before, after in itertools.pairwise(collectives):
+        if "outputs" not in before:
+            own = {k: before.pop(k) for k in ("size", "keep") if k in before}
+            before["outputs"] = [{"id": before["id"], **own}]
+        name = f"{before['id']} begun"
+        before["outputs"].append({"id": name, "size": 0})
+        after["inputs"] = [*after["inputs"], name]
 
 
 def _several(n: fx.Node) -> bool:

@@ -86,7 +86,7 @@ class Recording:
     def _argument(self, run: Run, i: int, t: torch.Tensor) -> None:
         r = len(self.runs)
         size, made = 0, None
-        for s in _storages(t):
+        for s in storages(t):
             if s._cdata not in self._known:
                 size += s.nbytes()
                 self._known[s._cdata] = (Place("made", r, i) if t.grad_fn is not None else None, _weak(s))
@@ -139,7 +139,7 @@ class Recording:
         op = self.ops[k]
         made = [not _is_from_before(saved, i) for i in range(len(saved))]
         for t in itertools.compress(saved, made):
-            for s in _storages(t):
+            for s in storages(t):
                 if s._cdata not in self._known:
                     op.saved_bytes += s.nbytes()
                     self._known[s._cdata] = (Place("saved", k, 0), _weak(s))
@@ -164,7 +164,7 @@ class Recording:
                 if base is node:
                     self._places.setdefault((r, output), j)
             if j in self.runs[r].part.results:
-                for s in _storages(t):
+                for s in storages(t):
                     self._known.setdefault(s._cdata, (Place("result", r, j), _weak(s)))
                 self._results[r, j] = weakref.ref(t)
                 self.runs[r].held[j] = r
@@ -230,13 +230,13 @@ def _weak(s: torch.UntypedStorage) -> StorageWeakRef:
     return StorageWeakRef(s)  # type: ignore[no-untyped-call]
 
 
-def _storages(t: torch.Tensor) -> Iterator[torch.UntypedStorage]:
+def storages(t: torch.Tensor) -> Iterator[torch.UntypedStorage]:
     """The storages of a tensor; of one of a subclass, those of the tensors inside."""
     if is_traceable_wrapper_subclass(t):
         for name in t.__tensor_flatten__()[0]:
             inner = getattr(t, name)
             if isinstance(inner, torch.Tensor):
-                yield from _storages(inner)
+                yield from storages(inner)
     elif t.layout == torch.strided:
         yield t.untyped_storage()
 

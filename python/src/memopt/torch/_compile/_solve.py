@@ -11,9 +11,12 @@ from typing import Any
 import memopt
 
 from .._plan import PlanError
+from .._ranks import shared
 
 # The seconds of a search that began late, and those in which a node of the graphs is written.
 _LEAST, _WRITING = 0.15, 0.0006
+# A search that has found no schedule goes on for so many times as long.
+_LONGER = 5
 
 
 class Infeasible(Exception):
@@ -31,31 +34,38 @@ class Infeasible(Exception):
 
 
 def solve(instance: dict[str, Any], time_limit: float | None, began: float | None = None) -> dict[str, Any]:
-    """The schedule of an instance (docs/instances.md) that fits its budget and costs least.
+    """The schedule of an instance (docs/instances.md) that fits its budget and costs least. Ranks with the same
+    instance get the same one.
 
     Args:
         time_limit: seconds of the search; None: one for 1,000 nodes, at least half a second. If none fits then, without
-            a proof that none can, the search goes on five times as long.
+            a proof that none can, the search goes on for longer.
         began: when the planning began that these seconds are for (``time.perf_counter``), the graphs to be written
             behind it included; None: they are for the search alone.
 
     Raises:
         Infeasible: none fits.
     """
-    if time_limit is not None:
-        return _solve(instance, time_limit)
     nodes = len(instance["nodes"])
     most = max(0.5, nodes / 1000)
-    spent = time.perf_counter() - began + nodes * _WRITING if began is not None else 0
-    try:
-        return _solve(instance, max(_LEAST, most - spent))
-    except Infeasible as e:
-        if e.proved:
-            raise
-    return _solve(instance, 5 * most)
+
+    def ask() -> dict[str, Any]:
+        if time_limit is not None:
+            return _asked(instance, time_limit)
+        spent = time.perf_counter() - began + nodes * _WRITING if began is not None else 0
+        answer = _asked(instance, max(_LEAST, most - spent))
+        if answer.get("infeasible") and not answer["output"]["proved"]:
+            answer = _asked(instance, _LONGER * most)
+        return answer
+
+    answer = shared(instance, ask, time_limit if time_limit is not None else (1 + _LONGER) * most)
+    if "infeasible" in answer:
+        raise Infeasible(answer["infeasible"], answer["output"])
+    return answer
 
 
-def _solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
+def _asked(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
+    """The answer of the program; of an instance without a schedule, its message and its output."""
     with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
         given, answer = Path(folder) / "instance.json", Path(folder) / "schedule.json"
         given.write_text(json.dumps(instance), encoding="utf-8")
@@ -64,7 +74,7 @@ def _solve(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
         except memopt.Error as e:
             if e.code != 3:
                 raise PlanError(f"memopt solve: {e}") from e
-            raise Infeasible(str(e), json.loads(e.output)) from None
+            return {"infeasible": str(e), "output": json.loads(e.output)}
         found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         return found
 

@@ -20,10 +20,11 @@ from .._apply import Applied, apply, unwrapped
 from .._operators import OperatorPlan
 from .._plan import Plan, PlanError, size
 from .._planner import plan as plan_step
+from .._ranks import is_distributed, rank
 from .._state import tensors
 from .._step import Inputs, Loss
 from ._compiled import CompiledStep, compiled_module, operators, room
-from ._meter import StepMeter, is_distributed, rank
+from ._meter import StepMeter
 
 # A budget, such as "60%", "12GiB" or a number of bytes, or a plan: a file, its contents, or itself.
 What = str | int | os.PathLike[str] | Mapping[str, Any] | Plan | OperatorPlan

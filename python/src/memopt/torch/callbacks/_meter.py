@@ -6,10 +6,11 @@ import atexit
 import gc
 from collections.abc import Callable
 
-from torch import distributed, nn
+from torch import nn
 
 from .._measure import Meter
 from .._plan import size
+from .._ranks import rank
 
 
 class StepMeter:
@@ -71,13 +72,3 @@ class StepMeter:
             f"memopt: measured peak {size(usage.peak)}, promised {size(promised)} "
             f"({100 * (usage.peak / max(promised, 1) - 1):+.1f} %)"
         )
-
-
-def rank() -> int:
-    """The rank of this process, 0 where there is one."""
-    return distributed.get_rank() if is_distributed() else 0
-
-
-def is_distributed() -> bool:
-    """Whether this process is one of several."""
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
