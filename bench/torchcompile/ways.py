@@ -67,7 +67,7 @@ class MinCut(CustomPartitionerFn):
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Any, **kwargs: Any) -> tuple[fx.GraphModule, fx.GraphModule]:
         static = kwargs.get("static_lifetime_input_indices") or []
-        whole = copy.deepcopy(gm)
+        whole = fx.GraphModule(gm, copy.deepcopy(gm.graph))
         began = time.perf_counter()
         halves = min_cut_rematerialization_partition(gm, joint_inputs, **kwargs)
         self.compiled.planning += time.perf_counter() - began

@@ -38,7 +38,7 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
     instance get the same one.
 
     Args:
-        time_limit: seconds of the search; None: one for 1,000 nodes, at least half a second. If none fits then, without
+        time_limit: seconds of the search; None: one for 1,000 nodes, at least half of one. If none fits then, without
             a proof that none can, the search goes on for longer.
         began: when the planning began that these seconds are for (``time.perf_counter``), the graphs to be written
             behind it included; None: they are for the search alone.
@@ -47,7 +47,7 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
         Infeasible: none fits.
     """
     nodes = len(instance["nodes"])
-    most = max(0.5, nodes / 1000)
+    most = max(0.45, 0.0009 * nodes)
 
     def ask() -> dict[str, Any]:
         if time_limit is not None:
