@@ -66,17 +66,16 @@ def peak(model, run, x):
     return meter.stop().peak
 
 
-def compiled(make, x, share, compare=True):
-    """The promise of a model within a share of its bytes, and its measured peak. Gradients are those without a plan."""
-    torch._dynamo.reset()
+def compiled(make, x, share):
+    """The promise of a model within a share of its bytes, and its measured peak. Gradients are those of eager."""
     model = make()
-    plain = step(model, torch.compile(model, backend="aot_eager"), x) if compare else []
+    plain = step(model, model, x)  # aot_eager computes as eager does
     torch._dynamo.reset()
     model = make()
     run = memopt.torch.compile(model, budget=f"{100 * share:g}%", backend="aot_eager")
     for _ in range(2):  # the graphs are compiled, and then those whose plans change
         found = step(model, run, x)
-    assert all(torch.equal(a, b) for a, b in zip(found, plain, strict=compare))
+    assert all(torch.equal(a, b) for a, b in zip(found, plain, strict=True))
     measured = peak(model, run, x)
     assert run.memopt.overhead > 0
     assert measured <= 1.001 * share * run.memopt.baseline_peak_bytes
@@ -88,10 +87,10 @@ def data_parallel(rank, net):
     distributed._DEFAULT_FIRST_BUCKET_BYTES = 1024
 
     def make():
-        return DistributedDataParallel(copy.deepcopy(net), bucket_cap_mb=0.04)
+        return DistributedDataParallel(copy.deepcopy(net), bucket_cap_mb=0.07)
 
     for rows, same in ((256, True), (256 + 32 * rank, False)):
-        promise, measured = compiled(make, torch.randn(rows, 16), 0.75, compare=same)
+        promise, measured = compiled(make, torch.randn(rows, 16), 0.75)
         assert abs(measured / promise.predicted_peak_bytes - 1) < 0.01
         graphs = on_all(promise.graphs)
         assert len(graphs[0]) > 1 and (graphs[0] == graphs[1]) == same
@@ -108,8 +107,8 @@ def sharded(rank, net):
 
     promise, measured = compiled(make, torch.randn(256, 16), 0.6)
     group = sum(p.nbytes for p in net.layers[0].parameters())
-    assert promise.sharded_bytes == 3 * group
-    assert promise.predicted_peak_bytes - 3 * group <= measured <= 1.001 * promise.predicted_peak_bytes
+    assert promise.sharded_bytes == 4 * group + 3 * group // 2
+    assert promise.predicted_peak_bytes - promise.sharded_bytes <= measured <= 1.001 * promise.predicted_peak_bytes
     graphs = on_all(promise.graphs)
     assert len(graphs[0]) == 3 and graphs[0] == graphs[1]
 

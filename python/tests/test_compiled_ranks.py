@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def test_compiled_ranks(tmp_path):
-    """One plan and one order of collectives for both ranks, and the gradients of a compilation without a plan."""
+    """One plan and one order of collectives for both ranks, and the gradients of eager."""
     folder = Path(__file__).parent
     env = {**os.environ, "PYTHONPATH": f"{folder.parent / 'src'}{os.pathsep}{folder}", "OMP_NUM_THREADS": "1"}
     ranks = [

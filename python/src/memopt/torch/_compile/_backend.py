@@ -58,8 +58,10 @@ _SLACK, _ROUNDS = 0.01, 3
 # A schedule of a step is compiled anew where it is cheaper by this share of the step, or where the budget asks for it.
 _GAIN = 0.01
 
-# The groups of fully_shard that are there at one time, each as large as the largest.
-_GATHERED = 3
+# The copies of a group of fully_shard that are there at one time: its parameters, those of the group that is fetched
+# meanwhile and the buffer that they are fetched into, and the argument of a reduction that has not ended. Groups that
+# stay gathered need the last one alone, and the one before it.
+_COPIES, _REDUCED = 4, 2
 
 # Operators behind a graph that take a smaller share of its bytes leave it its plan, as the division of a loss.
 _LITTLE = 0.001
@@ -716,15 +718,15 @@ def _storages(model: nn.Module) -> int:
 
 
 def _sharding(model: nn.Module) -> int:
-    """The bytes that fully_shard takes outside of the graphs: parameters of a group that are gathered, those of one
-    that is fetched meanwhile, and the copy of a collective; of groups that stay gathered until their backward halves
-    all parameters, and the copy."""
+    """The most bytes that fully_shard takes outside of the graphs: of groups that stay gathered until their backward
+    halves all parameters, and copies of the largest group; and the gradients that a rank keeps."""
     if not distributed.is_available():
         return 0
-    kept, gone = [0], [0]
+    kept, gone, gradients = [0], [0], 0
     for m in model.modules():
         if isinstance(m, FSDPModule):
             for group in m._get_fsdp_state()._fsdp_param_groups:
                 whole = sum(math.prod(p._orig_size) * p.sharded_param.element_size() for p in group.fsdp_params)
+                gradients += sum(t.nbytes() for p in group.fsdp_params for t in storages(p.sharded_param))
                 (gone if group._reshard_after_forward else kept).append(whole)
-    return sum(kept) + max(*kept, _GATHERED * max(gone))
+    return gradients + sum(kept) + max(_REDUCED * max(kept), _COPIES * max(gone))
