@@ -385,6 +385,15 @@ def test_sizes_may_change(odd):
         assert peak == pytest.approx(compiled.memopt.predicted_peak_bytes * rows / 64, rel=0.2)
 
 
+def test_small_batches_have_the_budget_of_large_ones():
+    """A share is one of the largest step so far: of a small batch the gradients alone may be more than that share."""
+    model = Deep(nn.Identity())
+    compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager", dynamic=False)
+    for rows in (256, 256, 4):
+        compiled(torch.randn(rows, 16)).backward()
+    assert compiled.memopt.predicted_peak_bytes <= 0.7 * compiled.memopt.baseline_peak_bytes
+
+
 def test_block():
     model, x = Deep(nn.Identity()), torch.randn(64, 16)
     original = torch.compile

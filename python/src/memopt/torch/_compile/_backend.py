@@ -172,6 +172,7 @@ class Backend:
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
         self.waiting: list[Graph] = []  # graphs that are compiled and have not run
         self.workspaces = of_process(torch.get_num_threads())
+        self.largest = 0  # the peak without recomputation of the largest step so far
         self.follows = True  # steps come behind the first, for which it may be planned as a whole
         self._runs = itertools.count()
         self._path: tuple[Unit, ...] = ()  # the graphs that have run in this step
@@ -317,6 +318,7 @@ class Backend:
         if self._error is not None:
             raise self._error
         self._path = ()
+        self.largest = max(self.largest, self.promise.baseline_peak_bytes - self.promise.sharded_bytes)
         self.promise.graphs = []
         if self._recording is not None:
             self._recording.end()
@@ -438,7 +440,8 @@ class Backend:
         if self.budget is None:
             return None
         if isinstance(self.budget, str):
-            sharded = self.promise.sharded_bytes
+            # A smaller batch, whose gradients take as much, may take what a larger one does.
+            sharded, baseline = self.promise.sharded_bytes, max(baseline, self.largest)
             return int(float(self.budget[:-1]) / 100 * (baseline + sharded)) - sharded
         return self.budget - self._beyond()
 
@@ -495,7 +498,7 @@ class Partitioner(CustomPartitionerFn):
         modules = (_attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole)
         sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
-        others: Any = (self.before, self.baseline_before, self.baseline_saved, self.unit.breaks, self.drops)
+        others: Any = (self.before, self.baseline_before, self.baseline_saved, self.unit.breaks, self.drops, o.largest)
         if self.given is not None:
             others = hashlib.sha256(json.dumps(self.given.steps).encode()).hexdigest()
         held = (o.model_bytes, o.promise.optimizer_bytes, others)
