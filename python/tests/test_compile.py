@@ -389,9 +389,11 @@ def test_small_batches_have_the_budget_of_large_ones():
     """A share is one of the largest step so far: of a small batch the gradients alone may be more than that share."""
     model = Deep(nn.Identity())
     compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager", dynamic=False)
+    baselines = []
     for rows in (256, 256, 4):
         compiled(torch.randn(rows, 16)).backward()
-    assert compiled.memopt.predicted_peak_bytes <= 0.7 * compiled.memopt.baseline_peak_bytes
+        baselines.append(compiled.memopt.baseline_peak_bytes)
+    assert 0.7 * baselines[2] < compiled.memopt.predicted_peak_bytes <= 0.7 * baselines[0]
 
 
 def test_block():
