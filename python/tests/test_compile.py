@@ -498,3 +498,15 @@ def test_step_without_its_backward_half():
     _, peak = gradients(model, compiled, x)
     assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
     assert len(compiled.memopt.steps) == 1 and len(compiled.memopt.graphs) == 2
+
+
+def test_kernels_of_unknown_memory():
+    layer = nn.Linear(16, 16)
+
+    def run(x):
+        return torch.linalg.inv(layer(x)).square().mean()
+
+    compiled = memopt.torch.compile(run, backend="aot_eager")
+    with pytest.warns(UserWarning, match="of the kernels of aten.linalg_inv_ex.default the memory .* counts as 0"):
+        compiled(torch.randn(16, 16)).backward()
+    assert compiled.memopt.unmeasured == ["aten.linalg_inv_ex.default"]

@@ -23,7 +23,7 @@ from ._optimizer import OptimizerMemory, optimizer_memory
 from ._plan import Plan, PlanError, size
 from ._step import Inputs, Loss
 from ._trace import Trace, trace
-from ._workspace import Workspaces
+from ._workspace import Workspaces, not_known
 
 # A plan whose traced peak is above its budget is planned again for less, at most so many times.
 _ROUNDS = 4
@@ -155,12 +155,10 @@ def plan(
 def _warn(base: Trace) -> None:
     """Says of which kernels the promise leaves out the memory."""
     if base.unmeasured == ["all"]:
-        why = f"kernels of the {base.device} cannot be run for this model, so that"
+        why = f"kernels of the {base.device} cannot be run for this model: their memory beside their results"
+        warnings.warn(f"{why} is not known and counts as 0", stacklevel=3)
     elif base.unmeasured:
-        why = f"of the kernels of {', '.join(base.unmeasured)}"
-    else:
-        return
-    warnings.warn(f"{why} the memory that they take beside their results is not known and counts as 0", stacklevel=3)
+        warnings.warn(not_known(base.unmeasured), stacklevel=3)
 
 
 class _Steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,11 @@ _LONGEST = 1_000_000_000_000
 # recurrent layers do, and may not be run on made-up ones.
 _KERNELS = frozenset(
     """
-    _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _fused_rms_norm _fused_rms_norm_backward _log_softmax
-    _log_softmax_backward_data _safe_softmax _scaled_dot_product_flash_attention_for_cpu
-    _scaled_dot_product_flash_attention_for_cpu_backward _softmax _softmax_backward_data _to_copy addbmm addmm addmv
-    amax amin argmax avg_pool2d avg_pool2d_backward baddbmm bmm cat clone constant_pad_nd convolution
+    _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _fft_c2c _fft_c2r _fft_r2c _fused_rms_norm
+    _fused_rms_norm_backward _log_softmax _log_softmax_backward_data _native_batch_norm_legit
+    _native_batch_norm_legit_functional _safe_softmax _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax _softmax_backward_data _to_copy addbmm
+    addmm addmv amax amin argmax avg_pool2d avg_pool2d_backward baddbmm bmm cat clone constant_pad_nd convolution
     convolution_backward cumsum dot embedding embedding_dense_backward gather index index_add index_put index_select
     linalg_vector_norm logsumexp masked_fill max max_pool2d_with_indices max_pool2d_with_indices_backward mean mm mv
     native_batch_norm native_batch_norm_backward native_group_norm native_group_norm_backward native_layer_norm
@@ -70,7 +72,7 @@ class Workspaces:
         name = func._overloadpacket.__name__
         if func._schema.is_mutable or name in _PLAIN:
             return -1
-        if name not in _KERNELS and torch.Tag.pointwise not in func.tags:
+        if not measures(func):
             if any(isinstance(v, torch.Tensor) for v in tree_leaves((args, kwargs))):
                 self._left.add(str(func))
             return -1
@@ -102,6 +104,18 @@ class Workspaces:
                         self._left.add(str(func))
             _count(profile, self._peaks)
         return self._peaks, sorted(self._left)
+
+
+def measures(func: Any) -> bool:
+    """Whether an operator is run by itself for its workspace, or has none."""
+    name = func._overloadpacket.__name__
+    return func._schema.is_mutable or name in _PLAIN or name in _KERNELS or torch.Tag.pointwise in func.tags
+
+
+def not_known(operators: Iterable[str]) -> str:
+    """A warning of kernels whose memory a promise leaves out."""
+    kernels = f"of the kernels of {', '.join(sorted(operators))}"
+    return f"{kernels} the memory that they take beside their results is not known and counts as 0"
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ from .._recorder import Recorder
 from .._replay import Replay
 from .._step import Inputs, Loss, labelled, loss_of, run, split
 from .._trace import TraceError
-from . import _engine, _kernels, _tags
+from . import _engine, _tags
 from ._backend import BACKENDS, Backend, Partitioner
 from ._compiled import Graph
 from ._joint import Joint
@@ -61,12 +60,6 @@ def ask(
     step.run(asking)
     if not asking.cut:
         raise PlanError("the step has no backward half: no parameter of the model needs a gradient")
-    if asking.unknown:
-        warnings.warn(
-            f"of the kernels of {', '.join(sorted(asking.unknown))} the memory that they take beside their results is "
-            "not known and counts as 0",
-            stacklevel=3,
-        )
     return _finished(asking, step, memory, budget)
 
 
@@ -85,7 +78,6 @@ class Asking(Backend):
         super().__init__(model, budget, backend, {}, optimizer_bytes, time_limit, profile)
         self.follows = False
         self.modules = {name for name, _ in model.named_modules()}
-        self.unknown: set[str] = set()  # operators whose kernels' memory is not known
         self.cut: list[tuple[Graph, dict[str, Any], list[Any]]] = []
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
@@ -100,8 +92,6 @@ class Asking(Backend):
         return False
 
     def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
-        if joint.device == "cuda":
-            self.unknown.update(_kernels.unknown(joint.gm.graph))
         nodes = {n.name: n for n in joint.computed}
         self.cut.append((graph, _tags.tagged(instance, nodes, self.modules), steps))
 

@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,7 +24,6 @@ from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 from torch._subclasses import FakeTensor, FakeTensorMode
-from torch.utils._pytree import tree_map_only
 
 import memopt
 
@@ -32,12 +32,13 @@ from .._operators import OperatorPlan
 from .._plan import size
 from .._planner import BudgetError
 from .._replay import HANDOVER
-from .._workspace import of_process
+from .._workspace import not_known, of_process
 from . import _attention, _cost, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole
 from ._compiled import Compiled, Graph, Step, highest
 from ._cost import Machine, hint, value
 from ._inductor import Code, copy_operands, is_kernel
 from ._joint import Joint, is_scalar
+from ._kernels import KernelMemory
 from ._part import Part, Peaks
 from ._record import Record
 from ._recording import Recording, storages
@@ -54,6 +55,9 @@ _LOSS = 3
 
 # Code of Inductor that takes this share more than its budget is planned for less, in at most so many rounds.
 _SLACK, _ROUNDS = 0.01, 3
+
+# Where it still takes this share more, the budget is an error.
+_MOST = 0.02
 
 # A schedule of a step is compiled anew where it is cheaper by this share of the step, or where the budget asks for it.
 _GAIN = 0.01
@@ -172,6 +176,7 @@ class Backend:
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
         self.waiting: list[Graph] = []  # graphs that are compiled and have not run
         self.workspaces = of_process(torch.get_num_threads())
+        self.warned: set[str] = set()  # operators of which it was said that their memory is not known
         self.largest = 0  # the peak without recomputation of the largest step so far
         self.follows = True  # steps come behind the first, for which it may be planned as a whole
         self._runs = itertools.count()
@@ -258,6 +263,10 @@ class Backend:
             if not cut.over or cut.given is not None:
                 break
             cut.less += cut.over
+        if cut.alone and cut.plan is not None and cut.given is None:
+            peak, limit = cut.plan.graph.peak_bytes, cut.plan.graph.peak_bytes - cut.over
+            if cut.over > _MOST * limit:
+                raise _too_much(peak + self._beyond(), limit + self._beyond(), False, 1)
         return compiled
 
     def _by_inductor(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
@@ -427,7 +436,9 @@ class Backend:
                 known = next((k for k in unit.plans if k.steps == own), None)
                 if known is None:
                     assert unit.part is not None
-                    known = Plan(_described(unit.part.instance(), unit.plain, own, None, unit.breaks), own)
+                    graph = _described(unit.part.instance(), unit.plain, own, None, unit.breaks)
+                    graph = dataclasses.replace(graph, unmeasured=unit.plans[-1].graph.unmeasured)
+                    known = Plan(graph, own)
                     unit.plans.insert(0, known)
                 self._plans[path] = known
         noted.step = Step(_solve.peak(whole.instance, steps), now.baseline_peak_bytes, cost, now.base_cost_us, bound)
@@ -521,7 +532,7 @@ class Partitioner(CustomPartitionerFn):
         fuses = self.owner.name == "inductor"
         if fuses:
             copy_operands(gm.graph)
-        joint = Joint(gm, num_fwd_outputs, static, self._workspaces, fuses=fuses)
+        joint = Joint(gm, num_fwd_outputs, static, self._memory, fuses=fuses)
         if not joint.tangents or not joint.backward_outputs():
             return self._default(gm, joint_inputs, num_fwd_outputs, static)
         if self.given is None:
@@ -556,6 +567,7 @@ class Partitioner(CustomPartitionerFn):
             answer = self._solved(instance, max(most - self.less, 1))
         steps = answer["steps"] if answer else plain
         graph = _described(instance, plain, steps, answer, self.unit.breaks)
+        graph = dataclasses.replace(graph, unmeasured=self._unmeasured(joint))
         self.unit.part, self.unit.plain = _part.part(joint, instance), plain
         self.plan = Plan(graph, steps, fits=most is None or graph.peak_bytes <= most)
         if self.code is not None and answer is not None:
@@ -600,23 +612,19 @@ class Partitioner(CustomPartitionerFn):
                 tried = max(e.lowest, tried + 1)
         return None
 
-    def _workspaces(self, graph: fx.Graph) -> Callable[[fx.Node], int]:
-        """The memory that kernels take beside their results: on the CPU those of PyTorch, which it is asked for."""
-        if any(isinstance(v, torch.Tensor) and v.is_cuda for v in map(value, graph.find_nodes(op="placeholder"))):
-            return _kernels.workspace
-        one_by_one = self.owner.name == "aot_eager"
-        numbers: dict[fx.Node, int] = {}
-        for n in graph.nodes:
-            if (one_by_one or is_kernel(n)) and isinstance(n.target, torch._ops.OpOverload) and _is_fixed(n):
-                args, kwargs = tree_map_only(fx.Node, value, (n.args, n.kwargs))
-                numbers[n] = self.owner.workspaces.number(n.target, args, kwargs)
-        peaks, _ = self.owner.workspaces.measure({})
+    def _memory(self, graph: fx.Graph) -> KernelMemory:
+        """The memory of the kernels of a graph."""
+        runs = (lambda _: True) if self.owner.name == "aot_eager" else is_kernel
+        self.kernels = KernelMemory(graph, self.owner.workspaces, runs)
+        return self.kernels
 
-        def work(n: fx.Node) -> int:
-            number = numbers.get(n, -1)
-            return max(0, peaks[number] - _cost.nbytes(value(n))) if number >= 0 else 0
-
-        return work
+    def _unmeasured(self, joint: Joint) -> tuple[str, ...]:
+        """The operators whose kernels' memory is not known, with a warning of those that had none."""
+        names = self.kernels.unmeasured(joint.computed)
+        if new := set(names) - self.owner.warned:
+            self.owner.warned |= new
+            warnings.warn(not_known(new), stacklevel=2)
+        return names
 
 
 def _peak_of_code(whole: Whole, plans: list[Plan]) -> int | None:
@@ -693,15 +701,6 @@ def _at_handover(instance: dict[str, Any], steps: list[Any]) -> int:
 
 def _is_float(v: Any) -> bool:
     return isinstance(v, torch.Tensor) and v.is_floating_point()
-
-
-def _is_fixed(n: fx.Node) -> bool:
-    """Whether no size of a node's tensors is symbolic."""
-    for i in (n, *n.all_input_nodes):
-        for t in _tensors(value(i)):
-            if not all(isinstance(d, int) for d in (*t.shape, *t.stride())):
-                return False
-    return True
 
 
 def _tensors(v: Any) -> Iterator[torch.Tensor]:

@@ -23,6 +23,7 @@ class Graph:
         cost_us, base_cost_us: the estimated time of the plan, and of computing every node once.
         bound_us: no schedule within the budget takes less, by the same estimate.
         breaks: a graph break follows, so that the step has other graphs.
+        unmeasured: operators whose kernels take memory that is not known and counts as 0.
     """
 
     nodes: int
@@ -35,6 +36,7 @@ class Graph:
     base_cost_us: float
     bound_us: float
     breaks: bool = False
+    unmeasured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,11 @@ class Compiled:
             return max(s.baseline_peak_bytes for s in self.steps) + self.sharded_bytes
         plain = [replace(g, peak_bytes=g.baseline_peak_bytes, saved_bytes=g.baseline_saved_bytes) for g in self.graphs]
         return highest(plain) + self.sharded_bytes
+
+    @property
+    def unmeasured(self) -> list[str]:
+        """The operators whose kernels take memory that is not known and counts as 0."""
+        return sorted({op for g in self.graphs for op in g.unmeasured})
 
     @property
     def predicted_total_bytes(self) -> int:

@@ -33,6 +33,9 @@ _VIEWS = frozenset(
     ]
 )
 
+# Operators that make a view only where strides let them.
+_MAY_COPY = frozenset(["aten.reshape.default", "aten.contiguous.default", "aten.flatten.using_ints"])
+
 # Namespaces of operators that other ranks take part in.
 _COLLECTIVE = frozenset(["_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "_dtensor"])
 
@@ -407,8 +410,9 @@ def _viewed(n: fx.Node) -> fx.Node | None:
     for i, a in enumerate(target._schema.arguments):
         if a.alias_info is not None:
             base = n.args[i] if i < len(n.args) else n.kwargs.get(a.name)
-            # Some operators make a view only where strides let them, as reshape does.
-            if not isinstance(base, fx.Node) or (not _several(n) and not _one_storage(base, n)):
+            # A fake view may be of a twin of its base, which was removed as a common subexpression.
+            copies = str(target) in _MAY_COPY and not _several(n) and not _one_storage(base, n)  # type: ignore[arg-type]
+            if not isinstance(base, fx.Node) or copies:
                 return None
             return base
     return None

@@ -1,20 +1,22 @@
-"""The memory that CUDA's kernels take beside their results."""
+"""The memory that kernels take beside their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._pytree import tree_map, tree_map_only
 
-from ._cost import hint, value
+from .._workspace import Workspaces, measures
+from ._cost import hint, nbytes, value
 
 aten = torch.ops.aten
 
 
 def workspace(n: fx.Node) -> int:
-    """The bytes of a kernel's workspace by PyTorch's sources; 0 for kernels without.
+    """The bytes of the workspace of a kernel of CUDA by PyTorch's sources; 0 for kernels without.
 
     cuBLAS has one workspace for all products, which is in a device's reserve. Of cuDNN's convolutions, which try
     several algorithms, it is not known, and of reductions it is a few thousand bytes: they count as 0.
@@ -72,6 +74,55 @@ _RULES: dict[Any, Callable[[fx.Node], int]] = {
 _UNKNOWN = frozenset([aten.convolution, aten.convolution_backward, aten._cudnn_rnn, aten._cudnn_rnn_backward])
 
 
-def unknown(graph: fx.Graph) -> list[str]:
-    """The operators of a graph whose kernels take memory that is not known."""
-    return sorted({str(n.target) for n in graph.nodes if getattr(n.target, "overloadpacket", None) in _UNKNOWN})
+class KernelMemory:
+    """The memory that the kernels of a graph take beside their results: on the CPU as PyTorch's kernels, when they are
+    run, on CUDA by the rules above. Symbolic sizes are those of the example that was traced.
+
+    Args:
+        runs: whether PyTorch's kernel computes a node, and not code of a compiler.
+    """
+
+    def __init__(self, graph: fx.Graph, workspaces: Workspaces, runs: Callable[[fx.Node], bool]) -> None:
+        self._numbers: dict[fx.Node, int] = {}
+        self._peaks: list[int] = []
+        self._cuda = any(_is_cuda(value(n)) for n in graph.find_nodes(op="placeholder"))
+        if self._cuda:
+            return
+        for n in graph.nodes:
+            if isinstance(n.target, torch._ops.OpOverload) and runs(n):
+                args, kwargs = tree_map(_example, tree_map_only(fx.Node, value, (n.args, n.kwargs)))
+                self._numbers[n] = workspaces.number(n.target, args, kwargs)
+        self._peaks, _ = workspaces.measure({})
+
+    def __call__(self, n: fx.Node) -> int:
+        """The bytes of a node's kernel; 0 where they are not known."""
+        if self._cuda:
+            return workspace(n)
+        number = self._numbers.get(n, -1)
+        return max(0, self._peaks[number] - nbytes(value(n))) if number >= 0 else 0
+
+    def unmeasured(self, nodes: Iterable[fx.Node]) -> tuple[str, ...]:
+        """The operators of nodes whose kernels take memory that is not known."""
+        return tuple(sorted({str(n.target) for n in nodes if self._is_unmeasured(n)}))
+
+    def _is_unmeasured(self, n: fx.Node) -> bool:
+        if self._cuda:
+            return getattr(n.target, "overloadpacket", None) in _UNKNOWN
+        if n not in self._numbers:
+            return False
+        number = self._numbers[n]
+        return self._peaks[number] < 0 if number >= 0 else not measures(n.target) and bool(n.all_input_nodes)
+
+
+def _is_cuda(v: Any) -> bool:
+    return isinstance(v, torch.Tensor) and v.is_cuda
+
+
+def _example(v: Any) -> Any:
+    """An argument with the sizes of the example that was traced."""
+    if isinstance(v, torch.SymInt):
+        return hint(v)
+    if isinstance(v, torch.Tensor) and not all(isinstance(d, int) for d in (*v.shape, *v.stride())):
+        size, stride = ([hint(d) for d in dims] for dims in (v.shape, v.stride()))
+        return torch.empty_strided(size, stride, dtype=v.dtype, device="meta")
+    return v

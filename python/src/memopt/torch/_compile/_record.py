@@ -43,7 +43,8 @@ class Record:
         """All that was written; None where there is none that this version can read."""
         try:
             known = json.loads(self.path.read_text(encoding="utf-8"))
-            graph, part = Graph(**known["graph"]), Part.from_json(known["part"])
+            graph = Graph(**{**known["graph"], "unmeasured": tuple(known["graph"]["unmeasured"])})
+            part = Part.from_json(known["part"])
             peaks = None if known["peaks"] is None else (int(known["peaks"][0]), int(known["peaks"][1]))
             return graph, part, known["steps"], peaks, int(known["held_bytes"]), int(known["over"])
         except (OSError, ValueError, KeyError, TypeError):
