@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
+	"memopt/executor/cpu/simd"
 	"memopt/graph"
 )
 
@@ -52,9 +53,9 @@ func newPow(p *executor.Prep) (executor.Kernel, error) {
 func powLoops(base, exponent graph.DType) (loop elemLoop, one func(y float64) elemLoop) {
 	switch base {
 	case graph.Float32:
-		return loop2(powLoop[float32]), onePower[float32]()
+		return loop2(powLoop[float32]), onePower(square)
 	case graph.Float64:
-		return loop2(powLoop[float64]), onePower[float64]()
+		return loop2(powLoop[float64]), onePower(squareLoop[float64])
 	case graph.Int8:
 		return integerPow[int8](exponent, math.MinInt8, math.MaxInt8), nil
 	case graph.Int16:
@@ -75,9 +76,9 @@ func powLoops(base, exponent graph.DType) (loop elemLoop, one func(y float64) el
 	return nil, nil
 }
 
-// onePower returns a function that gives the loop for a simple exponent.
-func onePower[T elemFloat]() func(y float64) elemLoop {
-	square, cube, root := loop1(squareLoop[T]), loop1(cubeLoop[T]), loop1(powRootLoop[T])
+// onePower returns a function that gives the loop for a simple exponent; that of 2 is given.
+func onePower[T elemFloat](of2 func(dst, a []T)) func(y float64) elemLoop {
+	square, cube, root := loop1(of2), loop1(cubeLoop[T]), loop1(powRootLoop[T])
 	return func(y float64) elemLoop {
 		switch y {
 		case 2:
@@ -106,6 +107,8 @@ func powLoop[T elemFloat](dst, a []T, b []float64) {
 		}
 	}
 }
+
+func square(dst, a []float32) { simd.Mul(dst, a, a) }
 
 func squareLoop[T elemFloat](dst, a []T) {
 	a = a[:len(dst)]

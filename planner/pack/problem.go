@@ -11,8 +11,13 @@ import (
 //
 // A job whose buffer has gaps is not live in some of its sections: those of problem.gaps[job.gaps].
 type job struct {
+	life
+	size int64
+}
+
+// life is the sections in which a job is live.
+type life struct {
 	lo, hi int32
-	size   int64
 	gaps   int32 // 0 where there are none
 }
 
@@ -44,7 +49,7 @@ func (p *problem) live(j job, section int32) bool {
 }
 
 // meet reports whether two jobs are live at once.
-func (p *problem) meet(a, b job) bool {
+func (p *problem) meet(a, b life) bool {
 	lo, hi := max(a.lo, b.lo), min(a.hi, b.hi)
 	if a.gaps == 0 && b.gaps == 0 {
 		return lo < hi
@@ -61,7 +66,7 @@ func (p *problem) meet(a, b job) bool {
 }
 
 // resume returns the section itself, or the end of the job's gap that it lies in.
-func (p *problem) resume(j job, section int32) int32 {
+func (p *problem) resume(j life, section int32) int32 {
 	if j.gaps != 0 {
 		for _, g := range p.gaps[j.gaps] {
 			if g.lo <= section && section < g.hi {
@@ -148,7 +153,7 @@ func (s *splitter) start(id int) {
 	}
 	size := s.buffers[id].Size
 	s.index[id] = int32(len(s.p.jobs))
-	s.p.jobs = append(s.p.jobs, job{lo: int32(s.p.sections), size: size})
+	s.p.jobs = append(s.p.jobs, job{life{lo: int32(s.p.sections)}, size})
 	s.p.ids = append(s.p.ids, id)
 	s.p.unit = gcd(s.p.unit, size)
 	s.there++

@@ -8,15 +8,13 @@ import (
 
 // slot is a placed job.
 type slot struct {
-	job
+	life
 	offset, top int64
 }
 
-// shelf is a run of slots, ordered by offset, with the sections they reach. Most slots that are looked
-// at live at other times: lives has these sections by slot, close together.
+// shelf is a run of slots, ordered by offset, with the sections they reach.
 type shelf struct {
 	slots  []slot
-	lives  []stretch
 	lo, hi int32
 }
 
@@ -52,7 +50,7 @@ func (s *shelves) place(j job) int64 {
 		return offset
 	}
 	offset := s.gap(j)
-	s.put(slot{j, offset, offset + j.size})
+	s.put(slot{j.life, offset, offset + j.size})
 	return offset
 }
 
@@ -65,21 +63,46 @@ func (s *shelves) gap(j job) int64 {
 			s.budget--
 			continue
 		}
-		for k, life := range h.lives {
-			if life.lo >= j.hi || life.hi <= j.lo {
-				continue
-			}
-			if t := &h.slots[k]; s.problem.meet(t.job, j) {
-				if t.offset-at >= j.size {
-					s.budget -= int64(k)
-					return at
-				}
-				at = max(at, t.top)
-			}
+		offset, looked := s.below(h.slots, j, at)
+		s.budget -= int64(looked)
+		if at = offset; looked < len(h.slots) {
+			return at
 		}
-		s.budget -= int64(len(h.slots))
 	}
 	return at
+}
+
+// below is room for jobs that may have gaps.
+func (s *shelves) below(slots []slot, j job, at int64) (offset int64, looked int) {
+	if s.problem.gaps == nil {
+		return room(slots, j, at)
+	}
+	for k := range slots {
+		if !s.problem.meet(slots[k].life, j.life) {
+			continue
+		}
+		offset, looked := room(slots[k:k+1], j, at)
+		if looked == 0 {
+			return at, k
+		}
+		at = offset
+	}
+	return at, len(slots)
+}
+
+// room is the lowest offset, from at on, at which a job without gaps fits below one of the slots, and the
+// number of slots below it. Where it fits below none of them, it is the lowest offset above them.
+func room(slots []slot, j job, at int64) (offset int64, looked int) {
+	for k := range slots {
+		t := &slots[k]
+		if t.lo < j.hi && j.lo < t.hi {
+			if t.offset-at >= j.size {
+				return at, k
+			}
+			at = max(at, t.top)
+		}
+	}
+	return at, len(slots)
 }
 
 // put adds a slot at its position in the order.
@@ -91,7 +114,7 @@ func (s *shelves) put(t slot) {
 	i = max(i-1, 0)
 	h := &s.list[i]
 	at := sort.Search(len(h.slots), func(k int) bool { return h.slots[k].offset > t.offset })
-	h.slots, h.lives = slices.Insert(h.slots, at, t), slices.Insert(h.lives, at, stretch{t.lo, t.hi})
+	h.slots = slices.Insert(h.slots, at, t)
 	h.lo, h.hi = min(h.lo, t.lo), max(h.hi, t.hi)
 	if len(h.slots) < shelfSlots {
 		return
@@ -102,10 +125,8 @@ func (s *shelves) put(t slot) {
 }
 
 func newShelf(slots []slot) shelf {
-	h := shelf{slots: append(make([]slot, 0, shelfSlots), slots...), lives: make([]stretch, len(slots), shelfSlots),
-		lo: math.MaxInt32}
-	for i, t := range slots {
-		h.lives[i] = stretch{t.lo, t.hi}
+	h := shelf{slots: append(make([]slot, 0, shelfSlots), slots...), lo: math.MaxInt32}
+	for _, t := range slots {
 		h.lo, h.hi = min(h.lo, t.lo), max(h.hi, t.hi)
 	}
 	return h

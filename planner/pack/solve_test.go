@@ -258,7 +258,7 @@ func TestSections(t *testing.T) {
 		for i := range buffers {
 			for k := range i {
 				if buffers[i].Size > 0 && buffers[k].Size > 0 {
-					same := group[i] == group[k] && problems[group[i]].meet(jobs[i], jobs[k])
+					same := group[i] == group[k] && problems[group[i]].meet(jobs[i].life, jobs[k].life)
 					require.Equal(t, meet(buffers, i, k), same, "buffers %d and %d", i, k)
 				}
 			}
