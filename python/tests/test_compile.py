@@ -500,6 +500,16 @@ def test_step_without_its_backward_half():
     assert len(compiled.memopt.steps) == 1 and len(compiled.memopt.graphs) == 2
 
 
+def test_variables_of_the_program_change_no_plan(monkeypatch):
+    """MEMOPT_BUDGET stands for --budget where a person types the command."""
+    monkeypatch.setenv("MEMOPT_BUDGET", "100%")
+    model, x = Deep(nn.Identity()), torch.randn(64, 16)
+    compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager")
+    compiled(x).backward()
+    promise = compiled.memopt
+    assert promise.predicted_peak_bytes <= 0.7 * promise.baseline_peak_bytes and promise.overhead > 0
+
+
 def test_kernels_of_unknown_memory():
     layer = nn.Linear(16, 16)
 

@@ -54,16 +54,24 @@ def binary() -> str:
     )
 
 
-def run(*arguments: str | os.PathLike[str], stdin: str = "") -> str:
+def run(*arguments: str | os.PathLike[str], stdin: str = "", variables: bool = True) -> str:
     """Runs the program and returns the text on its standard output.
 
         json.loads(memopt.run("plan", "model.onnx", "--budget", "60%", "-O", "json"))
 
+    Args:
+        arguments: those of the command line.
+        stdin: the text on its standard input.
+        variables: environment variables stand for flags that are not given, as MEMOPT_BUDGET for --budget.
+
     Raises:
         Error: the exit code is not 0. The message is the text on standard error.
     """
+    env = _environment()
+    if not variables:
+        env = {k: v for k, v in env.items() if not k.startswith(("MEMOPT_", "ORTMODULE_"))}
     done = subprocess.run(
-        [binary(), *arguments], input=stdin, check=False, capture_output=True, encoding="utf-8", env=_environment()
+        [binary(), *arguments], input=stdin, check=False, capture_output=True, encoding="utf-8", env=env
     )
     if done.returncode != 0:
         message = done.stderr.strip() or f"memopt ended with exit code {done.returncode}"

@@ -46,7 +46,7 @@ def named(name: str) -> Device:
         PlanError: there is none; the message lists those that there are.
     """
     try:
-        text = memopt.run("devices", name, "-O", "json")
+        text = memopt.run("devices", name, "-O", "json", variables=False)
     except memopt.Error as e:
         raise PlanError(f"device={name!r}: {e}") from None
     return _read(json.loads(text)["devices"][0])
@@ -55,7 +55,7 @@ def named(name: str) -> Device:
 def by_torch(title: str) -> Device | None:
     """The device that PyTorch calls by a title, such as "NVIDIA H100 80GB HBM3"; None where there is no profile."""
     words = "".join(c for c in title.lower() if c.isalnum())
-    listed = [_read(d) for d in json.loads(memopt.run("devices", "-O", "json"))["devices"]]
+    listed = [_read(d) for d in json.loads(memopt.run("devices", "-O", "json", variables=False))["devices"]]
     found = [d for d in listed if d.name.partition("-")[0] in words]
     return max(found, key=lambda d: len(d.name.partition("-")[0]), default=None)
 

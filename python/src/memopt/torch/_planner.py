@@ -289,7 +289,7 @@ def _planned(path: Path, most: int | None, time_limit: float, beside: int) -> di
     if most is not None:
         arguments += ["--budget", f"{max(most, 1)}B"]
     try:
-        memopt.run(*arguments, "-O", "json")
+        memopt.run(*arguments, "-O", "json", variables=False)
     except memopt.Error as e:
         if e.code != 3:
             raise PlanError(f"memopt plan: {e}") from e

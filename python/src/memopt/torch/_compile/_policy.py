@@ -159,7 +159,7 @@ class _Tagged:
             if base.peak <= most:
                 break
             try:
-                answer = _solve.solve({**self.instance, "budget": max(aim, 1)}, max(0.5, len(self.nodes) / 1000))
+                answer = _solve.solve({**self.instance, "budget": max(aim, 1)}, None)
             except _solve.Infeasible:
                 break
             run = self.simulate(self._again(answer["steps"]))

@@ -70,7 +70,7 @@ def _asked(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
         given, answer = Path(folder) / "instance.json", Path(folder) / "schedule.json"
         given.write_text(json.dumps(instance), encoding="utf-8")
         try:
-            memopt.run("solve", given, "-o", answer, "--time-limit", f"{time_limit:g}s", "-O", "json")
+            memopt.run("solve", given, "-o", answer, "--time-limit", f"{time_limit:g}s", "-O", "json", variables=False)
         except memopt.Error as e:
             if e.code != 3:
                 raise PlanError(f"memopt solve: {e}") from e
