@@ -27,7 +27,7 @@ func IsJSON(head []byte) bool {
 
 // Parse reads a plan file, a plan of operators, or the JSON report of a verb; name is for messages.
 func Parse(data []byte, name string) (*Subject, error) {
-	const wanted = "wanted a plan file (plan --save-plan), a plan of operators or the report of a verb (-O json)"
+	const wanted = "wanted a plan file, a plan of operators or the JSON report of a verb"
 	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))))
 	dec.UseNumber()
 	var doc any
