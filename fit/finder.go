@@ -132,16 +132,20 @@ type outcome struct {
 	fits  bool
 }
 
-// judge makes a plan and packs it, unless its live bytes are too many already.
+// judge makes a plan and packs it, unless its live bytes are too many already. Once the time is up one plan is made,
+// with its layout: the few sizes that are tried then are those of which formulas say that they fit.
 func (f *finder) judge(n int64, s memopt.Strategy) (*outcome, error) {
-	p, err := f.make(n, s, true)
+	if !f.late() {
+		p, err := f.make(n, s, true)
+		if err != nil {
+			return nil, err
+		}
+		if least := p.Persistent + p.Planned.Peak.Bytes; least > f.opts.Limit {
+			return &outcome{plan: p, total: least}, nil
+		}
+	}
+	p, err := f.make(n, s, false)
 	if err != nil {
-		return nil, err
-	}
-	if least := p.Persistent + p.Planned.Peak.Bytes; least > f.opts.Limit {
-		return &outcome{plan: p, total: least}, nil
-	}
-	if p, err = f.make(n, s, false); err != nil {
 		return nil, err
 	}
 	return &outcome{plan: p, total: total(p), fits: total(p) <= f.opts.Limit}, nil
