@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// synonyms are the former spellings of flags, with the ones that stand in help texts and messages. A verb takes
-// a former spelling wherever it has the flag, on the command line and as a variable MEMOPT_<FLAG>.
+// synonyms are former spellings of flags, and that of Hugging Face's Trainer where it differs, with the ones that
+// stand in help texts and messages. A verb takes such a spelling wherever it has the flag, on the command line and
+// as a variable MEMOPT_<FLAG>.
 var synonyms = map[string]string{
 	"accumulate": "gradient-accumulation-steps",
 	"beta1":      "adam-beta1",
@@ -18,6 +19,7 @@ var synonyms = map[string]string{
 	"eps":        "adam-epsilon",
 	"lr":         "learning-rate",
 	"no-grad":    "freeze",
+	"save-steps": "save-every",
 }
 
 // takeSynonyms has a verb take the former spellings of its flags.
