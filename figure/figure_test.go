@@ -7,6 +7,7 @@ import (
 	"errors"
 	"image/png"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -59,7 +60,7 @@ func wellFormed(t *testing.T, text string) (texts []string) {
 	}
 }
 
-// point is a corner of what is drawn, counted from the bottom left.
+// point is a corner of a shape, counted from the bottom left.
 type point struct{ x, y float64 }
 
 var corner = regexp.MustCompile(`[ML]([-0-9.e]+),([-0-9.e]+)`)
@@ -74,7 +75,7 @@ func corners(t *testing.T, svg, style string) (list []point) {
 			y, err := strconv.ParseFloat(c[2], 64)
 			require.NoError(t, err)
 			if x < 570 {
-				list = append(list, point{x, y})
+				list = append(list, point{x, 340.16 - y})
 			}
 		}
 	}
@@ -225,4 +226,28 @@ func TestLines(t *testing.T) {
 	require.NoError(t, figure.Lines(&again, figure.SVG, c))
 	require.Equal(t, b.String(), again.String())
 	require.NoError(t, figure.Lines(&again, figure.PNG, c))
+}
+
+// TestLegend: the legend takes the width that its names need, up to half of the picture.
+func TestLegend(t *testing.T) {
+	right := func(name string) float64 {
+		var b strings.Builder
+		c := &figure.Chart{Lines: []figure.Line{{Name: name, Points: [][2]float64{{0, 1}, {1, 1}}}}}
+		require.NoError(t, figure.Lines(&b, figure.SVG, c))
+		_, _, _, right := span(corners(t, b.String(), "fill:none;stroke:#000000;stroke-width:0.5"))
+		return right
+	}
+	require.InDelta(t, right("a"), right("models/a.onnx"), 0)
+	require.Greater(t, right("a"), right("models/a.onnx batch=64 seq=512")+50)
+	require.InDelta(t, 340.16, right(strings.Repeat("models/", 100)), 0.01)
+}
+
+// TestNotFinite: an error names the line and the point that no picture can show.
+func TestNotFinite(t *testing.T) {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		c := &figure.Chart{Lines: []figure.Line{{Name: "none"}, {Name: "a", Points: [][2]float64{{0, 1}, {1, bad}}}}}
+		for _, f := range []figure.Format{figure.SVG, figure.PNG} {
+			require.ErrorContains(t, figure.Lines(io.Discard, f, c), `point 1 of "a" lies at (1, `)
+		}
+	}
 }

@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-
 	"memopt/report"
 )
 
@@ -41,28 +37,21 @@ func Lines(w io.Writer, format Format, c *Chart) error {
 		u = unitOf(byteUnits, most)
 		u.name = ", " + u.name
 	}
-	f := newFigure(report.Plain(c.Title), c.X+u.name, c.Y)
-	words := fmt.Sprintf("%s over %s:", c.Y, f.X.Label.Text)
-	f.X.Max, f.Y.Max = 1, 1
+	f := &figure{title: report.Plain(c.Title), x: axis{c.X + u.name, 0, 1}, y: axis{c.Y, 0, 1}}
+	words := fmt.Sprintf("%s over %s:", c.Y, f.x.name)
 	for i, l := range c.Lines {
-		points := make(plotter.XYs, len(l.Points))
-		words += " " + report.Plain(l.Name) + ":"
-		for k, p := range l.Points {
-			points[k] = plotter.XY{X: p[0] / u.each, Y: p[1]}
-			f.X.Max, f.Y.Max, f.Y.Min = max(f.X.Max, points[k].X*1.02), max(f.Y.Max, p[1]*1.05), min(f.Y.Min, p[1]*1.05)
-			words += fmt.Sprintf(" %.4g at %.4g;", p[1], points[k].X)
-		}
-		line, dots, err := plotter.NewLinePoints(points)
-		if err != nil {
-			return err
-		}
-		line.Color, line.Width = hex(lineColors[i%len(lineColors)]), vg.Points(1.5)
+		s := shape{name: report.Plain(l.Name), dotted: true, line: stroke{lineColors[i%len(lineColors)], 1.5, nil}}
 		if i >= len(lineColors) {
-			line.Dashes = dashes[(i/len(lineColors)-1)%len(dashes)]
+			s.line.dashes = dashes[(i/len(lineColors)-1)%len(dashes)]
 		}
-		dots.Color, dots.Shape, dots.Radius = line.Color, draw.CircleGlyph{}, vg.Points(3)
-		f.Add(line, dots)
-		f.legend.Add(report.Plain(l.Name), line, dots)
+		words += " " + s.name + ":"
+		for _, p := range l.Points {
+			q := point{p[0] / u.each, p[1]}
+			s.points = append(s.points, q)
+			f.x.max, f.y.max, f.y.min = max(f.x.max, q.x*1.02), max(f.y.max, q.y*1.05), min(f.y.min, q.y*1.05)
+			words += fmt.Sprintf(" %.4g at %.4g;", q.y, q.x)
+		}
+		f.shapes = append(f.shapes, s)
 	}
 	return f.write(w, format, words)
 }

@@ -2,12 +2,8 @@ package figure
 
 import (
 	"fmt"
-	"image/color"
 	"io"
-
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"slices"
 
 	"memopt/report"
 	"memopt/timeline"
@@ -42,28 +38,21 @@ func Step(w io.Writer, format Format, title string, planned, baseline *timeline.
 		u := unitOf(timeUnits, seconds)
 		s.span, over = seconds/u.each, "estimated time, "+u.name
 	}
-	s.figure = newFigure(report.Plain(title), over, "live bytes, "+s.bytes.name)
-	s.X.Max, s.Y.Max = s.span, max(float64(most), 1)/s.bytes.each*1.02
-	if err := s.stack(planned); err != nil {
-		return err
-	}
+	s.figure = &figure{title: report.Plain(title), x: axis{over, 0, s.span},
+		y: axis{"live bytes, " + s.bytes.name, 0, max(float64(most), 1) / s.bytes.each * 1.02}}
+	s.stack(planned)
 	if baseline != nil {
-		if err := s.line(s.total(baseline), "baseline", color.Black, nil); err != nil {
-			return err
-		}
+		s.line("baseline", s.total(baseline), nil)
 	}
 	for i, m := range marks {
 		y := float64(m.Bytes) / s.bytes.each
-		points := plotter.XYs{{X: 0, Y: y}, {X: s.X.Max, Y: y}}
-		if err := s.line(points, m.Name, color.Black, dashes[i%len(dashes)]); err != nil {
-			return err
-		}
+		s.line(m.Name, []point{{0, y}, {s.span, y}}, dashes[i%len(dashes)])
 	}
 	return s.write(w, format, words)
 }
 
 // dashes tell lines apart.
-var dashes = [][]vg.Length{{6, 3}, {2, 2}, {8, 3, 2, 3}}
+var dashes = [][]float64{{6, 3}, {2, 2}, {8, 3, 2, 3}}
 
 // stepFigure is a figure of a step that is being drawn.
 type stepFigure struct {
@@ -73,8 +62,8 @@ type stepFigure struct {
 	span    float64 // of the horizontal axis
 }
 
-// stack draws what is live by kind, each kind above those before it; kinds that never are, are left out.
-func (s *stepFigure) stack(t *timeline.Timeline) error {
+// stack draws the live bytes by kind, each kind above those before it, without the kinds that have none.
+func (s *stepFigure) stack(t *timeline.Timeline) {
 	at := t.Bins(bins, s.seconds)
 	below := make([]int64, bins)
 	for k := range t.Persistent {
@@ -88,34 +77,16 @@ func (s *stepFigure) stack(t *timeline.Timeline) error {
 		if !any {
 			continue
 		}
-		if err := s.area(timeline.Kind(k), below, above); err != nil {
-			return err
-		}
+		outline, back := s.steps(above), s.steps(below)
+		slices.Reverse(back)
+		kind := timeline.Kind(k)
+		s.shapes = append(s.shapes, shape{name: kind.String(), points: append(outline, back...), area: kind.Color()})
 		below = above
 	}
-	return nil
-}
-
-// area draws what lies between two heights.
-func (s *stepFigure) area(k timeline.Kind, below, above []int64) error {
-	points := s.steps(above)
-	back := s.steps(below)
-	for i := range back {
-		points = append(points, back[len(back)-1-i])
-	}
-	p, err := plotter.NewPolygon(points)
-	if err != nil {
-		return err
-	}
-	p.Color = hex(k.Color())
-	p.LineStyle = draw.LineStyle{}
-	s.Add(p)
-	s.legend.Add(k.String(), p)
-	return nil
 }
 
 // total is all that is live, as a line to the end of the step.
-func (s *stepFigure) total(t *timeline.Timeline) plotter.XYs {
+func (s *stepFigure) total(t *timeline.Timeline) []point {
 	var out []int64
 	for _, step := range t.Bins(bins, s.seconds) {
 		if step < 0 {
@@ -127,27 +98,20 @@ func (s *stepFigure) total(t *timeline.Timeline) plotter.XYs {
 }
 
 // steps is a line of level pieces, one for each span of time; what does not change is one piece.
-func (s *stepFigure) steps(heights []int64) (points plotter.XYs) {
+func (s *stepFigure) steps(heights []int64) (points []point) {
 	x := func(i int) float64 { return s.span * float64(i) / bins }
 	for i, h := range heights {
 		y := float64(h) / s.bytes.each
 		if i > 0 && h == heights[i-1] {
-			points[len(points)-1].X = x(i + 1)
+			points[len(points)-1].x = x(i + 1)
 			continue
 		}
-		points = append(points, plotter.XY{X: x(i), Y: y}, plotter.XY{X: x(i + 1), Y: y})
+		points = append(points, point{x(i), y}, point{x(i + 1), y})
 	}
 	return points
 }
 
-// line draws a line; no dashes: a solid one.
-func (s *stepFigure) line(points plotter.XYs, name string, c color.Color, dashes []vg.Length) error {
-	l, err := plotter.NewLine(points)
-	if err != nil {
-		return err
-	}
-	l.Color, l.Dashes, l.Width = c, dashes, vg.Points(1)
-	s.Add(l)
-	s.legend.Add(name, l)
-	return nil
+// line adds a black line; dashes is nil for one without gaps.
+func (s *stepFigure) line(name string, points []point, dashes []float64) {
+	s.shapes = append(s.shapes, shape{name: name, points: points, line: stroke{"#000000", 1, dashes}})
 }

@@ -1,11 +1,8 @@
 package figure
 
 import (
-	"image/color"
 	"math"
 	"strconv"
-
-	"gonum.org/v1/plot"
 )
 
 // unit is what numbers on an axis are divided by, and its name.
@@ -31,17 +28,14 @@ func unitOf(list []unit, most float64) unit {
 	return u
 }
 
-// hex reads a colour as #rrggbb.
-func hex(text string) color.Color {
-	n, err := strconv.ParseUint(text[1:], 16, 32)
-	if err != nil {
-		panic("figure: " + err.Error())
-	}
-	return color.RGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 255}
+// tick is a mark on an axis.
+type tick struct {
+	value float64
+	label string
 }
 
 // ticks marks an axis at round numbers, 1, 2 or 5 times a power of ten apart, at 4 to 10 places.
-func ticks(low, high float64) (list []plot.Tick) {
+func ticks(low, high float64) (list []tick) {
 	if !(high > low) {
 		return nil
 	}
@@ -53,7 +47,7 @@ func ticks(low, high float64) (list []plot.Tick) {
 		}
 	}
 	for i := math.Ceil(low / each); i*each <= high; i++ {
-		list = append(list, plot.Tick{Value: i * each, Label: strconv.FormatFloat(i*each, 'g', 6, 64)})
+		list = append(list, tick{i * each, strconv.FormatFloat(i*each, 'g', 6, 64)})
 	}
 	return list
 }
