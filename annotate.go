@@ -8,7 +8,7 @@ import (
 
 	"memopt/graph"
 	"memopt/symbolic"
-	"memopt/timeline"
+	"memopt/view/timeline"
 )
 
 // The entries in the metadata of nodes that say what a plan does with them, for viewers of graphs such

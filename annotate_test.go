@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/explain"
+	"memopt/answers/explain"
 	"memopt/graph"
 )
 

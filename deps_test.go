@@ -13,24 +13,24 @@ import (
 // lines above its own and nothing else of this module; memopt is the module's root. Test files are free, but
 // only external test packages look downwards.
 const order = `
-	internal/caught internal/cgroup internal/cleanup internal/rapidflags internal/schematest internal/timelimit
+	internal/caught internal/cgroup internal/cleanup internal/test/rapidflags internal/test/schematest internal/timelimit
 	internal/memlimit
-	internal/fileio internal/inputfile internal/library internal/mapfile internal/mutate internal/nearmiss
+	internal/fileio internal/inputfile internal/library internal/mapfile internal/test/mutate internal/nearmiss
 	internal/answers
-	symbolic executor/half
+	symbolic internal/half
 	graph
-	graph/op estimate/parts
-	graph/onnx graph/graphtest graph/live graph/modules
-	graph/examples graph/ortsim graph/pattern
+	graph/op answers/estimate/parts
+	graph/onnx internal/test/graphtest graph/live graph/modules
+	graph/examples sim/ort graph/pattern
 	recompute planner/order planner/pack planner/remat
 	planner/arena fission
 	planner/place
 	planner/anchor planner/cluster planner/envelope
 	planner/budget
-	executor/small executor/einsum executor/cpu/simd executor/cpu/native
-	collective
-	collective/mpi
-	graph/torchsim graph/roles
+	executor/small executor/einsum internal/simd internal/native
+	train/collective
+	train/mpi
+	sim/torch graph/roles
 	planner/moduleplan
 	executor/cpu/dnnl
 	executor/cpu/blas
@@ -39,17 +39,17 @@ const order = `
 	executor/dataset executor/operand executor/ort
 	train/safetensors train/schedule train/data train/events
 	train/checkpoint train/ortfiles train/weights
-	executor/cpu executor/null executor/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
-	executor/resident executor/cuda/double executor/cuda/kernels/compile
+	executor/cpu executor/null internal/test/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
+	executor/resident internal/test/double executor/cuda/kernels/compile
 	executor/cuda
 	planner
-	timeline
-	timeline/torchsnapshot
-	executor/ort/ortengine report configs
+	view/timeline
+	view/torchsnapshot
+	executor/ort/ortengine view/report configs
 	memopt
-	explain figure train doctor fit estimate/parallel pytorch
-	diff
-	estimate webpage sweep
+	answers/explain view/figure train answers/doctor answers/fit answers/estimate/parallel python/pytorch
+	answers/diff
+	answers/estimate view/webpage answers/sweep
 	inference/compare inference/edit
 	inference/optimize
 	inference/quantize
@@ -89,7 +89,7 @@ func TestImportOrder(t *testing.T) {
 // TestRapidFlags: every test package that draws with rapid takes the project's defaults of its
 // flags, so that draws repeat in CI and failures leave no files.
 func TestRapidFlags(t *testing.T) {
-	const rapid, flags = "pgregory.net/rapid", "memopt/internal/rapidflags"
+	const rapid, flags = "pgregory.net/rapid", "memopt/internal/test/rapidflags"
 	const form = `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`
 	out, err := exec.Command("go", "list", "-f", form, "./...").Output()
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/internal/memlimit"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

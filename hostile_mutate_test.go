@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 	"memopt/symbolic"
 )
 

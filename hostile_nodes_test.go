@@ -15,8 +15,8 @@ import (
 	"memopt/executor/null"
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/rapidflags"
+	ortsim "memopt/sim/ort"
 )
 
 // everyNth returns n where the tests take one in n of the bent nodes. MEMOPT_TESTS=all takes all of

@@ -19,12 +19,12 @@ import (
 // folder stands for all files in it. Package op, which has the table, names kinds without a
 // qualifier, so the test does not see it.
 var askedFor = map[string]string{
-	"executor/cpu/":        "kernels of one family share a maker, which asks which of them it makes",
-	"executor/cuda/":       "likewise",
-	"executor/operand/":    "what the makers of both devices read",
-	"executor/kerneltest/": "cases of operators, by name",
-	"graph/ortsim/":        "what ONNX Runtime does with single operators: a table of rewrites",
-	"bench/":               "programs that measure",
+	"executor/cpu/":             "kernels of one family share a maker, which asks which of them it makes",
+	"executor/cuda/":            "likewise",
+	"executor/operand/":         "what the makers of both devices read",
+	"internal/test/kerneltest/": "cases of operators, by name",
+	"sim/ort/":                  "what ONNX Runtime does with single operators: a table of rewrites",
+	"bench/":                    "programs that measure",
 }
 
 // TestOperatorsAreRows: no code outside the tables compares a node's kind or name with that of an

@@ -54,7 +54,7 @@ func TestPromisesAreTested(t *testing.T) {
 // are made when memopt is built.
 var writers = []string{
 	"internal/fileio/", "bench/", "scripts/mutants/",
-	"executor/cuda/double/", "executor/cuda/kernels/compile/", "executor/cpu/simd/asm/",
+	"internal/test/double/", "executor/cuda/kernels/compile/", "internal/simd/asm/",
 	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
 	"executor/ort/child_linux.go", // tensors on their way between the two processes
 	"executor/ort/process.go",     // likewise

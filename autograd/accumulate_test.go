@@ -13,10 +13,10 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/symbolic"
 )
 

@@ -12,11 +12,11 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/dataset"
-	"memopt/executor/kerneltest"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // conformanceDir is where Debian's package libonnx-testdata puts ONNX's conformance models.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/autograd"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
+	"memopt/internal/test/kerneltest"
 	"memopt/symbolic"
 )
 

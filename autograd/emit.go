@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 	"memopt/symbolic"
 )
 

@@ -14,9 +14,9 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/dataset"
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/half"
 	"memopt/symbolic"
 )
 

@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // ErrNoGradients: a graph with a backward half makes no gradient of a parameter by its name.

@@ -17,10 +17,10 @@ import (
 	"memopt/executor/dataset"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/symbolic"
 )

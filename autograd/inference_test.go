@@ -14,10 +14,10 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"memopt/autograd"
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 	"memopt/symbolic"
 )
 

@@ -14,9 +14,9 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

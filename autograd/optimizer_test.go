@@ -10,9 +10,9 @@ import (
 
 	"memopt/autograd"
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 )
 
 // The wanted numbers come from PyTorch 1.13:

@@ -11,7 +11,7 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

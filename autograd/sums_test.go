@@ -11,9 +11,9 @@ import (
 	"memopt/executor"
 	"memopt/executor/dataset"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"memopt/configs"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/planner/arena"
 )
 

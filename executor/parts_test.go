@@ -8,11 +8,11 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/executor/null"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // partsText cuts an input, a state, and what nodes make, and joins parts that are written in place,

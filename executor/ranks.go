@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"memopt/collective"
 	"memopt/graph"
+	"memopt/train/collective"
 )
 
 // Ranks is what a session has of the group of ranks that it is one of. The operators that begin and

@@ -14,8 +14,8 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/null"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

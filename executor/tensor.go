@@ -5,8 +5,8 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // Tensor is a dense array in row-major order. It does not own its memory.

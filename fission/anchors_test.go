@@ -10,7 +10,7 @@ import (
 	"memopt/autograd"
 	"memopt/fission"
 	"memopt/graph"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/planner"
 )
 

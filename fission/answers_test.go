@@ -11,8 +11,8 @@ import (
 	"memopt"
 	"memopt/fission"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/internal/answers"
+	"memopt/internal/test/graphtest"
 )
 
 // TestAnswers holds the cuts that are proposed, the graphs in parts that they make and the floors to

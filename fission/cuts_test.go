@@ -14,9 +14,9 @@ import (
 	"memopt/executor/verify"
 	"memopt/fission"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 )
 
 // TestCuts cuts values of training graphs along their dims, and holds the graph in parts to the whole

@@ -13,7 +13,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/fission"
 	"memopt/graph"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/rapidflags"
 )
 
 // lossCase is a drawn head with a loss and its gradient.

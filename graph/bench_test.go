@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // benchSizes runs a benchmark on joint graphs of growing size, built of equal layers.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // FuzzParse checks that a text that parses prints as a text that parses to the same model

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 )
 
 // everything are the options that leave nothing out.

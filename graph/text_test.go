@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // TestText runs testdata/text*.txt. "format" parses a model and prints it, after checking that

@@ -10,14 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/planner"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // withoutAnchors makes every reader of a view that an anchor made read what the view shows, and

@@ -6,10 +6,10 @@ import (
 	"maps"
 
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/place"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

@@ -13,9 +13,9 @@ import (
 	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
 	"memopt/internal/answers"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/symbolic"
 )

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/rapidflags"
 	"memopt/planner"
 	"memopt/planner/arena"
 	"memopt/recompute"

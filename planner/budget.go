@@ -7,12 +7,12 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
 	"memopt/internal/timelimit"
 	"memopt/planner/anchor"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

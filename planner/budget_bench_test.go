@@ -9,8 +9,8 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/rapidflags"
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"

@@ -10,10 +10,10 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/planner"
 	"memopt/planner/anchor"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

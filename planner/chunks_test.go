@@ -11,9 +11,9 @@ import (
 	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/rapidflags"
 	"memopt/planner"
 	"memopt/symbolic"
 )

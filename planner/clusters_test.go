@@ -12,8 +12,8 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner/arena"
 	"memopt/planner/budget"
 	"memopt/planner/cluster"

@@ -5,7 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // Simulated makes a plan and returns how many steps have been simulated for it.

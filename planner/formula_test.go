@@ -12,7 +12,7 @@ import (
 	"memopt"
 	"memopt/autograd"
 	"memopt/graph"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/planner/envelope"
 	"memopt/symbolic"

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 )
 

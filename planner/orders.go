@@ -9,9 +9,9 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/planner/order"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // OrderChoice names an order of execution.

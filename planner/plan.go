@@ -8,10 +8,10 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

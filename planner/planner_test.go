@@ -14,11 +14,11 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/rapidflags"
 	"memopt/planner"
 	"memopt/planner/arena"
 	"memopt/recompute"

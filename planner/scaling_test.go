@@ -9,8 +9,8 @@ import (
 
 	"memopt/autograd"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/symbolic"
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/planner/envelope"
 	"memopt/symbolic"

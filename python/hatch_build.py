@@ -32,7 +32,7 @@ MACHINES = {
 }
 
 # The licences of parts of the program that are no Go modules.
-VENDORED = {"uPlot": "webpage/assets/uplot/LICENSE"}
+VENDORED = {"uPlot": "view/webpage/assets/uplot/LICENSE"}
 
 LICENCE = re.compile(r"(licen[cs]e|copying|notice|patents)([.-].*)?", re.IGNORECASE)
 RULE = "\n" + 80 * "=" + "\n"

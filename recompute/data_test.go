@@ -10,8 +10,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // TestData runs testdata/*.txt. The input of each command is a graph in ONNX's textual syntax.

@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // Find lists what may be recomputed in a model's main graph. Types must be inferred; order must

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // folding is the rule by which copies fold: a node that copies what anchors wait for to a graph

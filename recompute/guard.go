@@ -6,7 +6,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // GuardSuffix ends the names of values that guards make.

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"os"
 
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // Properties are cheap here, so they run on more cases than rapid's default, unless the

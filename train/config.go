@@ -3,10 +3,10 @@ package train
 import (
 	"time"
 
-	"memopt/collective"
 	"memopt/executor"
 	"memopt/executor/resident"
 	"memopt/train/checkpoint"
+	"memopt/train/collective"
 	"memopt/train/data"
 	"memopt/train/events"
 	"memopt/train/schedule"

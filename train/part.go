@@ -8,10 +8,10 @@ import (
 
 	"memopt/autograd"
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/half"
 	"memopt/internal/memlimit"
 	"memopt/train/data"
 )

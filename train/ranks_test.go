@@ -11,12 +11,12 @@ import (
 
 	"memopt"
 	"memopt/autograd"
-	"memopt/collective"
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/train"
 	"memopt/train/checkpoint"
+	"memopt/train/collective"
 )
 
 // sharedText has a weight that is used twice, so that its gradient is a sum within a batch, too.

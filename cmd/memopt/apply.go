@@ -15,7 +15,7 @@ import (
 	"memopt/graph/onnx"
 	"memopt/planner"
 	"memopt/planner/anchor"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) applyCommand() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"memopt"
 	"memopt/internal/fileio"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // writeArtefact writes a file that a verb makes, which a flag names.

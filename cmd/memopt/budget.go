@@ -10,7 +10,7 @@ import (
 
 	"memopt"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // budgetFlags are the selection flags that ask for a plan to a budget.

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/answers/estimate/parts"
 	"memopt/configs"
-	"memopt/estimate/parts"
 	"memopt/executor"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/train/data"
 	"memopt/train/schedule"
+	"memopt/view/report"
 )
 
 // onOff are the values of flags that switch.

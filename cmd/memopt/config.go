@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt/configs"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) configCommand() *cobra.Command {

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/answers/estimate/parts"
 	"memopt/configs"
-	"memopt/estimate/parts"
 	"memopt/planner"
 	"memopt/planner/arena"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // deviceFlags say for which device a step is planned. Every verb that plans a step has them.

@@ -5,7 +5,7 @@ import (
 
 	"memopt/configs"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) devicesCommand() *cobra.Command {

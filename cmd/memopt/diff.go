@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/answers/diff"
 	"memopt/configs"
-	"memopt/diff"
 	"memopt/graph/examples"
 	"memopt/internal/inputfile"
 	"memopt/recompute"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) diffCommand() *cobra.Command {

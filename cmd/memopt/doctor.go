@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memopt/doctor"
+	"memopt/answers/doctor"
 	"memopt/internal/library"
 	"memopt/internal/memlimit"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // doctorFlags are the flags of doctor, all of them about commands that it tries.

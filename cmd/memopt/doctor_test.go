@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/doctor"
+	"memopt/answers/doctor"
 )
 
 // TestTrustedSettings: a library that anybody could have put in its place is not tried unasked.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
 	"memopt/executor/verify"
+	"memopt/internal/test/double"
 )
 
 // init gives the scripts a backend "double": the CUDA device on a driver double, where kernels can

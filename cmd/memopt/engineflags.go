@@ -8,7 +8,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/cuda"
 	"memopt/executor/verify"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // engineFlags are the flags that say what executes, and with which memory.

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/estimate"
-	"memopt/estimate/parts"
-	"memopt/report"
+	"memopt/answers/estimate"
+	"memopt/answers/estimate/parts"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // estimateFlags say for what a step is estimated.

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/estimate"
-	"memopt/estimate/parallel"
-	"memopt/estimate/parts"
+	"memopt/answers/estimate"
+	"memopt/answers/estimate/parallel"
+	"memopt/answers/estimate/parts"
 	"memopt/graph"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // layoutFlags say among how many devices a step is divided.

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"memopt"
+	"memopt/answers/estimate"
 	"memopt/autograd"
-	"memopt/estimate"
-	"memopt/graph/torchsim"
-	"memopt/pytorch"
-	"memopt/report"
+	"memopt/python/pytorch"
+	torchsim "memopt/sim/torch"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // notOfTorch are the flags of estimate that have no meaning for PyTorch's step.

@@ -5,7 +5,7 @@ import (
 
 	"memopt"
 	"memopt/graph/examples"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) examplesCommand() *cobra.Command {

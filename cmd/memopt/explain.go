@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memopt/explain"
-	"memopt/report"
+	"memopt/answers/explain"
+	"memopt/view/report"
 )
 
 func (a *app) explainCommand() *cobra.Command {

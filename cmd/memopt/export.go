@@ -8,8 +8,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
-	"memopt/report"
 	"memopt/train/checkpoint"
+	"memopt/view/report"
 )
 
 func (a *app) exportCommand() *cobra.Command {

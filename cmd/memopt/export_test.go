@@ -12,9 +12,9 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
-	"memopt/internal/schematest"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/schematest"
 	"memopt/train/checkpoint"
 	"memopt/train/safetensors"
 )

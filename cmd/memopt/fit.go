@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/answers/fit"
 	"memopt/configs"
 	"memopt/executor/cpu"
-	"memopt/fit"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // fitFlags say what is varied, and what it is to fit.

@@ -15,10 +15,10 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/internal/schematest"
+	"memopt/internal/test/schematest"
 	"memopt/planner/remat"
 	"memopt/recompute"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // formats are the schemas of files and metadata that verbs read or write besides their reports.

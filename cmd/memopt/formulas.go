@@ -4,11 +4,11 @@ import (
 	"errors"
 
 	"memopt"
-	"memopt/estimate"
+	"memopt/answers/estimate"
 	"memopt/graph/live"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // sizeless reports whether sizes of a model are not known, because symbols have no values.

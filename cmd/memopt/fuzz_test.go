@@ -16,10 +16,10 @@ import (
 
 	"memopt/autograd"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/internal/mutate"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/mutate"
 )
 
 // FuzzVerbs runs command lines on mutants: whatever the input, a line ends, with a code of CLI.md,

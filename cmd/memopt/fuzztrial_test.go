@@ -24,10 +24,10 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/memlimit"
-	"memopt/internal/mutate"
-	"memopt/internal/schematest"
+	"memopt/internal/test/mutate"
+	"memopt/internal/test/schematest"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // bench is where mutants are tried: folders, and the files that are no mutants.

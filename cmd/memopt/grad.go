@@ -14,8 +14,8 @@ import (
 	"memopt/autograd"
 	"memopt/graph/onnx"
 	"memopt/graph/roles"
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // gradFlags are the flags of grad.

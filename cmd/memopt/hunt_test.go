@@ -20,12 +20,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
-	"memopt/internal/mutate"
+	"memopt/internal/test/graphtest"
+	"memopt/internal/test/kerneltest"
+	"memopt/internal/test/mutate"
 )
 
 // A hunt tries mutants of many samples for hours and collects what it finds, each fault once and

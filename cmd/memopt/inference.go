@@ -14,8 +14,8 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/inference/compare"
-	"memopt/report"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // inferenceFlags are the flags of the verbs that rewrite a forward model.

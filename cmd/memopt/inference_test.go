@@ -11,7 +11,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/dataset"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // TestInferenceORT: what optimize and quantize write runs in stock ONNX Runtime and gives there what it

@@ -6,8 +6,8 @@ import (
 	"memopt"
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
-	"memopt/report"
+	ortsim "memopt/sim/ort"
+	"memopt/view/report"
 )
 
 func (a *app) inspectCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/internal/inputfile"
-	"memopt/pytorch"
+	"memopt/python/pytorch"
 )
 
 // load reads a model as read does, and requires it to have the symbols that --dim binds.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // nextCommand is a command that an answer suggests: a verb with those flags of the present command that the verb has

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"memopt"
-	"memopt/estimate"
-	"memopt/estimate/parts"
-	"memopt/explain"
-	"memopt/fit"
+	"memopt/answers/estimate"
+	"memopt/answers/estimate/parts"
+	"memopt/answers/explain"
+	"memopt/answers/fit"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // afterInspect plans the model with sizes; nil where it has no gradients.

@@ -9,8 +9,8 @@ import (
 	"memopt/graph"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
-	"memopt/report"
-	"memopt/timeline"
+	"memopt/view/report"
+	"memopt/view/timeline"
 )
 
 // observer collects what --phases reports, and writes what --profile traces as it happens. It tells

@@ -11,7 +11,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
 	"memopt/graph/op"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // missingKernel says why an operator has no CPU kernel; "": it has one, or runs without.

@@ -8,7 +8,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/inference/compare"
 	"memopt/inference/optimize"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // optimizeFlags are the flags of optimize.

@@ -16,8 +16,8 @@ import (
 
 	"memopt/executor/ort"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
+	"memopt/internal/test/graphtest"
 )
 
 // attentionVariable says how many nets of attention that a plan changes TestORTAttention runs.

@@ -11,7 +11,7 @@ import (
 
 	"memopt/internal/inputfile"
 	"memopt/planner/pack"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // packInstance is an instance as help shows it.

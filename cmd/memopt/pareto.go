@@ -10,7 +10,7 @@ import (
 	"memopt"
 	"memopt/internal/fileio"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // pareto prints the curve of budget and cost, saves its plans if a folder is given, and draws it.

@@ -10,7 +10,7 @@ import (
 	"memopt/configs"
 	"memopt/executor/cpu"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) planCommand() *cobra.Command {

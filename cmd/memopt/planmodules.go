@@ -14,11 +14,11 @@ import (
 
 	"memopt/configs"
 	"memopt/graph/modules"
-	"memopt/graph/torchsim"
 	"memopt/planner"
-	"memopt/pytorch"
-	"memopt/report"
+	"memopt/python/pytorch"
+	torchsim "memopt/sim/torch"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // modulesName is the value of --select that plans modules of a PyTorch program.

@@ -4,9 +4,9 @@ import (
 	"io"
 
 	"memopt"
-	"memopt/figure"
 	"memopt/planner"
-	"memopt/timeline"
+	"memopt/view/figure"
+	"memopt/view/timeline"
 )
 
 // plotFormat is the format that --plot asks for; "" without it.

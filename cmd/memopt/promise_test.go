@@ -18,7 +18,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // shyCPU is the CPU with kernels that do not announce their workspace.

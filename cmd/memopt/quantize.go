@@ -8,7 +8,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/inference/compare"
 	"memopt/inference/quantize"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // quantizeFlags are the flags of quantize.

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memopt"
-	"memopt/explain"
+	"memopt/answers/explain"
 	"memopt/planner"
-	"memopt/report"
-	"memopt/webpage"
+	"memopt/view/report"
+	"memopt/view/webpage"
 )
 
 // pageFlags are the flags of report besides those that select what is recomputed.

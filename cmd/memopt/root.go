@@ -21,8 +21,8 @@ import (
 	"memopt/internal/library"
 	"memopt/internal/mapfile"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // app is one run of the program.

@@ -7,7 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/verify"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) runCommand() *cobra.Command {

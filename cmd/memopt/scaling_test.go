@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
+	"memopt/internal/test/graphtest"
 )
 
 // scalingVerbs are the command lines whose work should grow as the model does, up to a logarithm.

@@ -12,7 +12,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/internal/schematest"
+	"memopt/internal/test/schematest"
 	"memopt/train/checkpoint"
 	"memopt/train/events"
 )

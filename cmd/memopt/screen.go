@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/term"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // screenColumns is how wide the terminal is that a stream goes to, or report.DefaultColumns where

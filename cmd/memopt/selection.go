@@ -10,7 +10,7 @@ import (
 	"memopt/configs"
 	"memopt/planner"
 	"memopt/recompute"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // selectionFlags are the flags that choose what is recomputed.

@@ -10,7 +10,7 @@ import (
 
 	"memopt/internal/inputfile"
 	"memopt/planner/remat"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // solveFlags are the flags of solve.

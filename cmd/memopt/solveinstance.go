@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"memopt/planner/remat"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // instance is an instance of version 1 or of version 2; the field of the other version is nil.

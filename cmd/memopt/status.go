@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // statusAfter is how long a command works before a terminal shows its status line; tests make it shorter.

@@ -12,9 +12,9 @@ import (
 	"memopt/autograd"
 	"memopt/graph"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/symbolic"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // stepFlags say which training step is made of a forward model. Every verb that makes one has these

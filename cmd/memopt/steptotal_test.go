@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // oneTotalModels are the samples that are always tried: norms with statistics, control flow, and no loss.

@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
+	"memopt/answers/sweep"
 	"memopt/configs"
-	"memopt/figure"
 	"memopt/graph/onnx"
 	"memopt/internal/memlimit"
-	"memopt/report"
-	"memopt/sweep"
+	"memopt/view/figure"
+	"memopt/view/report"
 )
 
 // sweepFlags say where points run.

@@ -10,9 +10,9 @@ import (
 
 	"memopt"
 	"memopt/internal/fileio"
-	"memopt/report"
-	"memopt/timeline"
-	"memopt/timeline/torchsnapshot"
+	"memopt/view/report"
+	"memopt/view/timeline"
+	"memopt/view/torchsnapshot"
 )
 
 // The formats of trace.

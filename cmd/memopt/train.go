@@ -10,9 +10,9 @@ import (
 	"memopt"
 	"memopt/executor/resident"
 	"memopt/executor/verify"
-	"memopt/report"
 	"memopt/train"
 	"memopt/train/ortfiles"
+	"memopt/view/report"
 )
 
 func (a *app) trainCommand() *cobra.Command {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"memopt"
-	"memopt/report"
 	"memopt/train/data"
+	"memopt/view/report"
 )
 
 // openData opens the data and settles the batch.

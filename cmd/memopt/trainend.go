@@ -9,8 +9,8 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph/live"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // run executes the job and reports.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // checkEvalOnly refuses flags that do not go with --eval-only. The data of the evaluation are all that it reads.

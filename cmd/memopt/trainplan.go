@@ -12,8 +12,8 @@ import (
 	"memopt/internal/memlimit"
 	"memopt/internal/timelimit"
 	"memopt/planner"
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // choosePlan settles what is asked of the plan, and the samples of a step.

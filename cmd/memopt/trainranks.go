@@ -16,11 +16,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"memopt/collective"
-	"memopt/collective/mpi"
 	"memopt/internal/cleanup"
-	"memopt/report"
 	"memopt/train"
+	"memopt/train/collective"
+	"memopt/train/mpi"
+	"memopt/view/report"
 )
 
 // rankFlags say how the ranks of a job work together.

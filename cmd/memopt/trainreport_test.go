@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/internal/schematest"
+	"memopt/internal/test/schematest"
 )
 
 // TestTrainReport: the report of a job and the lines of its metrics keep to their schemas, the loss

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"memopt/report"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // trainWatcher shows how a job goes on: in a line of a terminal, else a line per report of metrics.

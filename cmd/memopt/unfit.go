@@ -5,7 +5,7 @@ import (
 
 	"memopt"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // reportUnfit prints, where no plan fits a budget, the bound that rules it out, or

@@ -8,7 +8,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/internal/library"
 	"memopt/planner"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // verifyFlags are the flags of verify alone.

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memopt"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 func (a *app) versionCommand() *cobra.Command {

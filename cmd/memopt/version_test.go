@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // TestReadBuild: what Go's command recorded of the sources is what version prints.

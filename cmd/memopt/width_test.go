@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // widthLines are command lines of all verbs that print tables or prose for people; those of which

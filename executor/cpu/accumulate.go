@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // accumulateInto is InPlaceAccumulatorV2 without its second output: it adds a value to the buffer

@@ -3,7 +3,7 @@ package cpu
 import (
 	"math"
 
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 // Float32 functions built from several loops of package simd, chunk by chunk, with intermediate

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // AdamOptimizer is a step of Adam (Kingma, Ba: Adam, a method for stochastic optimization, 2015)

@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/simd"
 )
 
 // newArithmetic makes the kernels of Add, Sub, Mul, Div, and of Mod, Max and Min with two operands.

@@ -6,7 +6,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 // attentionHeads are rows of heads.

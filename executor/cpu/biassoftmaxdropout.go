@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/executor/operand"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // BiasSoftmaxDropout: s = softmax(x + bias) over all dims from axis on together, y = dropout(s).

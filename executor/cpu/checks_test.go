@@ -12,10 +12,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/half"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
+	"memopt/internal/test/kerneltest"
 )
 
 // filled is a tensor with one number everywhere; nil if its type cannot hold the number.

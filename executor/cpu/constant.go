@@ -6,10 +6,10 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/operand"
 	"memopt/executor/small"
 	"memopt/graph"
+	"memopt/internal/half"
 	"memopt/internal/memlimit"
 )
 

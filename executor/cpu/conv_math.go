@@ -7,7 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 // convFloat lists the types that convolutions compute in.

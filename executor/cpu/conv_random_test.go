@@ -6,9 +6,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // windowKinds lists operators that slide windows, sample or resize.

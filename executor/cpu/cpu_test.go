@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // TestEveryKernelHasCases: a kernel without a conformance case is not held to its contract.
@@ -17,7 +17,7 @@ func TestEveryKernelHasCases(t *testing.T) {
 	}
 	for k := op.Unknown + 1; k < op.NumKinds; k++ {
 		if cpu.Of(k).New != nil && !have[k] {
-			t.Errorf("op %s: no conformance case: add one to executor/kerneltest", op.Of(k).Name)
+			t.Errorf("op %s: no conformance case: add one to internal/test/kerneltest", op.Of(k).Name)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // TestFactors: each case of a kernel, cut in two along each factor that its operator's row gives, makes

@@ -14,7 +14,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/graph"
 	"memopt/graph/op"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // drawIndexing writes a graph that looks things up by indices and labels that are inputs, by what is

@@ -6,7 +6,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu/blas"
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 // gemmActivation is the function that a fused operator applies to its result. It computes in the

@@ -5,9 +5,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // moveBenchMemory gives each output slot and piece of workspace one array, which it keeps.

@@ -9,9 +9,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // movers lists operators whose kernels read shapes, axes and indices from inputs.

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 // normElem lists the element types that norms, softmaxes and losses compute in. The functions

@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // normBlock is how many elements norms and losses process at a time: few enough to stay in the

@@ -14,11 +14,11 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/dataset"
-	"memopt/executor/kerneltest"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // conformanceDir is where Debian's package libonnx-testdata puts ONNX's conformance models.
@@ -82,7 +82,7 @@ func TestNodes(t *testing.T) {
 	for k := op.Unknown + 1; k < op.NumKinds; k++ {
 		by := kerneltest.OracleOf(k).By&kerneltest.NodeTests != 0
 		if by != held[k] && !executor.RunsItself(k) {
-			t.Errorf("op %s: ONNX's node tests hold it: %v; executor/kerneltest/oracle_table.go says %v",
+			t.Errorf("op %s: ONNX's node tests hold it: %v; internal/test/kerneltest/oracle_table.go says %v",
 				op.Of(k).Name, held[k], by)
 		}
 	}

@@ -2,9 +2,9 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/simd"
 )
 
 // Elementwise operators of ONNX Runtime

@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/simd"
 )
 
 // Gradients of elementwise operators, as ONNX Runtime defines them for training

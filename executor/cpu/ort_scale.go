@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // newAllFinite makes the kernel of IsAllFinite: whether no element of any input is infinite or NaN;

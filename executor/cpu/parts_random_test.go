@@ -8,9 +8,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // TestDrawsInParts: parts of a random node of any shape, cut anywhere, draw what the whole draws.

@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // globalPoolKernel reduces the spatial axes of X [N, C, d…] to 1: the mean, the largest element or

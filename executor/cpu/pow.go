@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // newPow makes the kernel of Pow: x^y in the type of x; y may have another type.

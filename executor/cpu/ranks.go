@@ -1,8 +1,8 @@
 package cpu
 
 import (
-	"memopt/collective"
 	"memopt/executor"
+	"memopt/train/collective"
 )
 
 // startKernel begins a collective operation (AllReduceStart, ReduceScatterStart, AllGatherStart) in the

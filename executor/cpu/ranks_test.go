@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"memopt/collective"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/train/collective"
 )
 
 // rankGraph reduces a and b in two ways and gathers a piece. In place or not is the executor's choice: x

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // reduceElem lists the types in which reductions accumulate.

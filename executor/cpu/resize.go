@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 )
 
 // resizeSpec is what the attributes of Resize, Upsample and ResizeGrad say.

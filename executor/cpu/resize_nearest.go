@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // newResize makes a Resize or an Upsample.

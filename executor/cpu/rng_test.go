@@ -11,9 +11,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // drawMemory gives running nodes fresh memory.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/simd"
 )
 
 // rnnActivation is an activation function with its parameters.

@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // scatterReduction is how a scatter combines an update with what is there.

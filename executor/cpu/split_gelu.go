@@ -2,8 +2,8 @@ package cpu
 
 import (
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // newBiasSplitGelu makes the kernel of BiasSplitGelu: with x+bias split into two halves along the

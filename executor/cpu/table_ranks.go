@@ -1,8 +1,8 @@
 package cpu
 
 import (
-	"memopt/collective"
 	"memopt/graph/op"
+	"memopt/train/collective"
 )
 
 // rankRows: what the ranks of a job do together.

@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/simd"
 )
 
 // newNumberUnary makes the kernels of operators of one operand that take all numbers: Abs, Neg,

@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/executor/cpu/simd"
 	"memopt/executor/small"
 	"memopt/graph"
+	"memopt/internal/simd"
 )
 
 // isHalf reports whether elements of a type are computed in float32.

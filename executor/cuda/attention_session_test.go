@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
+	"memopt/internal/test/double"
 )
 
 // layerModel is a layer of a transformer with ONNX Runtime's operators, and some that stand around

@@ -9,9 +9,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/test/double"
 )
 
 // capturedFaults are graphs in which a kernel may meet an element that it cannot use.

@@ -10,10 +10,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/driver"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
 	"memopt/symbolic"
 )
 

@@ -5,9 +5,9 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/operand"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // repeated returns eight bytes of an element of a size over and over.

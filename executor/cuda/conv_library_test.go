@@ -11,10 +11,10 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/driver"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 	"memopt/symbolic"
 )
 

@@ -12,10 +12,10 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // convolves reports whether cuDNN has a part in an operator.

@@ -10,7 +10,7 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
+	"memopt/internal/test/double"
 	"memopt/symbolic"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // gpu returns GPU 0 where MEMOPT_TEST_GPU is set, opened once; else nil. Then the tests that do not

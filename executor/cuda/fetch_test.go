@@ -11,11 +11,11 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/driver"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

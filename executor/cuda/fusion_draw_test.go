@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/half"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // fusionShape is a shape with an operand shape for every way in which an operand is broadcast.

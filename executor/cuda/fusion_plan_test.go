@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
 	"memopt/executor/verify"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/recompute"
 )

@@ -13,12 +13,12 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/kernels"
 	"memopt/executor/verify"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
+	"memopt/internal/test/double"
 	"memopt/symbolic"
 )
 

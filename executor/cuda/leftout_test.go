@@ -7,10 +7,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // leftOutKinds take operands from the device that they never look into on the host.

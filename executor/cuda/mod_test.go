@@ -7,10 +7,10 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // TestModIsExact: remainders of floats of any bits are those of math.Mod, to the last bit.

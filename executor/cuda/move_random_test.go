@@ -7,10 +7,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // movedTypes have elements of every size.

@@ -9,10 +9,10 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // sameBits runs a case on the device and on the host, whose results are to be equal bit for bit.

@@ -10,11 +10,11 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
-	"memopt/executor/half"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // drawNormals makes a tensor of normally distributed numbers.

@@ -4,9 +4,9 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/kerneltest"
 )
 
 // integersUpTo draws int64 numbers.

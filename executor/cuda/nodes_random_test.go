@@ -7,11 +7,11 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
-	"memopt/executor/half"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // drawNode makes a node with random operands, which may be wrong.

@@ -9,8 +9,8 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/graph"
+	"memopt/internal/test/double"
 )
 
 // TestOptimizerSteps: of an update the host computes numbers in double, none of which waits for what a

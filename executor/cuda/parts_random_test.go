@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
-	"memopt/executor/kerneltest"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // TestDrawsInParts: parts of a random node of any shape, cut anywhere, draw what the whole draws,

@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor/cuda"
-	"memopt/executor/cuda/double"
 	"memopt/executor/cuda/driver"
-	"memopt/executor/kerneltest"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/kerneltest"
 )
 
 // productCase is a product with its operands as numbers that the element type has.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor/cuda/kernels"
-	"memopt/internal/rapidflags"
+	"memopt/internal/test/rapidflags"
 )
 
 const someModules = 12

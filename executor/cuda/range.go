@@ -4,9 +4,9 @@ import (
 	enc "encoding/binary"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/operand"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // counter makes start, start+delta, ... up to limit: inputs 0, 2 and 1.

@@ -10,11 +10,11 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/test/double"
 )
 
 // evalModel reads a state of stepModel and updates its count, so that the host has a part in it.

@@ -10,13 +10,13 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/executor/dataset"
 	"memopt/executor/verify"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/double"
+	"memopt/internal/test/graphtest"
 )
 
 // TestSamples runs the small sample models on the device as on the CPU.

@@ -7,7 +7,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
-	"memopt/executor/half"
+	"memopt/internal/half"
 )
 
 // SelfTest runs kernels/selftest.cu and products by kernels/gemm.h on the device: the parts that

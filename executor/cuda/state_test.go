@@ -12,9 +12,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/cuda/double"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/test/double"
 )
 
 // stepModel updates weights and a moment in place, an integer count, and two vectors whose next

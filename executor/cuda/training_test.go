@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/executor"
-	"memopt/executor/cuda/double"
+	"memopt/internal/test/double"
 )
 
 // optimizerModel is what follows the gradients of a mixed-precision step: they are scaled back,

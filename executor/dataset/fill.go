@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor/einsum"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // compute runs a plan's steps element by element, as they are documented.

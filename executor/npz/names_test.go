@@ -13,7 +13,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/npz"
 	"memopt/graph"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // TestEntriesStayInside: an archive unpacks into its folder, whatever the arrays are called, and

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // extreme draws numbers near the ends of int, near 0 and in between.

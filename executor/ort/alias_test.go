@@ -15,7 +15,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // TestOverwrites holds what ortsim.Overwrites says to the runtime: an output that is bound to an

@@ -18,10 +18,10 @@ import (
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // TestRandomSteps: random graphs with random states and watched values make on a machine what

@@ -17,8 +17,8 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/resident"
 	"memopt/executor/verify"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
+	"memopt/internal/test/graphtest"
 )
 
 // trained are the samples that are trained: a transformer, convolutions with norms that keep running

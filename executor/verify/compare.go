@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/executor/small"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // Tolerance says when two elements count as equal: |a-b| ≤ Abs + Rel*|b|, NaN equal

@@ -9,7 +9,7 @@ import (
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

@@ -15,9 +15,9 @@ import (
 	"memopt/executor/dataset"
 	"memopt/executor/verify"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 )
 
 // meta is what the tests read of a sample's meta.json.

@@ -21,5 +21,5 @@
 // these rules to an order and returns the live bytes of every step. The planner's predictions, the
 // executor's arenas and the reports stand on this function. The search to a budget keeps sums of
 // its own over lists of extra runs (planner/remat), which a test holds to it byte by byte; what
-// stock ONNX Runtime takes is that runtime's matter (graph/ortsim).
+// stock ONNX Runtime takes is that runtime's matter (sim/ort).
 package live

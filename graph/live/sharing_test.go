@@ -10,7 +10,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // partKinds are the steps of drawn programs with parts.

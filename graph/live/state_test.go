@@ -10,7 +10,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // kinds of steps in drawn programs: views, steps that write in place, steps that do not, and an

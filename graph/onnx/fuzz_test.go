@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"memopt/graph/graphtest"
+	"memopt/internal/test/graphtest"
 )
 
 // FuzzDecode: any bytes give a model that holds its invariants and survives a

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
+	"memopt/internal/test/graphtest"
 )
 
 const sharedModels = "../../../shared/models"

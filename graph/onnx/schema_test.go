@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"memopt/internal/mutate"
+	"memopt/internal/test/mutate"
 )
 
 var enums = map[string][]string{

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 )
 
 // TestGrowthIsBounded: dims that grow with every node are expressions while they are small, and

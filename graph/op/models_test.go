@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/graph"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // piecesOf parses a graph of one node and returns where its rule says that parts begin.

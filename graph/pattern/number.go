@@ -3,9 +3,9 @@ package pattern
 import (
 	"encoding/binary"
 
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 )
 
 // Number returns the number that a value of one element holds in every run. It looks through casts

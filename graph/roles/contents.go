@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // looked is how many elements of a tensor are looked at: the first rows of a mask show that it is one.

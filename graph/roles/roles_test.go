@@ -9,7 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/graph/roles"
-	"memopt/internal/schematest"
+	"memopt/internal/test/schematest"
 )
 
 // model reads the text of a graph and infers its types.

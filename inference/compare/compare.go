@@ -10,9 +10,9 @@ import (
 	"memopt"
 	"memopt/executor"
 	"memopt/executor/dataset"
-	"memopt/executor/half"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // Options of Outputs.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strconv"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // Summary is what a report says of a comparison.

@@ -3,7 +3,7 @@ package edit
 import (
 	"fmt"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // Sentences say what became of a model's size. A stream is called "-".

@@ -17,12 +17,12 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/onnx"
 	"memopt/graph/roles"
 	"memopt/inference/compare"
 	"memopt/inference/edit"
 	"memopt/inference/optimize"
+	"memopt/internal/test/graphtest"
 )
 
 // read parses the text of a model; its symbols are bound to sizes.

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/inference/optimize"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // writer writes random graphs that have much to optimize: identities, chains, duplicates, constants of

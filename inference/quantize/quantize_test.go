@@ -17,11 +17,11 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/inference/compare"
 	"memopt/inference/optimize"
 	"memopt/inference/quantize"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // read parses the text of a model; its symbols are 3.

@@ -7,7 +7,7 @@ import (
 
 	"memopt/inference/compare"
 	"memopt/inference/edit"
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // Schema is the schema of the JSON of `memopt quantize`.

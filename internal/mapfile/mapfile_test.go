@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/executor/cpu/simd"
+	"memopt/internal/simd"
 )
 
 const pages = 4

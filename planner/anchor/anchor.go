@@ -11,9 +11,9 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
 	"memopt/planner/place"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 const (

@@ -10,13 +10,13 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/planner/place"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // withCopies adds nodes that copy values to graph outputs, most of them what backward nodes make,

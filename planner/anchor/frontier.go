@@ -3,8 +3,8 @@ package anchor
 import (
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // frontier chooses the values that must be read through an anchor at step start, so that the steps

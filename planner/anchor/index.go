@@ -5,8 +5,8 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // index classifies the steps.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/graph"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
+	"memopt/internal/test/graphtest"
 	"memopt/planner/arena"
 	"memopt/planner/remat"
 	"memopt/recompute"

@@ -9,13 +9,13 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
+	"memopt/internal/test/graphtest"
 	"memopt/planner/place"
 	"memopt/planner/remat"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // problemOf is a graph in an order, nil being the usual one. Nodes cost what they move and compute.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"memopt/graph/torchsim"
+	torchsim "memopt/sim/torch"
 )
 
 // Plan is a choice of calls to put under checkpoints.

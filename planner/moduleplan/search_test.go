@@ -13,9 +13,9 @@ import (
 	"memopt/graph"
 	"memopt/graph/modules"
 	"memopt/graph/op"
-	"memopt/graph/torchsim"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/planner/moduleplan"
+	torchsim "memopt/sim/torch"
 )
 
 // net describes a program: blocks of two halves, each a product, an activation and a product.

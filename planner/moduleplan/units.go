@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"memopt/graph/modules"
-	"memopt/graph/torchsim"
+	torchsim "memopt/sim/torch"
 )
 
 // unit is a stretch of the forward half: a call of a module, or what lies between two of them.

@@ -3,7 +3,7 @@ package moduleplan
 import (
 	"slices"
 
-	"memopt/graph/torchsim"
+	torchsim "memopt/sim/torch"
 )
 
 // windows is what a simulation says of each unit.

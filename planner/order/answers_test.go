@@ -11,10 +11,10 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/answers"
+	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
-	"memopt/graph/ortsim"
+	ortsim "memopt/sim/ort"
 )
 
 // The search for an order may visit minVisits nodes, and in large graphs visitsPerNode times as

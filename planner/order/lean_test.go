@@ -12,11 +12,11 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
-	"memopt/graph/graphtest"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
-	_ "memopt/internal/rapidflags"
+	"memopt/internal/test/graphtest"
+	_ "memopt/internal/test/rapidflags"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 

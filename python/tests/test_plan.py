@@ -371,7 +371,7 @@ def test_checkpoints_of_the_model_itself_are_seen():
 def test_file_of_a_step():
     """The file that tests of the program read is the one that is written today."""
     model, (x, y) = models.Net(blocks=4, p=0.1).train(), batch()
-    path = Path(__file__).parents[2] / "graph" / "torchsim" / "testdata" / "net.step.json"
+    path = Path(__file__).parents[2] / "sim" / "torch" / "testdata" / "net.step.json"
     written = json.loads(trace(model, x, loss=models.loss, labels=y).to_json())
     written["torch"] = "2.15.0"
     if os.environ.get("UPDATE_STEP"):

@@ -2,7 +2,7 @@
 // into <= or a statement removed, and runs the tests that reach the changed line. A mutant lives if
 // all of them pass. It prints one line a mutant and the share of those that died.
 //
-//	go run ./scripts/mutants -n 300 -seed 1 ./planner/... ./fit ./fission
+//	go run ./scripts/mutants -n 300 -seed 1 ./planner/... ./answers/fit ./fission
 //
 // Lines are drawn evenly over all lines of the packages that can be changed, from the seed, so a
 // run can be repeated. The tests of a line are found by coverage: each test runs once by itself. The
@@ -45,7 +45,7 @@ func main() {
 	flag.StringVar(&o.with, "with", "", "further packages whose tests run: ./planner,./cmd/memopt")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "time for the tests of one mutant; slower ones are left out")
 	flag.StringVar(&o.coverage, "coverage", "", "folder that keeps the coverage by test; its files are read")
-	flag.StringVar(&o.only, "only", "", "of the seed's mutants, those on lines such as fit/fit.go:12,fit/fit.go:40")
+	flag.StringVar(&o.only, "only", "", "of the seed's mutants, those on lines such as planner/cost.go:12,planner/cost.go:40")
 	flag.IntVar(&o.parallel, "p", 1, "mutants at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

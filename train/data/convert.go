@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 )
 
 // convert copies elements of one type to memory of another's. The source need not be aligned.

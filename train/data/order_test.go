@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // epochOf lists the samples of an epoch.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	_ "memopt/internal/rapidflags"
-	"memopt/internal/schematest"
+	_ "memopt/internal/test/rapidflags"
+	"memopt/internal/test/schematest"
 )
 
 func num(x float64) *Number { return new(Number(x)) }

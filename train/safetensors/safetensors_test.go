@@ -20,7 +20,7 @@ import (
 	"memopt/graph"
 	"memopt/internal/mapfile"
 	"memopt/internal/memlimit"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 	"memopt/train/safetensors"
 )
 

@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"memopt/executor"
-	"memopt/executor/half"
 	"memopt/graph"
+	"memopt/internal/half"
 	"memopt/internal/mapfile"
 	"memopt/internal/memlimit"
 )

@@ -13,10 +13,10 @@ import (
 	"memopt"
 	"memopt/executor"
 	"memopt/executor/cpu"
-	"memopt/executor/half"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/internal/half"
 	"memopt/train/safetensors"
 	"memopt/train/weights"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/executor/cuda/double"
+	"memopt/internal/test/double"
 )
 
 // TestOwnLibraries: libraries that are there are distinguished from those that are not.

@@ -6,10 +6,10 @@ import (
 	"math"
 
 	"memopt/autograd"
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/half"
 )
 
 // halfOpset is the operator set from which on the operators of transformers and of convolutions

@@ -11,9 +11,9 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/dataset"
-	"memopt/executor/half"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 	"memopt/symbolic"
 )
 

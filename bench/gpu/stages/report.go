@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"memopt/report"
+	"memopt/view/report"
 )
 
 // merged is the record of all stages, as report.json has it.

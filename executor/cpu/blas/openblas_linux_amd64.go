@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"memopt/executor/cpu/native"
+	"memopt/internal/native"
 )
 
 // libraryNames are tried in order, as the dynamic linker finds them.

@@ -5,7 +5,7 @@ package dnnl
 import (
 	"fmt"
 
-	"memopt/executor/cpu/native"
+	"memopt/internal/native"
 )
 
 // libraryNames are tried in order, as the dynamic linker finds them.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"memopt/executor/cpu/native"
+	"memopt/internal/native"
 )
 
 // primitive is an operation of the library with operands of given layouts, ready to run in several

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
-	"memopt/executor/cpu/native"
+	"memopt/internal/native"
 )
 
 // FastProducts reports whether there is a library whose products of matrices are quick on this

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/executor"
-	_ "memopt/internal/rapidflags"
+	_ "memopt/internal/test/rapidflags"
 )
 
 // drawCase draws a small case whose Out is right.

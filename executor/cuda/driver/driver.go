@@ -3,7 +3,7 @@
 // says so.
 //
 // Driver is all that executor/cuda asks of it, so that a double on the host can stand in
-// (executor/cuda/double).
+// (internal/test/double).
 package driver
 
 import (

@@ -17,10 +17,10 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
-	"memopt/graph/ortsim"
 	"memopt/internal/cleanup"
 	"memopt/internal/memlimit"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // Name is what reports call the engine.

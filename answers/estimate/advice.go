@@ -1,0 +1,142 @@
+package estimate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"memopt"
+	"memopt/answers/estimate/parts"
+	"memopt/symbolic"
+	"memopt/train"
+)
+
+// Advice is a change that makes a step fit that does not.
+type Advice struct {
+	What  string // the flags of memopt estimate
+	Total int64  // bytes that the step takes then
+	Price string // what it costs
+	rank  int64
+}
+
+// The ranks of advice that train.Ways has not: halves are no slower, but other numbers.
+const (
+	rankHalf   = 1 << 20
+	rankPure   = 1 << 35
+	rankShrink = 1 << 41
+)
+
+// advise looks for changes besides a plan that make the step fit, the cheapest first.
+func (s *step) advise(ctx context.Context) []Advice {
+	list := s.trainWays(ctx)
+	list = append(list, s.precisions(ctx)...)
+	if a := s.shrink(ctx); a != nil {
+		list = append(list, *a)
+	}
+	slices.SortStableFunc(list, func(a, b Advice) int { return cmp.Compare(a.rank, b.rank) })
+	return list
+}
+
+// trainWays are the ways that memopt train would name, in the flags of estimate.
+func (s *step) trainWays(ctx context.Context) (list []Advice) {
+	if s.steps == nil {
+		return nil
+	}
+	beside := s.memory - s.limit()
+	for _, w := range train.WaysBesidePlan(ctx, s.steps, s.opts.Recipe, s.rows, s.limit(), s.selection(nil), s.make) {
+		what := w.What
+		if w.Kind == train.ByAccumulation {
+			what = fmt.Sprintf("--dim %s=%d --accumulate %d", s.steps.Batch, w.Rows, w.Micros)
+		}
+		list = append(list, Advice{what, w.Total + beside, w.Price, w.Rank})
+	}
+	return list
+}
+
+// precisions are the precisions in which the step fits.
+func (s *step) precisions(ctx context.Context) (list []Advice) {
+	if s.opts.Precision != parts.AsIs && s.opts.Precision != parts.FP32 {
+		return nil
+	}
+	least := int64(math.MaxInt64)
+	for _, c := range []struct {
+		p     parts.Precision
+		rank  int64
+		price string
+	}{
+		{parts.BF16, rankHalf, "activations and gradients of 16 bits, " +
+			"master weights of 32: results differ"},
+		{parts.BF16Pure, rankPure, "weights and moments of 16 bits too: small updates are lost to rounding"},
+	} {
+		total, ok := s.with(ctx, s.read, func(o *Options) { o.Precision = c.p })
+		if ok && total <= s.memory && total < least {
+			list = append(list, Advice{"--precision " + string(c.p), total, c.price, c.rank})
+			least = total
+		}
+	}
+	return list
+}
+
+// with is what the step of a model takes with other options.
+func (s *step) with(ctx context.Context, m *memopt.Model, change func(*Options)) (total int64, ok bool) {
+	if ctx.Err() != nil {
+		return 0, false
+	}
+	o := s.opts
+	change(&o)
+	other, err := newStep(m, o)
+	if err != nil || ctx.Err() != nil {
+		return 0, false
+	}
+	out, err := other.outcome(ctx, nil)
+	if err != nil {
+		return 0, false
+	}
+	return out.Total(), true
+}
+
+// shrink finds the most samples with which a graph fits that is taken as it is: how its gradients
+// could be accumulated is not known.
+func (s *step) shrink(ctx context.Context) *Advice {
+	symbol := s.batch()
+	rows := s.read.Dims[symbol]
+	if s.steps != nil || symbol == "" || rows < 2 {
+		return nil
+	}
+	best, least := int64(0), int64(0)
+	for low, high := int64(0), rows; high-low > 1 && ctx.Err() == nil; {
+		mid := low + (high-low)/2
+		m := *s.read
+		m.Dims = maps.Clone(m.Dims)
+		m.Dims[symbol] = mid
+		total, ok := s.with(ctx, &m, func(*Options) {})
+		if ok && total <= s.memory {
+			low, best, least = mid, mid, total
+		} else {
+			high = mid
+		}
+	}
+	if best == 0 {
+		return nil
+	}
+	return &Advice{fmt.Sprintf("--dim %s=%d", symbol, best), least,
+		"fewer samples in a step: another path of training, unless their gradients are accumulated", rankShrink}
+}
+
+// batch is the symbol of the first dim of the first input that is data, or "".
+func (s *step) batch() string {
+	g := s.models[0].Graph
+	for _, d := range g.Inputs {
+		dims := g.Values[d.Value].Type.Shape.Dims
+		if s.kinds[g.ValueName(d.Value)] != input || len(dims) == 0 {
+			continue
+		}
+		if list := dims[0].Symbols(); len(list) == 1 && dims[0].Equal(symbolic.Sym(list[0])) {
+			return list[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package estimate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"memopt"
+	"memopt/answers/estimate/parts"
+	"memopt/autograd"
+	"memopt/executor"
+	"memopt/fission"
+	"memopt/internal/timelimit"
+	"memopt/planner"
+	"memopt/train"
+	"memopt/view/report"
+)
+
+// Options say for what a step is estimated. The zero value estimates the step of a forward model as
+// its graph is, for no particular device.
+type Options struct {
+	// Recipe says which step is made of a forward model. A graph that has a backward half is taken
+	// as it is.
+	Recipe train.Recipe
+	// Precision counts values in other types than the graph's.
+	Precision parts.Precision
+	// Device is where the step is to run; times are its. nil: planner.DefaultProfile, whose memory
+	// does not count then.
+	Device *planner.Profile
+	// Memory is the bytes that the device has; 0: the profile's.
+	Memory int64
+	// Reserve is the bytes of these that no step can have; nil: the profile's.
+	Reserve *int64
+	// Effort bounds the work of the search for a plan, as in planner.Budget; the deadline of the
+	// context bounds the time of all searches together.
+	Effort float64
+	// Chunk says in which parts a plan may compute regions of the graph, as in planner.Options.
+	Chunk   fission.Mode
+	Seed    int64
+	Threads int // of kernels on the CPU, on which workspaces may depend; 0: one per core
+	// Advise asks for what else would make the step fit, if it does not.
+	Advise bool
+	// Found is called when there is a plan that fits; nil: nobody wants to know.
+	Found func()
+}
+
+// Result is what a step comes to.
+type Result struct {
+	Runtime         Runtime // whose step it is
+	Path            string
+	StructureSHA256 string
+	Dims            map[string]int64
+	// Made says that the step was made of a forward model; Optimizer is then what updates it, and
+	// Micros how many steps an update is of.
+	Made      bool
+	Optimizer string
+	Micros    int
+	// RuntimeHint is a clause on how the caller estimates the step of another runtime, for reports; "": no such clause.
+	RuntimeHint string
+	// Foreach says of a step of PyTorch that the optimizer updates all parameters together.
+	Foreach bool
+	// Joint says how the step was made; nil: the graph is taken as it is. Lossless says that the model makes no
+	// loss: gradients of its outputs are inputs of the step.
+	Joint    *autograd.Joint
+	Lossless bool
+	// Text names the step for reports; "": they do not name it.
+	Text string
+	// Precision are the types in which values are counted; Types is nil for the graph's own.
+	Precision parts.Precision
+	Types     *parts.Types
+	// Parameters is how many numbers are trained; 0: the graph does not tell.
+	Parameters int64
+	// PerParameter is what each of them costs by arithmetic; nil: the graph does not tell.
+	PerParameter *parts.PerParameter
+
+	Device        string // the name of the profile; "": none was named
+	DeviceSource  string // of its figures
+	Memory        int64  // that the device has, in bytes; 0: not known, so there is no answer
+	ReserveSource string // whose reserve it is, where it is not Device's own
+
+	Plain *Outcome
+	// Planned is the step with the cheapest plan that fits; nil where no plan fits or no memory is
+	// known. Where the step fits as it is, it is Plain.
+	Planned *Outcome
+	// Lowest is the least total that was reached where no plan fits; 0: it is not known. Least is a
+	// total that no plan is below, where that rules the memory out; 0 where no bound does.
+	Lowest, Least int64
+	// Stopped says that the time limit ended the search for a plan.
+	Stopped bool
+	Advice  []Advice
+	Notes   []string
+	Check   *Ledger // of a run on this machine; nil: there was none
+}
+
+// Outcome is a step with a plan, or without.
+type Outcome struct {
+	Parts    parts.Parts
+	Overhead float64 // more time than without a plan, as a share; an estimate
+	Nodes    int     // that run again
+	Node     string  // at which memory is at its worst
+	// Plans are those of the step and, where gradients are accumulated, of the update.
+	Plans []*memopt.Plan
+}
+
+// Total is the bytes that the step takes, the reserve included.
+func (o *Outcome) Total() int64 { return o.Parts.Total() }
+
+// Fits reports whether the step fits as it is; known is false where no memory is known.
+func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory, r.Memory > 0 }
+
+// planShare is the part of the time for the search for a plan; the rest is for advice.
+const planShare = 0.7
+
+// Make estimates the step of a model. A context that is done ends the searches with the best
+// plan so far. The errors are those of train.Make and memopt.Model.Plan, a
+// *symbolic.UnboundError where symbols are unbound, and a *memopt.Error.
+func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
+	s, err := newStep(m, o)
+	if err != nil {
+		return nil, err
+	}
+	r := s.describe()
+	if r.Plain, err = s.outcome(ctx, nil); err != nil {
+		return nil, err
+	}
+	r.countParameters(s)
+	r.note()
+	if fits, known := r.Fits(); !known {
+		return r, nil
+	} else if fits {
+		r.Planned = r.Plain
+		return r, nil
+	}
+	share, done := timelimit.Share(ctx, planShare)
+	err = s.plan(share, r)
+	done()
+	if err != nil {
+		return nil, err
+	}
+	if o.Advise && ctx.Err() == nil {
+		r.Advice = s.advise(ctx)
+	}
+	return r, nil
+}
+
+// note says what the figures leave out.
+func (r *Result) note() {
+	most := int64(0)
+	for _, p := range r.Plain.Plans {
+		most = max(most, inner(p))
+	}
+	if most > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("Of these, %s are for what lives inside subgraphs of Loop, Scan or If "+
+			"while they run.", report.Bytes(most)))
+	}
+}
+
+// inner is the most that is known to live inside the subgraphs of one node of a plan.
+func inner(p *memopt.Plan) (most int64) {
+	for _, n := range p.Sizes.Inner {
+		most = max(most, n)
+	}
+	return most
+}
+
+// plan looks for the cheapest plan that fits.
+func (s *step) plan(ctx context.Context, r *Result) error {
+	limit := s.limit()
+	if limit <= 0 {
+		return nil
+	}
+	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort,
+		Found: s.opts.Found}
+	planned, err := s.outcome(ctx, b)
+	var unfit *planner.UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		r.Stopped = unfit.Stopped
+		switch beside := r.Plain.Total() - s.arena; {
+		case unfit.Searched():
+			r.Lowest = beside + unfit.LowestArena
+		case unfit.LowerBound > 0:
+			r.Least = beside + unfit.LowerBound
+		}
+		return nil
+	case errors.Is(err, executor.ErrOutOfMemory):
+		return nil
+	case err != nil:
+		return err
+	}
+	if planned.Total() <= r.Memory {
+		r.Planned = planned
+	}
+	r.Stopped = planned.Plans[0].Stopped
+	return nil
+}

@@ -1,0 +1,280 @@
+package parallel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"memopt"
+	"memopt/answers/estimate/parts"
+	"memopt/autograd"
+	"memopt/graph"
+	"memopt/graph/live"
+)
+
+// Options of Split.
+type Options struct {
+	// Cost is what one element of a parameter of a type costs throughout a step. nil: as the graph
+	// has it, with gradients in float32 where the parameter has 16 bits, and no optimizer.
+	Cost func(graph.DType) parts.PerParameter
+	// Memory is the bytes of a device, and Reserve what of them no step can have. Memory 0: not
+	// known, and nothing is planned.
+	Memory, Reserve int64
+	// Plan says how the planner plans; its strategy is chosen here.
+	Plan memopt.PlanOptions
+	// Search is how the planner searches for a plan to a stage's budget; Share and Total are set here.
+	Search memopt.Budget
+}
+
+// Result says what a layout takes on each of its devices.
+type Result struct {
+	Layout  Layout
+	Options Options
+	Cuts    string       // what the stages were cut by
+	Weights []WeightRule // how tensor parallel divides parameters
+	Rule    string       // by what rule: Megatron's, or the file's annotations
+	Stages  []Stage      // by device of the pipeline
+	// Parameters is how many numbers are trained, those of all devices of a replica.
+	Parameters int64
+	// Limiting is the stage with the most bytes, without a plan; with plans where there are some.
+	Limiting int
+}
+
+// Stage is what each device of one stage of the pipeline takes.
+type Stage struct {
+	Stage  int
+	Chunks []Chunk
+	// InFlight is how many micro-batches of a chunk wait at most, the running one included: divided by
+	// Interleave, micro-batches of all layers of the device.
+	InFlight int
+	Seconds  float64            // of one micro-batch, forward and backward, without communication
+	Params   int64              // numbers on the device: divided by tensor parallel, not yet by ZeRO
+	States   parts.PerParameter // bytes of these, before ZeRO divides them
+	// Constants are the bytes of constants and statistics.
+	Constants int64
+	// Gathered is what ZeRO 3 gathers, in bytes: the weights of the largest layer, twice.
+	Gathered int64
+	// Gather is what one node reads whole that lies divided along the sequence, in bytes: the most
+	// that any does.
+	Gather int64
+	Parts  parts.Parts // at the worst moment, without a plan
+	load   load
+	// Budget is what the arena of one micro-batch may take: what is left of the device's memory.
+	// It and Plan are set where Options.Memory is.
+	Budget int64
+	Plan   *StagePlan // nil: there was none to make
+}
+
+// Chunk is a run of layers on a device.
+type Chunk struct {
+	Name   string
+	Node   string // at which it is at its worst
+	Nodes  int
+	Inputs int64 // bytes of its data and of what it receives
+	Usage
+	model     *chunk
+	constants int64
+}
+
+// Usage is what one micro-batch of a chunk takes.
+type Usage struct {
+	Stash int64      // bytes held between its halves
+	Peak  int64      // bytes of the arena
+	parts live.Parts // of the arena at its worst, among others
+}
+
+// StagePlan is what planning does for a stage.
+type StagePlan struct {
+	Fits     bool
+	Total    int64 // of the device with the plan
+	Parts    parts.Parts
+	Overhead float64 // of a micro-batch's time
+	Nodes    int     // that run again
+}
+
+// MicroStep makes of a model, forward or with a backward half, the step of a micro-batch: it adds to
+// sums of gradients, and gives the loss alone. The second result names the parameters.
+func MicroStep(m *memopt.Model) (*memopt.Model, []string, error) {
+	_, err := live.FindBoundary(m.Model)
+	if errors.Is(err, live.ErrNoBoundary) {
+		_, how, err := m.Differentiate(autograd.Options{LossOutput: true}, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		step, how, err := m.Differentiate(autograd.Options{Accumulate: true, LossOutput: true,
+			Outputs: []string{how.Loss}}, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return step, how.Wrt, nil
+	}
+	step, _, how, err := m.Updating(memopt.UpdateOptions{Accumulate: true,
+		Optimizer: autograd.Optimizer{Kind: "sgd", LR: 1}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return step, how.Wrt, nil
+}
+
+// Split says what a micro-step takes on the devices of a layout. step is not changed; params names
+// its parameters. The error is a *LayoutError for a layout that means nothing, a *StageError or a
+// *ShardError where the model cannot be divided so, a *symbolic.UnboundError where sizes are
+// unbound, or an error of the planner.
+func Split(ctx context.Context, step *memopt.Model, params []string, l Layout, o Options) (*Result, error) {
+	if err := l.Check(); err != nil {
+		return nil, &LayoutError{err.Error()}
+	}
+	l = l.WithDefaults()
+	if o.Cost == nil {
+		o.Cost = asTheGraph
+	}
+	if _, err := live.EvalSizes(step.Graph, step.Dims); err != nil {
+		return nil, err
+	}
+	plain, err := step.Plan(ctx, nil, o.Plan)
+	if err != nil {
+		return nil, err
+	}
+	s := &splitter{ctx: ctx, layout: l, opts: o, whole: plain, step: clone(step)}
+	if err := s.divide(params); err != nil {
+		return nil, err
+	}
+	return s.run()
+}
+
+// asTheGraph is the cost of a parameter as the graph has it.
+func asTheGraph(d graph.DType) parts.PerParameter {
+	bytes := int64(d.Bits()) / 8
+	return parts.PerParameter{Weight: bytes, Gradient: max(bytes, 4)}
+}
+
+// LayoutError is a layout that means nothing.
+type LayoutError struct{ Why string }
+
+func (e *LayoutError) Error() string { return e.Why }
+
+// clone copies a model whose types will be edited.
+func clone(m *memopt.Model) *memopt.Model {
+	c := *m
+	c.Model = m.Model.Clone()
+	return &c
+}
+
+// splitter is the state of one Split.
+type splitter struct {
+	ctx    context.Context
+	layout Layout
+	opts   Options
+	whole  *memopt.Plan // of the micro-step on one device
+	step   *memopt.Model
+	div    *divider
+	out    *Result
+}
+
+// divide divides values by tensor parallel.
+func (s *splitter) divide(params []string) error {
+	g := s.step.Graph
+	sg := &stepGraph{g: g, opsets: s.step.Opsets, env: s.step.Dims, backward: s.whole.Analysis.Backward,
+		states: s.whole.Sizes.States}
+	for _, name := range params {
+		if v, ok := g.Lookup(name); ok {
+			sg.params = append(sg.params, v)
+		}
+	}
+	s.div = newDivider(sg, s.layout)
+	s.out = &Result{Layout: s.layout, Options: s.opts}
+	for _, v := range sg.params {
+		n := int64(1)
+		for _, d := range s.div.dims[v] {
+			n *= d
+		}
+		s.out.Parameters += n
+	}
+	if s.layout.TP == 1 && s.layout.PP == 1 {
+		return nil
+	}
+	if err := graph.CheckDevices(s.step.Model); err != nil {
+		return &ShardError{err}
+	}
+	if s.layout.TP == 1 {
+		return nil
+	}
+	s.out.Rule = "Megatron's rule"
+	annotated, err := s.div.annotations()
+	if err != nil {
+		return err
+	}
+	if annotated {
+		s.out.Rule = "the file's shardings (IR version 11)"
+	}
+	if err := s.div.run(s.whole.Analysis.Order); err != nil {
+		return err
+	}
+	s.out.Weights = s.div.weightRules()
+	return nil
+}
+
+func (s *splitter) run() (*Result, error) {
+	l, order := s.layout, s.whole.Analysis.Order
+	st, err := cutStages(s.div, order, s.whole.NodeSeconds(), l.PP*l.Interleave)
+	if err != nil {
+		return nil, err
+	}
+	s.out.Cuts = st.source
+	s.div.apply()
+	chunks := make([]Chunk, l.PP*l.Interleave)
+	var x *extractor
+	if len(chunks) > 1 {
+		if x, err = newExtractor(s.step, s.div, order, st); err != nil {
+			return nil, err
+		}
+	}
+	for k := range chunks {
+		if chunks[k], err = s.chunk(x, st, k); err != nil {
+			return nil, err
+		}
+	}
+	for i := range l.PP {
+		stage := Stage{Stage: i}
+		for c := range l.Interleave {
+			k := c*l.PP + i
+			stage.Chunks = append(stage.Chunks, chunks[k])
+			stage.Seconds += st.costs[k]
+		}
+		s.account(&stage)
+		s.out.Stages = append(s.out.Stages, stage)
+	}
+	return s.out, s.plan()
+}
+
+// chunk measures a chunk.
+func (s *splitter) chunk(x *extractor, st *stages, k int) (Chunk, error) {
+	c := &chunk{model: s.step}
+	if x != nil {
+		var err error
+		if c, err = x.extract(k); err != nil {
+			return Chunk{}, err
+		}
+	} else {
+		for _, n := range s.step.Graph.Nodes {
+			if !s.div.back[n.ID] {
+				c.addParams(s.step.Graph, n, s.div.param)
+			}
+			c.gather = max(c.gather, s.div.gather[n.ID])
+		}
+	}
+	p, err := c.model.Plan(s.ctx, nil, s.opts.Plan)
+	if err != nil {
+		return Chunk{}, fmt.Errorf("stage %d: %w", k%s.layout.PP, err)
+	}
+	c.persistent(p, s.div.param)
+	out := Chunk{Name: st.names[k], Nodes: len(c.model.Graph.Nodes), model: c, Usage: c.usage(p)}
+	if at := p.After.Peak; at.Step >= 0 {
+		out.Node = p.Analysis.Graph.NodeLabel(at.Node)
+	}
+	for _, v := range c.inputs {
+		out.Inputs += max(p.Sizes.Bytes[v], 0)
+	}
+	out.constants = c.constants
+	return out, nil
+}

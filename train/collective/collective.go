@@ -1,0 +1,79 @@
+// Package collective has what the ranks of a job do together: sums of gradients, pieces of them,
+// weights that each rank has a part of, and small messages. A rank is one process of a job, or one
+// Group of several in a process, numbered from 0.
+//
+// The names are MPI's (MPI: A Message-Passing Interface Standard 4.1, chapter 6). Package
+// train/mpi has the groups of processes that mpirun starts; Local has those of one process.
+package collective
+
+import (
+	"fmt"
+
+	"memopt/graph"
+)
+
+// Op is an operation on a buffer of each rank. Where it has pieces, the buffer falls into one for each
+// rank, of equal length.
+type Op uint8
+
+const (
+	// AllReduce replaces each element by its sum over the ranks.
+	AllReduce Op = iota
+	// ReduceScatter does so in the piece of the buffer that belongs to the rank; the other pieces are
+	// undefined afterwards.
+	ReduceScatter
+	// AllGather fills all pieces with those of their ranks; each gives its own.
+	AllGather
+)
+
+var opNames = [...]string{AllReduce: "all-reduce", ReduceScatter: "reduce-scatter", AllGather: "all-gather"}
+
+// String returns the name that messages have for the operation.
+func (o Op) String() string {
+	if int(o) >= len(opNames) {
+		return fmt.Sprintf("Op(%d)", int(o))
+	}
+	return opNames[o]
+}
+
+// Ticket names an operation that has begun: they are numbered from 1 in the order of Start.
+type Ticket uint64
+
+// Group is the ranks of a job as one of them sees it. All ranks call the same methods with the same
+// operations, types and lengths in the same order. Start and Wait may be called by one goroutine while
+// the others are called by none. From the second use of a length on they allocate nothing.
+//
+// Every error ends the group: what was begun is not completed, and later calls return the same error.
+type Group interface {
+	// Rank is the number of this rank, Size how many there are.
+	Rank() int
+	Size() int
+	// Start begins an operation on elements of a type, float32 or float64 (for AllGather: of any type),
+	// and returns at once. The buffer belongs to the group until Wait has returned for the ticket.
+	// Operations are done one after the other, in the order of Start.
+	Start(op Op, d graph.DType, buf []byte) (Ticket, error)
+	// Wait returns when an operation, and all before it, are done.
+	Wait(t Ticket) error
+	// Exchange gathers a message of each rank, of equal length, in all: rank r's at r*len(mine).
+	Exchange(mine, all []byte) error
+	// Gather is Exchange where only root needs all, which is nil elsewhere.
+	Gather(root int, mine, all []byte) error
+	// Broadcast gives every rank root's buffer, of equal length.
+	Broadcast(root int, buf []byte) error
+	// StagingBytes is the memory that the group itself keeps for its work.
+	StagingBytes() int64
+	// Abort ends the processes of all ranks with an exit code, as far as the launcher can, and does not
+	// return where they are processes.
+	Abort(code int)
+	// Close waits for the other ranks to close, and frees everything. After an error it waits for
+	// nobody.
+	Close() error
+}
+
+// Pieces is the number of bytes of each rank's piece of a buffer.
+func Pieces(g Group, buf []byte) (int, error) {
+	if len(buf)%g.Size() != 0 {
+		return 0, fmt.Errorf("a buffer of %d bytes has no equal pieces for %d ranks", len(buf), g.Size())
+	}
+	return len(buf) / g.Size(), nil
+}

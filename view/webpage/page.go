@@ -1,0 +1,172 @@
+package webpage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+
+	"memopt"
+	"memopt/answers/explain"
+	"memopt/planner"
+	"memopt/view/report"
+	"memopt/view/timeline"
+)
+
+// Options say what a page has besides its plan.
+type Options struct {
+	// Explained says why memory is live at the plan's peak, and what would lower it.
+	Explained *explain.Result
+	// Step says which training step is planned; nil: it is not said.
+	Step *report.Step
+	// Reserved is the bytes of the device's memory that count beside the step.
+	Reserved int64
+	// Curve has what plans to other budgets cost; nil for none.
+	Curve []Point
+	// Marks are usual ways to save memory, by the flags that ask for them.
+	Marks []planner.Alternative
+	// Runs are what was measured.
+	Runs []*Run
+	// Version is the program that makes the page.
+	Version string
+}
+
+// Write writes the page of a plan. A context that is done ends the search for a smaller arena of the
+// baseline. The error is a *symbolic.UnboundError where sizes are unknown, or the writer's.
+func Write(ctx context.Context, w io.Writer, p *memopt.Plan, o Options) error {
+	d, err := newDocument(ctx, p, o)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return assemble(w, data)
+}
+
+func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, error) {
+	base, err := timeline.Baseline(p.Plan)
+	if err != nil {
+		return nil, err
+	}
+	base.Pack(ctx)
+	n := &names{index: map[string]int64{}}
+	d := &document{Schema: Schema, Version: o.Version, Title: p.Of.Path, Kinds: kinds(),
+		LowerBound: lowerBound(p.Plan), StashClusters: stashClusters(p.Plan),
+		Pareto: newParetoJSON(p.Plan, o), Runs: newRunsJSON(o.Runs)}
+	d.Graphs = append(d.Graphs, newGraphJSON(base.Graph, p.Baseline().Sizes.Bytes, n))
+	d.Executions = append(d.Executions, newExecutionJSON(base, "baseline", 0, n))
+	if p.Rewrites() {
+		if err := d.addPlan(p.Plan, n); err != nil {
+			return nil, err
+		}
+	}
+	if p.Fit != nil {
+		d.Limit = &p.Fit.Limit
+	}
+	if d.Plan, err = compact(func(w io.Writer) error {
+		return report.PlanJSON(w, p.Plan, p.Of.StructureSHA256, o.Step, o.Reserved)
+	}); err != nil {
+		return nil, err
+	}
+	d.Explain, err = compact(func(w io.Writer) error {
+		return explain.Report(w, report.JSONFormat, o.Explained, explain.View{Reserved: o.Reserved, Step: o.Step})
+	})
+	d.Names = n.list
+	return d, err
+}
+
+// lowerBound is what no plan comes below; for one with regions in parts, whatever is in parts.
+func lowerBound(p *planner.Plan) int64 {
+	r := p.PeakRecord()
+	if p.Whole != nil {
+		return r.PartsBoundBytes
+	}
+	return r.LowerBoundBytes
+}
+
+// addPlan adds the execution of a plan that changes something.
+func (d *document) addPlan(p *planner.Plan, n *names) error {
+	t, err := timeline.Of(p)
+	if err != nil {
+		return err
+	}
+	at := 0
+	if p.Whole != nil {
+		at = len(d.Graphs)
+		d.Graphs = append(d.Graphs, newGraphJSON(t.Graph, p.Sizes.Bytes, n))
+	}
+	d.Executions = append(d.Executions, newExecutionJSON(t, "plan", at, n))
+	return nil
+}
+
+// kinds are the names of the kinds of bytes.
+func kinds() []string {
+	out := make([]string, timeline.NumKinds)
+	for k := range timeline.NumKinds {
+		out[k] = k.String()
+	}
+	return out
+}
+
+// stashClusters has the configuration of a cluster that makes each stash again; nil for none.
+func stashClusters(p *planner.Plan) []*string {
+	a := p.Analysis
+	out := make([]*string, len(p.Stashed))
+	for i, s := range p.Stashed {
+		if cs := a.OfEntry(s.Node); len(cs) > 0 {
+			config := a.Clusters[a.Candidates[cs[0]].Cluster].Config()
+			out[i] = &config
+		}
+	}
+	return out
+}
+
+// compact is JSON without spaces.
+func compact(write func(io.Writer) error) (json.RawMessage, error) {
+	var long, short bytes.Buffer
+	if err := write(&long); err != nil {
+		return nil, err
+	}
+	err := json.Compact(&short, long.Bytes())
+	return short.Bytes(), err
+}
+
+// paretoJSON is what plans cost.
+type paretoJSON struct {
+	Points []pointJSON `json:"points"` // from the lowest peak to the baseline
+	Marks  []markJSON  `json:"marks"`
+}
+
+type pointJSON struct {
+	Budget   int64   `json:"budget_bytes"`
+	Live     int64   `json:"live_bytes"`
+	Overhead float64 `json:"overhead"`
+	Nodes    int     `json:"nodes"`
+}
+
+type markJSON struct {
+	Name     string  `json:"name"`
+	Live     int64   `json:"live_bytes"`
+	Overhead float64 `json:"overhead"`
+	Chosen   bool    `json:"chosen"`
+}
+
+func newParetoJSON(p *planner.Plan, o Options) paretoJSON {
+	out := paretoJSON{Points: []pointJSON{}, Marks: []markJSON{}}
+	for _, x := range o.Curve {
+		out.Points = append(out.Points, pointJSON(x))
+	}
+	out.Marks = append(out.Marks, markJSON{"as it is", p.Baseline().Base.Peak.Bytes, 0, !p.Rewrites()})
+	for _, m := range o.Marks {
+		if p.Rewrites() && m.Live == p.Planned.Peak.Bytes && m.Overhead == p.Overhead {
+			continue // that is the plan
+		}
+		out.Marks = append(out.Marks, markJSON{m.Name, m.Live, m.Overhead, false})
+	}
+	if p.Rewrites() {
+		out.Marks = append(out.Marks, markJSON{"the plan", p.Planned.Peak.Bytes, p.Overhead, true})
+	}
+	return out
+}
