@@ -23,7 +23,7 @@ const order = `
 	graph/onnx internal/test/graphtest graph/live graph/modules
 	graph/examples sim/ort graph/pattern
 	recompute planner/order planner/pack planner/remat
-	planner/arena fission
+	planner/arena planner/chunk
 	planner/place
 	planner/anchor planner/cluster planner/envelope
 	planner/budget

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"memopt/configs"
-	"memopt/fission"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -76,7 +76,7 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 
 // partsError is the error of a plan file whose regions in parts do not fit a model.
 func partsError(r *recompute.Record, dims symbolic.Env, err error) error {
-	if !errors.Is(err, fission.ErrCut) {
+	if !errors.Is(err, chunk.ErrCut) {
 		return fmt.Errorf("its regions in parts: %w", err)
 	}
 	return fmt.Errorf("its regions in parts%s: %w; plan anew", otherDims(r, dims), err)

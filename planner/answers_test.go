@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/op"
 	"memopt/internal/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/symbolic"
 )
 
@@ -70,7 +70,7 @@ func answerGraphs(t *testing.T) []answerGraph {
 		{"85 % in the runtime", planner.Options{Strategy: planner.Budget{Share: 0.85, Effort: 0.01, Runtime: true}}},
 		{"60 %, local search",
 			planner.Options{Strategy: planner.Budget{Share: 0.6, Effort: 0.01, Solver: "lns", Seed: 3}}},
-		{"50 % in parts", planner.Options{Strategy: planner.Budget{Share: 0.5, Effort: 0.01}, Chunk: fission.Exact,
+		{"50 % in parts", planner.Options{Strategy: planner.Budget{Share: 0.5, Effort: 0.01}, Chunk: chunk.Exact,
 			RowPeaks: true, Alternatives: true}},
 		{"1 KiB", planner.Options{Strategy: planner.Budget{Arena: 1024, Effort: 0.01}}},
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"memopt/fission"
 	"memopt/internal/timelimit"
+	"memopt/planner/chunk"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 // mayCut reports whether the plan may compute regions in parts.
 func (r *request) mayCut() bool {
 	b := r.opts.Budget()
-	return b != nil && (r.opts.Chunk == fission.Exact || r.opts.Chunk == fission.Fast) &&
+	return b != nil && (r.opts.Chunk == chunk.Exact || r.opts.Chunk == chunk.Fast) &&
 		!b.Clusters && len(b.StashLimits) == 0 && (b.Total > 0 || b.Share > 0 || b.Arena > 0)
 }
 
@@ -118,7 +118,7 @@ func (c *chunker) run() (*Plan, error) {
 	}
 	r := *c.request
 	c.request = &r
-	if r.floor, err = fission.Floor(r.model, c.whole.Analysis.Order, r.opts.Dims, r.opts.Chunk); err != nil {
+	if r.floor, err = chunk.Floor(r.model, c.whole.Analysis.Order, r.opts.Dims, r.opts.Chunk); err != nil {
 		return nil, err
 	}
 	if err := c.impossible(); err != nil {
@@ -150,7 +150,7 @@ func (c *chunker) propose() error {
 	a := c.whole.Analysis
 	// For shares of the baseline's peak, and not of the budget, so that a larger one finds all that a
 	// smaller one does.
-	lists, err := fission.Propose(c.ctx, c.model, a.Order, c.opts.Dims, c.whole.Base.Peak.Bytes, c.opts.Chunk)
+	lists, err := chunk.Propose(c.ctx, c.model, a.Order, c.opts.Dims, c.whole.Base.Peak.Bytes, c.opts.Chunk)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func spreadOver[T any](list []T, n int) []T {
 
 // weigh cuts the graph. What is demanded of single values may be impossible in parts; then the cuts
 // are left out.
-func (c *chunker) weigh(cuts []fission.Cut) error {
+func (c *chunker) weigh(cuts []chunk.Cut) error {
 	cut, err := c.cut(c.ctx, c.whole, cuts)
 	if err != nil {
 		return err

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/internal/test/rapidflags"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/symbolic"
 )
 
@@ -33,7 +33,7 @@ func TestPartsCostNoMore(t *testing.T) {
 		as, err := planner.Make(m, types, planner.Options{})
 		require.NoError(t, err)
 		b := planner.Budget{Arena: int64((0.6 + rng.Float64()) * float64(as.Base.LowerBound)), Effort: 0.01}
-		if planInParts(t, m, types, b, []fission.Mode{fission.Exact, fission.Fast}[seed%5%2]) {
+		if planInParts(t, m, types, b, []chunk.Mode{chunk.Exact, chunk.Fast}[seed%5%2]) {
 			inParts++
 		}
 	}
@@ -42,7 +42,7 @@ func TestPartsCostNoMore(t *testing.T) {
 }
 
 // planInParts holds a plan with regions in parts to the one without; it reports whether it has any.
-func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budget, mode fission.Mode) bool {
+func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budget, mode chunk.Mode) bool {
 	o := planner.Options{Strategy: b}
 	alone, aloneErr := planner.Make(m, types, o)
 	o.Chunk = mode
@@ -71,7 +71,7 @@ func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budge
 		require.NotEmpty(t, p.Fission)
 	}
 	for _, c := range p.Fission {
-		require.True(t, c.Exact || mode == fission.Fast)
+		require.True(t, c.Exact || mode == chunk.Fast)
 	}
 	return len(p.Fission) > 0
 }
@@ -93,7 +93,7 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 	o.Strategy = planner.Budget{Arena: below, Effort: 0.05}
 	_, err = planner.Make(m, types, o)
 	require.ErrorIs(t, err, planner.ErrUnfit)
-	o.Chunk = fission.Exact
+	o.Chunk = chunk.Exact
 	p, err := planner.Make(m, types, o)
 	require.NoError(t, err)
 	require.NotEmpty(t, p.Fission)
@@ -118,10 +118,10 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 
 	// Where recomputation alone fits, too, the cheaper of both counts.
 	within := func(b planner.Budget) (alone, parts *planner.Plan) {
-		o.Strategy, o.Chunk = b, fission.Off
+		o.Strategy, o.Chunk = b, chunk.Off
 		alone, err := planner.Make(m, types, o)
 		require.NoError(t, err)
-		o.Chunk = fission.Exact
+		o.Chunk = chunk.Exact
 		parts, err = planner.Make(m, types, o)
 		require.NoError(t, err)
 		return alone, parts

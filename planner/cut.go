@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -15,17 +15,17 @@ import (
 // Cuts are regions of a graph that are computed in parts, and the order of the graph's nodes that
 // the parts were made in: nodes of the graph in parts have the numbers that both together give them.
 type Cuts struct {
-	List  []fission.Cut
+	List  []chunk.Cut
 	Order graph.Order // of the graph as it was given
 }
 
-// Cut returns a model in parts, as plans with these cuts are about. The error is fission.Apply's.
-func (c *Cuts) Cut(ctx context.Context, m *graph.Model, dims symbolic.Env) (*fission.Applied, error) {
+// Cut returns a model in parts, as plans with these cuts are about. The error is chunk.Apply's.
+func (c *Cuts) Cut(ctx context.Context, m *graph.Model, dims symbolic.Env) (*chunk.Applied, error) {
 	b, err := live.FindBoundary(m)
 	if err != nil {
 		return nil, err
 	}
-	return fission.Apply(ctx, m, c.Order, b, dims, c.List)
+	return chunk.Apply(ctx, m, c.Order, b, dims, c.List)
 }
 
 // Cuts returns the plan's regions in parts; nil where there are none.
@@ -53,10 +53,10 @@ func (r *request) asGiven(ctx context.Context, o graph.Order) (*Plan, error) {
 }
 
 // cut returns the request for the graph in parts. Its order is that of the file in parts. The error
-// is fission.Apply's, or that of Options.WorkspaceOf.
-func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*request, error) {
+// is chunk.Apply's, or that of Options.WorkspaceOf.
+func (r *request) cut(ctx context.Context, whole *Plan, cuts []chunk.Cut) (*request, error) {
 	out := *r
-	f, err := fission.Apply(ctx, r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
+	f, err := chunk.Apply(ctx, r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
 	if err != nil {
 		return nil, err
 	}
@@ -78,23 +78,23 @@ func (r *request) cut(ctx context.Context, whole *Plan, cuts []fission.Cut) (*re
 	}
 	out.share = newShares(whole, f)
 	if out.floor == 0 {
-		out.floor, err = fission.Floor(r.model, whole.Analysis.Order, r.opts.Dims, modeOf(cuts))
+		out.floor, err = chunk.Floor(r.model, whole.Analysis.Order, r.opts.Dims, modeOf(cuts))
 	}
 	return &out, err
 }
 
 // modeOf is the mode that allows cuts.
-func modeOf(cuts []fission.Cut) fission.Mode {
+func modeOf(cuts []chunk.Cut) chunk.Mode {
 	for _, c := range cuts {
 		if !c.Exact {
-			return fission.Fast
+			return chunk.Fast
 		}
 	}
-	return fission.Exact
+	return chunk.Exact
 }
 
 // byPart gives every node what the node has that it is, or is a part of; others nothing.
-func byPart[T any](f *fission.Applied, of []T, nothing T) []T {
+func byPart[T any](f *chunk.Applied, of []T, nothing T) []T {
 	out := make([]T, len(f.Origin))
 	for i, old := range f.Origin {
 		if out[i] = nothing; old != graph.NoNode {
@@ -106,7 +106,7 @@ func byPart[T any](f *fission.Applied, of []T, nothing T) []T {
 
 // inParts rewrites names and globs for a graph in parts: a name that is gone becomes those of what
 // the parts of its nodes make.
-func inParts(g *graph.Graph, f *fission.Applied, texts []string) []string {
+func inParts(g *graph.Graph, f *chunk.Applied, texts []string) []string {
 	var out []string
 	for _, text := range texts {
 		for _, one := range split(g, text) {
@@ -128,7 +128,7 @@ func stillMade(g *graph.Graph, text string) bool {
 
 // madeByParts names what the parts make of the nodes whose values a text finds in the graph as it was
 // given; the text itself where that is nothing.
-func madeByParts(g *graph.Graph, f *fission.Applied, text string) (names []string) {
+func madeByParts(g *graph.Graph, f *chunk.Applied, text string) (names []string) {
 	found, _ := g.Find(text)
 	for i, old := range f.Origin {
 		if old == graph.NoNode {
@@ -193,7 +193,7 @@ func (c *Cuts) Text() string {
 
 // Exact reports whether all outputs keep their bits on memopt's CPU.
 func (c *Cuts) Exact() bool {
-	return c == nil || !slices.ContainsFunc(c.List, func(one fission.Cut) bool { return !one.Exact })
+	return c == nil || !slices.ContainsFunc(c.List, func(one chunk.Cut) bool { return !one.Exact })
 }
 
 // RegionBytes returns the bytes of the value that names a region in parts, and of the largest of its
@@ -225,7 +225,7 @@ func (p *Plan) PartOf(id graph.NodeID) (region, part int32) {
 }
 
 // recordCuts returns the plan's regions as records have them.
-func recordCuts(list []fission.Cut) []recompute.CutRecord {
+func recordCuts(list []chunk.Cut) []recompute.CutRecord {
 	var out []recompute.CutRecord
 	for _, c := range list {
 		out = append(out, recompute.CutRecord(c))
@@ -247,9 +247,9 @@ func CutsOf(r *recompute.Record) *Cuts {
 }
 
 // ReadCuts returns regions of a record.
-func ReadCuts(list []recompute.CutRecord) (cuts []fission.Cut) {
+func ReadCuts(list []recompute.CutRecord) (cuts []chunk.Cut) {
 	for _, x := range list {
-		cuts = append(cuts, fission.Cut(x))
+		cuts = append(cuts, chunk.Cut(x))
 	}
 	return cuts
 }

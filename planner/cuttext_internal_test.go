@@ -5,28 +5,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/planner/chunk"
 )
 
 // TestCutsText: regions and parts are counted, and a single region whose parts have other bits than
 // the whole makes the plan, and the mode that allows it, inexact.
 func TestCutsText(t *testing.T) {
-	exact, other := fission.Cut{Parts: 4, Exact: true}, fission.Cut{Parts: 3}
+	exact, other := chunk.Cut{Parts: 4, Exact: true}, chunk.Cut{Parts: 3}
 	for _, c := range []struct {
 		cuts *Cuts
 		text string
-		mode fission.Mode
+		mode chunk.Mode
 	}{
-		{nil, "", fission.Exact},
-		{&Cuts{}, "", fission.Exact},
-		{&Cuts{List: []fission.Cut{exact}}, "1 region in 4 parts", fission.Exact},
-		{&Cuts{List: []fission.Cut{exact, exact}}, "2 regions in 8 parts", fission.Exact},
-		{&Cuts{List: []fission.Cut{exact, other}}, "2 regions in 7 parts, not bit-equal", fission.Fast},
+		{nil, "", chunk.Exact},
+		{&Cuts{}, "", chunk.Exact},
+		{&Cuts{List: []chunk.Cut{exact}}, "1 region in 4 parts", chunk.Exact},
+		{&Cuts{List: []chunk.Cut{exact, exact}}, "2 regions in 8 parts", chunk.Exact},
+		{&Cuts{List: []chunk.Cut{exact, other}}, "2 regions in 7 parts, not bit-equal", chunk.Fast},
 	} {
 		require.Equal(t, c.text, c.cuts.Text())
-		require.Equal(t, c.mode == fission.Exact, c.cuts.Exact(), c.text)
+		require.Equal(t, c.mode == chunk.Exact, c.cuts.Exact(), c.text)
 		if c.cuts != nil {
 			require.Equal(t, c.mode, modeOf(c.cuts.List), c.text)
 		}
@@ -54,7 +54,7 @@ func TestNamesInParts(t *testing.T) {
 		b, c = Split (a)  d = Concat <axis = 0> (b, c)  y = Tanh (d) }`)
 	parts := parse(`g (float[4] x) => (float[4] y) { a0 = Exp (x)  a1 = Exp (x)  a = Concat <axis = 0> (a0, a1)
 		b, c = Split (a)  d = Concat <axis = 0> (b, c)  y = Tanh (d) }`)
-	f := &fission.Applied{Model: parts, Origin: []graph.NodeID{0, 0, graph.NoNode, 1, 2, 3}}
+	f := &chunk.Applied{Model: parts, Origin: []graph.NodeID{0, 0, graph.NoNode, 1, 2, 3}}
 	for text, want := range map[string][]string{"a": {"a0", "a1"}, "b": {"b"}, "c": {"c"}, "y": {"y"}, "x": {"x"},
 		"unknown": {"unknown"}} {
 		require.Equal(t, want, madeByParts(whole.Graph, f, text), text)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
+	"memopt/planner/chunk"
 	"memopt/planner/place"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -21,9 +21,9 @@ type request struct {
 	boundary live.Boundary
 	opts     Options
 	// Of a graph in parts: how it was cut, and the plan of the graph as it was given; else nil.
-	cuts    []fission.Cut
+	cuts    []chunk.Cut
 	whole   *Plan
-	applied *fission.Applied
+	applied *chunk.Applied
 	share   *shares
 	floor   int64         // no parts come lower; 0: no region is in parts, or it is not known yet
 	least   []graph.Order // the orders of memoryOrders; nil: it has not looked

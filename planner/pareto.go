@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner/budget"
+	"memopt/planner/chunk"
 	"memopt/planner/place"
 	"memopt/recompute"
 	"memopt/symbolic"
@@ -24,7 +24,7 @@ type Curve struct {
 }
 
 // Fission returns the regions that the plan of a point computes in parts; nil: none.
-func (c *Curve) Fission(i int) []fission.Cut {
+func (c *Curve) Fission(i int) []chunk.Cut {
 	if c.of == nil {
 		return nil
 	}

@@ -3,10 +3,10 @@ package planner
 import (
 	"math"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/chunk"
 	"memopt/symbolic"
 )
 
@@ -28,7 +28,7 @@ type shares struct {
 }
 
 // newShares compares the nodes of a graph in parts with those of the whole.
-func newShares(whole *Plan, f *fission.Applied) *shares {
+func newShares(whole *Plan, f *chunk.Applied) *shares {
 	s := &shares{tiles: make([]float64, len(f.Origin)), added: make([]bool, len(f.Origin)), origin: f.Origin,
 		whole: whole.costs}
 	before, dims := whole.Analysis.Graph, whole.Options.Dims

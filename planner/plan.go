@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
@@ -61,7 +61,7 @@ type Options struct {
 	// that costs less than recomputation alone; "": in none. Budgets of Clusters and
 	// with StashLimits have none, and neither have the plans of other strategies but for what a
 	// PlanFile has.
-	Chunk fission.Mode
+	Chunk chunk.Mode
 	// WorkspaceOf is asked for Workspace of a graph in parts; nil: a part has that of the whole node.
 	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)
 }
@@ -114,7 +114,7 @@ type Plan struct {
 	// Fission are the regions that the plan computes in parts. Then Model is the graph in parts, all
 	// that follows is about that, Options has what is given by node for its nodes, and Whole is the
 	// plan of the graph as it was given, which changes nothing. Nil: nothing is in parts.
-	Fission []fission.Cut
+	Fission []chunk.Cut
 	Whole   *Plan
 
 	Clusters   []ClusterRow // as ONNX Runtime sorts its rows
@@ -158,11 +158,11 @@ type Plan struct {
 
 	Warnings []string
 
-	applied *fission.Applied // how Model was made; nil where nothing is in parts
-	floor   int64            // what no plan comes below whatever it computes in parts; 0: nothing is in parts
-	least   []graph.Order    // the orders that OrderMemory compares; nil with another one
-	costs   *nodeCosts       // nil without sizes
-	demands *demands         // nil where there are none
+	applied *chunk.Applied // how Model was made; nil where nothing is in parts
+	floor   int64          // what no plan comes below whatever it computes in parts; 0: nothing is in parts
+	least   []graph.Order  // the orders that OrderMemory compares; nil with another one
+	costs   *nodeCosts     // nil without sizes
+	demands *demands       // nil where there are none
 	// inRuntime is what Model as it is comes to in stock ONNX Runtime; nil without sizes.
 	inRuntime func() ortsim.Peaks
 }

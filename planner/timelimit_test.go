@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/fission"
 	"memopt/graph/examples"
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/chunk"
 )
 
 // endless is an effort that no search comes to the end of.
@@ -38,10 +38,10 @@ func TestTimeLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget planner.Budget
 		order  planner.OrderChoice
-		chunk  fission.Mode
+		chunk  chunk.Mode
 	}{
 		"ladder":  {planner.Budget{Share: 0.45, Effort: endless}, "", ""},
-		"parts":   {planner.Budget{Share: 0.45, Effort: endless}, "", fission.Exact},
+		"parts":   {planner.Budget{Share: 0.45, Effort: endless}, "", chunk.Exact},
 		"memory":  {planner.Budget{Share: 0.45, Effort: endless}, planner.OrderMemory, ""},
 		"runtime": {planner.Budget{Share: 0.8, Effort: endless, Runtime: true}, "", ""},
 	} {
@@ -165,15 +165,15 @@ func TestRuledOut(t *testing.T) {
 	least := asIs.Base.LowerBound
 	for name, c := range map[string]struct {
 		budget planner.Budget
-		chunk  fission.Mode
+		chunk  chunk.Mode
 		bound  int64 // 0: any above the budget
 	}{
 		"nodes":    {planner.Budget{Arena: least - 1}, "", least},
 		"clusters": {planner.Budget{Arena: least - 1, Clusters: true}, "", least},
 		"share":    {planner.Budget{Share: 1e-9}, "", least},
-		"parts":    {planner.Budget{Arena: 1}, fission.Fast, 0},
-		"held":     {planner.Budget{Total: asIs.Persistent}, fission.Exact, least},
-		"runtime":  {planner.Budget{Total: asIs.Persistent - 1, Runtime: true}, fission.Exact, 0},
+		"parts":    {planner.Budget{Arena: 1}, chunk.Fast, 0},
+		"held":     {planner.Budget{Total: asIs.Persistent}, chunk.Exact, least},
+		"runtime":  {planner.Budget{Total: asIs.Persistent - 1, Runtime: true}, chunk.Exact, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.budget.Effort = endless

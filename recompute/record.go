@@ -69,7 +69,7 @@ func (r *Record) Inherit(m *graph.Model) {
 // InParts are all regions that are in parts in a rewritten model.
 func (r *Record) InParts() []CutRecord { return slices.Concat(r.EarlierFission, r.Fission) }
 
-// CutRecord is a region in parts on disk (fission.Cut).
+// CutRecord is a region in parts on disk (chunk.Cut).
 type CutRecord struct {
 	Region string   `json:"region"`
 	Dim    string   `json:"dim"`

@@ -9,9 +9,9 @@ import (
 	"memopt/answers/estimate/parts"
 	"memopt/autograd"
 	"memopt/executor"
-	"memopt/fission"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/train"
 	"memopt/view/report"
 )
@@ -35,7 +35,7 @@ type Options struct {
 	// context bounds the time of all searches together.
 	Effort float64
 	// Chunk says in which parts a plan may compute regions of the graph, as in planner.Options.
-	Chunk   fission.Mode
+	Chunk   chunk.Mode
 	Seed    int64
 	Threads int // of kernels on the CPU, on which workspaces may depend; 0: one per core
 	// Advise asks for what else would make the step fit, if it does not.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 )
 
@@ -19,8 +19,8 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 	if o.Strategy != nil || len(o.Keep)+len(o.Recompute) > 0 || e.ctx.Err() != nil {
 		return nil, nil, nil
 	}
-	for _, mode := range []fission.Mode{fission.Exact, fission.Fast} {
-		lists, err := fission.Propose(e.ctx, e.p.Model, e.p.Analysis.Order, o.Dims, e.t.Peak.Bytes, mode)
+	for _, mode := range []chunk.Mode{chunk.Exact, chunk.Fast} {
+		lists, err := chunk.Propose(e.ctx, e.p.Model, e.p.Analysis.Order, o.Dims, e.t.Peak.Bytes, mode)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -33,7 +33,7 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 			if e.ctx.Err() != nil {
 				return nil, nil, nil
 			}
-			if errors.Is(err, fission.ErrCut) {
+			if errors.Is(err, chunk.ErrCut) {
 				continue
 			}
 			if err != nil {
@@ -48,7 +48,7 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 }
 
 // cut plans with regions in parts.
-func (e *explainer) cut(cuts *planner.Cuts, mode fission.Mode) (*Fix, error) {
+func (e *explainer) cut(cuts *planner.Cuts, mode chunk.Mode) (*Fix, error) {
 	o := e.options()
 	o.Strategy, o.SkipLayout = &planner.PlanFile{Cuts: cuts}, false
 	q, err := planner.MakeContext(e.ctx, e.p.Model, e.p.Types, o)
@@ -56,7 +56,7 @@ func (e *explainer) cut(cuts *planner.Cuts, mode fission.Mode) (*Fix, error) {
 		return nil, err
 	}
 	how := fmt.Sprintf("--budget %.0f%%", math.Ceil(100*float64(q.Arena.Bytes)/float64(e.t.Peak.Bytes)))
-	if mode == fission.Fast {
+	if mode == chunk.Fast {
 		how += " --chunk fast"
 	}
 	return &Fix{What: Parts, How: how + ": " + q.FissionText(), Saves: e.t.Peak.Bytes - q.Planned.Peak.Bytes,

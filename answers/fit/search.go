@@ -4,9 +4,9 @@ import (
 	"errors"
 
 	"memopt"
-	"memopt/fission"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/symbolic"
 )
 
@@ -25,15 +25,15 @@ type seeker struct {
 	*finder
 	bracket
 	plain, level1 *Size
-	chunk         fission.Mode // in which parts plans may compute regions
-	low, high     float64      // the overheads at fits and above; high is 0 where there was no plan
+	chunk         chunk.Mode // in which parts plans may compute regions
+	low, high     float64    // the overheads at fits and above; high is 0 where there was no plan
 	searches      int
 }
 
 // best finds the largest size with a plan, given those without one and with level 1.
 func (f *finder) best(plain, level1 *Size) (*Size, error) {
 	s := &seeker{finder: f, bracket: bracket{fits: f.over.Lo - 1, above: f.over.Hi + 1}, plain: plain, level1: level1,
-		chunk: fission.Off}
+		chunk: chunk.Off}
 	if err := s.bound(); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (f *finder) best(plain, level1 *Size) (*Size, error) {
 	}
 	// Each search among regions in parts takes several times as long: they are for sizes that recomputation
 	// alone does not reach, by the first plan that fits.
-	if mode := s.opts.Plan.Chunk; mode != "" && mode != fission.Off {
+	if mode := s.opts.Plan.Chunk; mode != "" && mode != chunk.Off {
 		s.chunk = mode
 		if err := s.push(0); err != nil {
 			return nil, err

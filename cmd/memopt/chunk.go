@@ -7,36 +7,36 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 )
 
 // chunkModes are the values of --chunk.
-var chunkModes = []string{string(fission.Exact), string(fission.Fast), string(fission.Off)}
+var chunkModes = []string{string(chunk.Exact), string(chunk.Fast), string(chunk.Off)}
 
 // registerChunk adds --chunk.
 func registerChunk(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "chunk", string(fission.Exact),
+	f.StringVar(to, "chunk", string(chunk.Exact),
 		"how a plan to a budget may compute regions of the graph in parts, one after the other: "+
 			"exact, so that every number keeps its bits; fast, sums of parts may differ by rounding; "+
 			"off, not at all")
 }
 
 // chunkMode reads the value of --chunk.
-func chunkMode(text string) (fission.Mode, error) {
-	switch mode := fission.Mode(text); mode {
-	case fission.Exact, fission.Fast, fission.Off:
+func chunkMode(text string) (chunk.Mode, error) {
+	switch mode := chunk.Mode(text); mode {
+	case chunk.Exact, chunk.Fast, chunk.Off:
 		return mode, nil
 	}
 	return "", usage("--chunk %q: wanted exact, fast or off", text)
 }
 
 // mode is that of a plan to a budget. Where no region can be in parts it warns those who asked.
-func (b *budgetFlags) mode(a *app, limit *planner.Budget) fission.Mode {
-	mode := fission.Mode(b.chunk)
+func (b *budgetFlags) mode(a *app, limit *planner.Budget) chunk.Mode {
+	mode := chunk.Mode(b.chunk)
 	why := ""
 	switch {
 	case limit.Clusters:
@@ -46,10 +46,10 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) fission.Mode {
 	default:
 		return mode
 	}
-	if mode != fission.Off {
+	if mode != chunk.Off {
 		b.warnIdle(a, why, "chunk")
 	}
-	return fission.Off
+	return chunk.Off
 }
 
 // cutsOf returns the regions in parts that memopt has recorded in files; nil where there are none.
@@ -104,10 +104,10 @@ func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
 	}
 	for _, c := range p.Cuts.List {
 		switch {
-		case mode == fission.Off:
+		case mode == chunk.Off:
 			return usage("--chunk off: %s computes %s in parts (region %q); leave --chunk out, or plan anew "+
 				"with --budget", file, plural(len(p.Cuts.List), "a region", "regions"), c.Region)
-		case mode == fission.Exact && !c.Exact:
+		case mode == chunk.Exact && !c.Exact:
 			return usage("--chunk exact: region %q of %s has other bits in parts; wanted exact ones: use "+
 				"--chunk fast, or plan anew with --budget", c.Region, file)
 		}

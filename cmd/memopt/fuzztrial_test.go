@@ -20,13 +20,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/memlimit"
 	"memopt/internal/test/mutate"
 	"memopt/internal/test/schematest"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/view/report"
 )
 
@@ -83,13 +83,13 @@ func (b *bench) planInParts(t testing.TB, read *graph.Model) {
 	require.NoError(t, err)
 	whole, err := m.Plan(context.Background(), nil, memopt.PlanOptions{})
 	require.NoError(t, err)
-	bound, err := fission.Bind(m.Model, m.Dims)
+	bound, err := chunk.Bind(m.Model, m.Dims)
 	require.NoError(t, err)
 	order := whole.Analysis.Order
-	cut, err := fission.Around(bound, order, "r", "0", 2, 0, fission.Fast)
+	cut, err := chunk.Around(bound, order, "r", "0", 2, 0, chunk.Fast)
 	require.NoError(t, err)
 	p, err := m.Plan(context.Background(),
-		&planner.PlanFile{Cuts: &planner.Cuts{List: []fission.Cut{*cut}, Order: order}}, memopt.PlanOptions{})
+		&planner.PlanFile{Cuts: &planner.Cuts{List: []chunk.Cut{*cut}, Order: order}}, memopt.PlanOptions{})
 	require.NoError(t, err)
 	data, err := p.File(0)
 	require.NoError(t, err)

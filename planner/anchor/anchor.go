@@ -256,7 +256,7 @@ const maxDepth = 32
 
 // valleys lists the places before which the live bytes fall, and behind which they rise, by at least
 // some bytes: there what was made for a while is used up, as a layer ends or a part of a region that
-// is computed in parts (package fission). What parts give to sums and joins is read behind the last
+// is computed in parts (package chunk). What parts give to sums and joins is read behind the last
 // of them, so that without anchors all could run side by side.
 func (a *search) valleys(depth int64) []int32 {
 	var out []int32

@@ -17,13 +17,13 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/executor/verify"
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/test/schematest"
 	"memopt/planner"
 	"memopt/planner/anchor"
+	"memopt/planner/chunk"
 	"memopt/planner/envelope"
 	"memopt/planner/pack"
 	"memopt/planner/remat"
@@ -479,7 +479,7 @@ func TestApplyNumbers(t *testing.T) {
 
 	whole := *p
 	whole.Options.Dims = symbolic.Env{"seq": 5, "batch": 3}
-	p.Whole, p.Fission = &whole, []fission.Cut{{Region: "logits", Dim: "0", Parts: 4, Nodes: []string{"head"}}}
+	p.Whole, p.Fission = &whole, []chunk.Cut{{Region: "logits", Dim: "0", Parts: 4, Nodes: []string{"head"}}}
 	got = leaves(t, "apply", form(JSONFormat))
 	require.Equal(t, []string{"logits", "4", "false", "3", "5"}, []string{got["fission.0.region"],
 		got["fission.0.parts"], got["fission.0.exact"], got["sizes.batch"], got["sizes.seq"]})

@@ -12,11 +12,11 @@ import (
 	"memopt"
 	"memopt/answers/explain"
 	"memopt/executor/cpu"
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 	"memopt/view/timeline"
 )
@@ -67,7 +67,7 @@ func plans(t *testing.T) []*memopt.Plan {
 			if i%3 == 0 {
 				o.CloneBytes = 24
 			}
-			o.Chunk = fission.Exact
+			o.Chunk = chunk.Exact
 			p, err := m.Plan(context.Background(), s, o)
 			if err != nil {
 				require.ErrorIs(t, err, planner.ErrUnfit)

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
-	"memopt/fission"
 	"memopt/graph"
 	"memopt/internal/test/graphtest"
 	"memopt/internal/test/schematest"
 	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/symbolic"
 	"memopt/view/timeline"
 	"memopt/view/webpage"
@@ -109,7 +109,7 @@ func manyPlans(t *testing.T) []*memopt.Plan {
 	m, err := memopt.Example("transformer", memopt.Options{})
 	require.NoError(t, err)
 	p, err := m.Plan(context.Background(), memopt.Budget{Share: 0.6, Effort: 0.1},
-		memopt.PlanOptions{Options: planner.Options{Chunk: fission.Exact}})
+		memopt.PlanOptions{Options: planner.Options{Chunk: chunk.Exact}})
 	require.NoError(t, err)
 	require.NotNil(t, p.Whole, "nothing is in parts")
 	return append(out, p)
