@@ -45,7 +45,7 @@ func main() {
 	flag.StringVar(&o.with, "with", "", "further packages whose tests run: ./planner,./cmd/memopt")
 	flag.DurationVar(&o.limit, "limit", time.Minute, "time for the tests of one mutant; slower ones are left out")
 	flag.StringVar(&o.coverage, "coverage", "", "folder that keeps the coverage by test; its files are read")
-	flag.StringVar(&o.only, "only", "", "of the seed's mutants, those on lines such as planner/cost.go:12,planner/cost.go:40")
+	flag.StringVar(&o.only, "only", "", "of the seed's mutants, those on lines such as planner/cost.go:12")
 	flag.IntVar(&o.parallel, "p", 1, "mutants at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
