@@ -10,7 +10,7 @@ const (
 )
 
 // Error is an error whose type alone does not say whose fault it is. Other errors have the types of
-// the packages that they come from: *onnx.FormatError, *symbolic.UnboundError, planner.ErrUnfit,
+// the packages that they come from: *onnx.FormatError, *symbolic.UnboundError, planner.ErrInfeasible,
 // live.ErrNoBoundary, executor.ErrOutOfMemory and so on.
 type Error struct {
 	Fault Fault

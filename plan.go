@@ -35,7 +35,7 @@ type Plan struct {
 // Plan plans a training graph. A context that is done ends the search for a plan to a budget with
 // the best plan so far, and its deadline bounds all searches together; Budget.Found is told when
 // there is a first plan. The error is
-// live.ErrNoBoundary for a model without a backward half, a *planner.UnfitError if nothing fits the
+// live.ErrNoBoundary for a model without a backward half, a *planner.InfeasibleError if nothing fits the
 // budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s

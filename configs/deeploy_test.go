@@ -154,8 +154,8 @@ func checkSchedule(
 	require.NoError(t, err)
 	require.Empty(t, unknown)
 	p, err := planner.Make(m, types, opts)
-	var unfit *planner.UnfitError
-	if errors.As(err, &unfit) {
+	var infeasible *planner.InfeasibleError
+	if errors.As(err, &infeasible) {
 		return nil
 	}
 	require.NoError(t, err)

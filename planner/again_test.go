@@ -90,7 +90,7 @@ func TestBackwardHalfAgain(t *testing.T) {
 	for share := 0.9; share > 0; share -= 0.1 {
 		p, err := planner.Make(j.Model, j.Types,
 			planner.Options{Strategy: planner.Budget{Share: share, Effort: 0.5}})
-		if errors.Is(err, planner.ErrUnfit) {
+		if errors.Is(err, planner.ErrInfeasible) {
 			break
 		}
 		require.NoError(t, err)

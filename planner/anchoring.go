@@ -40,16 +40,16 @@ func (p *Plan) Anchor(ctx context.Context) (*anchor.Anchoring, error) {
 
 // anchoring decides about the anchors of placements in one graph.
 type anchoring struct {
-	bench *place.Bench
-	facts *ortsim.Facts
+	evaluator *place.Evaluator
+	facts     *ortsim.Facts
 	// always says that the simulated peaks are no reason to leave anchors out.
 	always bool
 }
 
-// newAnchoring does so with a bench without workspaces: ONNX Runtime's kernels have others.
+// newAnchoring does so with an evaluator without workspaces: ONNX Runtime's kernels have others.
 func newAnchoring(a *recompute.Analysis, sizes *live.Sizes, o *Options) *anchoring {
-	bench := place.NewBench(a, sizes, place.Memory{CloneBytes: o.CloneBytes})
-	return &anchoring{bench: bench, facts: ortsim.NewFacts(a.Model, o.Dims)}
+	evaluator := place.NewEvaluator(a, sizes, place.Memory{CloneBytes: o.CloneBytes})
+	return &anchoring{evaluator: evaluator, facts: ortsim.NewFacts(a.Model, o.Dims)}
 }
 
 func (p *Plan) toAnchor() *anchoring { return newAnchoring(p.Analysis, p.Sizes, &p.Options) }
@@ -68,15 +68,15 @@ func (p *Plan) withUsualDims() (*anchoring, error) {
 	if err != nil {
 		return nil, err
 	}
-	bench := place.NewBench(p.Analysis, sizes, place.Memory{})
-	return &anchoring{bench: bench, facts: ortsim.NewFacts(p.Model, dims), always: true}, nil
+	evaluator := place.NewEvaluator(p.Analysis, sizes, place.Memory{})
+	return &anchoring{evaluator: evaluator, facts: ortsim.NewFacts(p.Model, dims), always: true}, nil
 }
 
 func (a *anchoring) choose(ctx context.Context, placements []recompute.Placement) (*anchor.Anchoring, error) {
-	t, err := a.bench.Simulate(placements)
+	t, err := a.evaluator.Simulate(placements)
 	if err != nil {
 		return nil, err
 	}
-	return anchor.Choose(ctx, &anchor.Plan{Analysis: a.bench.Analysis, Facts: a.facts, Sizes: a.bench.Sizes,
+	return anchor.Choose(ctx, &anchor.Plan{Analysis: a.evaluator.Analysis, Facts: a.facts, Sizes: a.evaluator.Sizes,
 		Trial: t, Always: a.always})
 }

@@ -102,10 +102,10 @@ func answerGraphs(t *testing.T) []answerGraph {
 
 // answer is the line for a plan, or for the error in its place.
 func answer(t *testing.T, p *planner.Plan, err error) string {
-	var unfit *planner.UnfitError
-	if errors.As(err, &unfit) {
-		return fmt.Sprintf("does not fit: arena %d, live %d, at least %d", unfit.LowestArena, unfit.LowestLive,
-			unfit.LowerBound)
+	var infeasible *planner.InfeasibleError
+	if errors.As(err, &infeasible) {
+		return fmt.Sprintf("does not fit: arena %d, live %d, at least %d", infeasible.LowestArena,
+			infeasible.LowestLive, infeasible.LowerBound)
 	}
 	if err != nil {
 		return "error: " + err.Error()

@@ -28,12 +28,13 @@ func smallTraining(rng *rand.Rand, seed uint64) *graph.Model {
 }
 
 // unfit plans to a budget that nothing fits.
-func unfit(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options, b planner.Budget) *planner.UnfitError {
+func infeasible(t *testing.T, m *graph.Model, types *op.Result, opts planner.Options,
+	b planner.Budget) *planner.InfeasibleError {
 	t.Helper()
 	b.Arena = 1
 	opts.Strategy = &b
 	_, err := planner.Make(m, types, opts)
-	var no *planner.UnfitError
+	var no *planner.InfeasibleError
 	require.ErrorAs(t, err, &no)
 	if no.LowestArena > 0 {
 		return no
@@ -109,7 +110,7 @@ func TestBoundsAreBelow(t *testing.T) {
 		require.NoError(t, err)
 		plain, err := planner.Make(m, types, planner.Options{})
 		require.NoError(t, err)
-		no := unfit(t, m, types, planner.Options{}, planner.Budget{Effort: 0.01})
+		no := infeasible(t, m, types, planner.Options{}, planner.Budget{Effort: 0.01})
 		require.LessOrEqual(t, no.LowerBound, no.LowestArena, "seed %d", seed)
 		require.LessOrEqual(t, no.LowestArena, plain.Arena.Bytes, "seed %d", seed)
 
@@ -172,7 +173,7 @@ func TestLowestArena(t *testing.T) {
 		if seed%6 == 5 {
 			budget.Effort, budget.Solver = 0, "greedy"
 		}
-		no := unfit(t, m, types, planner.Options{}, budget)
+		no := infeasible(t, m, types, planner.Options{}, budget)
 		for _, d := range []int64{0, 1, 100, 300, no.LowestArena / 50} {
 			b := budget
 			b.Arena = no.LowestArena - d
@@ -182,7 +183,7 @@ func TestLowestArena(t *testing.T) {
 				require.LessOrEqual(t, p.Arena.Bytes, no.LowestArena)
 				continue
 			}
-			var again *planner.UnfitError
+			var again *planner.InfeasibleError
 			require.True(t, errors.As(err, &again), "seed %d: %d was the smallest arena, and %d fits",
 				seed, no.LowestArena, b.Arena)
 			require.LessOrEqual(t, again.LowestArena, no.LowestArena, "seed %d", seed)

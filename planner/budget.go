@@ -18,19 +18,19 @@ import (
 
 // Types of plans to budgets, for callers that need no more of package budget.
 type (
-	StashLimit  = budget.StashLimit
-	Bound       = budget.Bound
-	Lower       = budget.Lower
-	Alternative = budget.Alternative
-	ParetoPoint = budget.ParetoPoint
-	UnfitError  = budget.UnfitError
+	StashLimit      = budget.StashLimit
+	Bound           = budget.Bound
+	Lower           = budget.Lower
+	Alternative     = budget.Alternative
+	ParetoPoint     = budget.ParetoPoint
+	InfeasibleError = budget.InfeasibleError
 	// SearchProgress is what a search has found so far.
 	SearchProgress = budget.Progress
 )
 
 // Errors of plans to budgets.
 var (
-	ErrUnfit      = budget.ErrUnfit
+	ErrInfeasible = budget.ErrInfeasible
 	ErrStashLimit = budget.ErrStashLimit
 )
 
@@ -94,7 +94,7 @@ func (Budget) enables() bool           { return true }
 func (Budget) probe() recompute.Probe  { return UserSpecified.DefaultProbe() }
 func (Budget) fixedOrder() graph.Order { return nil }
 
-// choose looks for the cheapest plan within the budget. The error is an *UnfitError where none was
+// choose looks for the cheapest plan within the budget. The error is an *InfeasibleError where none was
 // found.
 func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if err := m.needSizes(); err != nil {
@@ -104,7 +104,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if b.Clusters && !b.Runtime {
 		return m.fitClusters(ctx, opts, cluster.Work(len(m.analysis.Order)))
 	}
-	problem := &budget.Problem{Bench: m.bench, Base: m.base, Seconds: m.costs.seconds,
+	problem := &budget.Problem{Evaluator: m.evaluator, Base: m.base, Seconds: m.costs.seconds,
 		Checkpoints: m.checkpointed}
 	m.demands.apply(problem)
 	var a *budget.Answer

@@ -27,10 +27,10 @@ func sweep(t *testing.T, m *graph.Model, opts planner.Options, budget planner.Bu
 		budget.Share = share
 		opts.Strategy = &budget
 		p, err := planner.Make(m, types, opts)
-		var no *planner.UnfitError
+		var no *planner.InfeasibleError
 		if err != nil {
 			require.ErrorAs(t, err, &no)
-			require.ErrorIs(t, err, planner.ErrUnfit)
+			require.ErrorIs(t, err, planner.ErrInfeasible)
 			if no.LowestArena == 0 { // the bound has ruled the budget out before any search
 				require.Greater(t, no.LowerBound, no.Budget)
 			} else {

@@ -93,13 +93,13 @@ func TestRuntimeBudgets(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, own.Runtime)
 	_, err = plan(planner.Budget{Total: persistent + base/20, Effort: 0.2})
-	var unfit *planner.UnfitError
-	require.ErrorAs(t, err, &unfit)
-	require.Equal(t, base/20, unfit.Budget)
-	require.Equal(t, persistent, unfit.Persistent)
-	require.Greater(t, unfit.LowestArena, unfit.Budget)
-	require.LessOrEqual(t, unfit.LowestArena, lowest)
-	require.LessOrEqual(t, unfit.LowestLive, unfit.LowestArena)
+	var infeasible *planner.InfeasibleError
+	require.ErrorAs(t, err, &infeasible)
+	require.Equal(t, base/20, infeasible.Budget)
+	require.Equal(t, persistent, infeasible.Persistent)
+	require.Greater(t, infeasible.LowestArena, infeasible.Budget)
+	require.LessOrEqual(t, infeasible.LowestArena, lowest)
+	require.LessOrEqual(t, infeasible.LowestLive, infeasible.LowestArena)
 	require.ErrorContains(t, err, "no plan for stock ONNX Runtime fits an arena of ")
 }
 

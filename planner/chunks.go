@@ -70,7 +70,7 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	switch {
 	case err == nil && (quick || p.Overhead <= leastGain):
 		return p, nil
-	case err != nil && !errors.Is(err, ErrUnfit):
+	case err != nil && !errors.Is(err, ErrInfeasible):
 		return p, err
 	case quick && late && !r.opts.Budget().Runtime:
 		if end, ok := ctx.Deadline(); ok {
@@ -79,8 +79,8 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 		}
 	}
 	c := &chunker{request: r, ctx: ctx, best: p}
-	errors.As(err, &c.unfit)
-	if ctx.Err() != nil || err != nil && c.unfit.Budget <= 0 {
+	errors.As(err, &c.infeasible)
+	if ctx.Err() != nil || err != nil && c.infeasible.Budget <= 0 {
 		return p, err
 	}
 	return c.run()
@@ -92,11 +92,11 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 // budget may cost more than a smaller one that needs parts, by what a search leaves to chance.
 type chunker struct {
 	*request
-	ctx   context.Context
-	whole *Plan
-	best  *Plan       // the cheapest so far; nil: nothing fits
-	unfit *UnfitError // of what does not fit
-	lists []*chunked
+	ctx        context.Context
+	whole      *Plan
+	best       *Plan            // the cheapest so far; nil: nothing fits
+	infeasible *InfeasibleError // of what does not fit
+	lists      []*chunked
 }
 
 // chunked is a graph in parts: as it is, without recomputation, and with its first plan.
@@ -133,16 +133,16 @@ func (c *chunker) run() (*Plan, error) {
 	if c.best != nil {
 		return c.best, nil
 	}
-	return nil, c.unfit
+	return nil, c.infeasible
 }
 
 // impossible is the error where no plan fits and the bound of all parts rules the budget out, too.
 func (c *chunker) impossible() error {
-	if c.best != nil || c.unfit.Searched() || c.opts.Budget().Runtime || c.floor <= c.unfit.Budget {
+	if c.best != nil || c.infeasible.Searched() || c.opts.Budget().Runtime || c.floor <= c.infeasible.Budget {
 		return nil
 	}
-	c.unfit.LowerBound = c.floor
-	return c.unfit
+	c.infeasible.LowerBound = c.floor
+	return c.infeasible
 }
 
 // propose cuts the graph in all ways that are worth a look, and orders them by what they cost.
@@ -296,9 +296,9 @@ func (c *chunker) within(r *request, b Budget, of int) (*Plan, error) {
 	defer done()
 	r.opts.Strategy = b
 	p, err := r.plan(ctx)
-	var unfit *UnfitError
-	if errors.As(err, &unfit) {
-		c.lower(unfit)
+	var infeasible *InfeasibleError
+	if errors.As(err, &infeasible) {
+		c.lower(infeasible)
 		return nil, nil
 	}
 	return p, err
@@ -332,16 +332,16 @@ func (c *chunker) complete() error {
 }
 
 // lower notes how low plans in parts come.
-func (c *chunker) lower(e *UnfitError) {
-	if c.unfit == nil {
+func (c *chunker) lower(e *InfeasibleError) {
+	if c.infeasible == nil {
 		return
 	}
-	c.unfit.Stopped = c.unfit.Stopped || e.Stopped
+	c.infeasible.Stopped = c.infeasible.Stopped || e.Stopped
 	bound := c.floor
 	if c.opts.Budget().Runtime {
 		bound = 0 // it is one of memopt's arena
 	}
-	c.unfit.InParts(e.LowestArena, e.LowestLive, bound)
+	c.infeasible.InParts(e.LowestArena, e.LowestLive, bound)
 }
 
 // cheaper reports whether a plan costs less than another, or as much with fewer regions.

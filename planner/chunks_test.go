@@ -49,11 +49,11 @@ func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budge
 	p, err := planner.Make(m, types, o)
 	again, againErr := planner.Make(m, types, o)
 	require.Equal(t, err == nil, againErr == nil)
-	var unfit, unfitAlone *planner.UnfitError
+	var infeasible, infeasibleAlone *planner.InfeasibleError
 	if err != nil {
-		require.ErrorAs(t, err, &unfit)
-		require.ErrorAs(t, aloneErr, &unfitAlone, "it fits without parts: %v", err)
-		require.LessOrEqual(t, unfit.LowestArena, unfitAlone.LowestArena)
+		require.ErrorAs(t, err, &infeasible)
+		require.ErrorAs(t, aloneErr, &infeasibleAlone, "it fits without parts: %v", err)
+		require.LessOrEqual(t, infeasible.LowestArena, infeasibleAlone.LowestArena)
 		require.Equal(t, err.Error(), againErr.Error())
 		return false
 	}
@@ -67,7 +67,7 @@ func planInParts(t *testing.T, m *graph.Model, types *op.Result, b planner.Budge
 			require.Empty(t, p.Fission)
 		}
 	} else {
-		require.True(t, errors.As(aloneErr, &unfitAlone))
+		require.True(t, errors.As(aloneErr, &infeasibleAlone))
 		require.NotEmpty(t, p.Fission)
 	}
 	for _, c := range p.Fission {
@@ -92,7 +92,7 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 	below := int64(0.7 * float64(as.Base.LowerBound))
 	o.Strategy = planner.Budget{Arena: below, Effort: 0.05}
 	_, err = planner.Make(m, types, o)
-	require.ErrorIs(t, err, planner.ErrUnfit)
+	require.ErrorIs(t, err, planner.ErrInfeasible)
 	o.Chunk = chunk.Exact
 	p, err := planner.Make(m, types, o)
 	require.NoError(t, err)
@@ -103,18 +103,18 @@ func TestPartsWhereNothingElseFits(t *testing.T) {
 
 	o.Strategy = planner.Budget{Arena: 1000, Effort: 0.05}
 	_, err = planner.Make(m, types, o)
-	var unfit *planner.UnfitError
-	require.ErrorAs(t, err, &unfit)
-	require.Nil(t, unfit.Whole, "the bound rules it out before any search")
-	require.Greater(t, unfit.LowerBound, int64(1000))
+	var infeasible *planner.InfeasibleError
+	require.ErrorAs(t, err, &infeasible)
+	require.Nil(t, infeasible.Whole, "the bound rules it out before any search")
+	require.Greater(t, infeasible.LowerBound, int64(1000))
 	o.Strategy = planner.Budget{Arena: as.Base.LowerBound * 3 / 10, Effort: 0.05}
 	_, err = planner.Make(m, types, o)
-	require.ErrorAs(t, err, &unfit)
-	require.Positive(t, unfit.LowestArena, "this budget is searched")
-	require.Less(t, unfit.LowestArena, as.Base.LowerBound)
-	require.NotNil(t, unfit.Whole)
-	require.Zero(t, unfit.Whole.Arena, "the bound of recomputation alone rules that search out")
-	require.GreaterOrEqual(t, unfit.Whole.Bound, as.Base.LowerBound)
+	require.ErrorAs(t, err, &infeasible)
+	require.Positive(t, infeasible.LowestArena, "this budget is searched")
+	require.Less(t, infeasible.LowestArena, as.Base.LowerBound)
+	require.NotNil(t, infeasible.Whole)
+	require.Zero(t, infeasible.Whole.Arena, "the bound of recomputation alone rules that search out")
+	require.GreaterOrEqual(t, infeasible.Whole.Bound, as.Base.LowerBound)
 
 	// Where recomputation alone fits, too, the cheaper of both counts.
 	within := func(b planner.Budget) (alone, parts *planner.Plan) {

@@ -11,10 +11,10 @@ import (
 
 // fitClusters chooses the configuration of clusters that recomputes for the least time among those
 // that fit a budget; work bounds the steps that are simulated. When the context ends, or the time,
-// that is the best so far. The error is an *UnfitError where nothing fits.
+// that is the best so far. The error is an *InfeasibleError where nothing fits.
 func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) (*choice, error) {
 	if m.base.LowerBound > o.Bytes && m.sizes.Inner == nil {
-		return nil, &UnfitError{Budget: o.Bytes, LowerBound: m.base.LowerBound, Persistent: o.Persistent,
+		return nil, &InfeasibleError{Budget: o.Bytes, LowerBound: m.base.LowerBound, Persistent: o.Persistent,
 			What: clusterConfiguration}
 	}
 	s := m.clusterSearch(work)
@@ -33,7 +33,7 @@ func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) 
 		return nil, err
 	}
 	if !best.Fits {
-		return nil, &UnfitError{Budget: o.Bytes, LowestArena: best.LowestArena,
+		return nil, &InfeasibleError{Budget: o.Bytes, LowestArena: best.LowestArena,
 			LowestLive: best.LowestLive, Persistent: o.Persistent, Stopped: stopped,
 			What: clusterConfiguration}
 	}
@@ -52,7 +52,7 @@ func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) 
 const clusterConfiguration = "configuration of clusters"
 
 func (m *maker) clusterSearch(work int64) *cluster.Search {
-	return cluster.NewSearch(&cluster.Problem{Bench: m.bench, Base: m.base, Seconds: m.costs.seconds,
+	return cluster.NewSearch(&cluster.Problem{Evaluator: m.evaluator, Base: m.base, Seconds: m.costs.seconds,
 		Place: m.placeConfig}, work)
 }
 
@@ -65,5 +65,5 @@ func (m *maker) placeConfig(config []ConfigEntry) (*place.Trial, error) {
 			return nil, nil
 		}
 	}
-	return m.bench.Candidates(sel.chosen)
+	return m.evaluator.Candidates(sel.chosen)
 }

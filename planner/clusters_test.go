@@ -125,11 +125,11 @@ func TestClustersExact(t *testing.T) {
 		for _, budget := range budgetsOf(all, 8) {
 			p, err := Make(m, types, Options{Strategy: &Budget{Arena: budget, Clusters: true}})
 			if budget < lowest {
-				var unfit *UnfitError
-				require.ErrorAs(t, err, &unfit)
-				require.ErrorIs(t, err, ErrUnfit)
-				require.Equal(t, lowest, unfit.LowestArena, "seed %d", seed)
-				require.Equal(t, budget, unfit.Budget)
+				var infeasible *InfeasibleError
+				require.ErrorAs(t, err, &infeasible)
+				require.ErrorIs(t, err, ErrInfeasible)
+				require.Equal(t, lowest, infeasible.LowestArena, "seed %d", seed)
+				require.Equal(t, budget, infeasible.Budget)
 				continue
 			}
 			require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestClustersOfExamples(t *testing.T) {
 			}
 			require.Zero(t, last, "nothing needs to be recomputed above the peak")
 			_, err = mk.fitClusters(t.Context(), &budget.Options{Bytes: mk.base.LowerBound}, 400_000)
-			require.ErrorIs(t, err, ErrUnfit)
+			require.ErrorIs(t, err, ErrInfeasible)
 		})
 	}
 }
@@ -258,14 +258,14 @@ func TestClustersStopped(t *testing.T) {
 	mk := makerOf(t, m, types, Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	fits := arena.NewLayout(ctx, mk.base, mk.bench.AsIs().Bytes).Bytes
+	fits := arena.NewLayout(ctx, mk.base, mk.evaluator.AsIs().Bytes).Bytes
 	c, err := mk.fitClusters(ctx, &budget.Options{Bytes: fits}, 1_000_000)
 	require.NoError(t, err)
 	require.Empty(t, c.sel.chosen)
 	ctx, cancel = context.WithDeadline(context.Background(), time.Unix(0, 0)) // the limit is over
 	defer cancel()
 	_, err = mk.fitClusters(ctx, &budget.Options{Bytes: mk.base.LowerBound, Effort: 1}, 1_000_000)
-	var unfit *UnfitError
-	require.ErrorAs(t, err, &unfit)
-	require.True(t, unfit.Stopped)
+	var infeasible *InfeasibleError
+	require.ErrorAs(t, err, &infeasible)
+	require.True(t, infeasible.Stopped)
 }

@@ -10,7 +10,7 @@ func (m *maker) compose(p *Plan, trial *place.Trial) {
 	a := m.analysis
 	roles := live.FindRoles(a.Graph, m.sizes.States, a.Backward, a.Order)
 	always := live.PersistentParts(a.Graph, m.sizes, roles)
-	p.Before = live.Compose(a.Graph, m.bench.AsIs(), m.base, roles, a.Backward, always)
+	p.Before = live.Compose(a.Graph, m.evaluator.AsIs(), m.base, roles, a.Backward, always)
 	p.After = live.Compose(a.Graph, trial.Program, trial.Timeline, roles, a.Backward, always)
 }
 

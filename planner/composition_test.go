@@ -181,7 +181,7 @@ func TestCompositionOfRandomGraphs(t *testing.T) {
 		}
 		for _, s := range strategies {
 			p, err := planner.Make(m, types, planner.Options{Strategy: s})
-			if errors.Is(err, planner.ErrUnfit) {
+			if errors.Is(err, planner.ErrInfeasible) {
 				continue
 			}
 			require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestCompositionWithWorkspaces(t *testing.T) {
 			for _, s := range []planner.Strategy{nil, planner.Layerwise, planner.Budget{Share: 0.9, Effort: 0.01}} {
 				o.Strategy = s
 				p, err := planner.Make(m, types, o)
-				if errors.Is(err, planner.ErrUnfit) {
+				if errors.Is(err, planner.ErrInfeasible) {
 					continue
 				}
 				require.NoError(t, err)

@@ -256,7 +256,7 @@ func (d *demands) edit(m *maker, placements []recompute.Placement) ([]recompute.
 		return placements, nil
 	}
 	if d.kept != nil {
-		placements = m.bench.Without(placements, d.kept)
+		placements = m.evaluator.Without(placements, d.kept)
 	}
 	again := make([]bool, len(d.a.Graph.Nodes))
 	for i := range placements {
@@ -264,18 +264,18 @@ func (d *demands) edit(m *maker, placements []recompute.Placement) ([]recompute.
 			again[id] = true
 		}
 	}
-	all := m.bench.Forced
-	defer func() { m.bench.Forced = all }()
-	m.bench.Forced = nil
+	all := m.evaluator.Forced
+	defer func() { m.evaluator.Forced = all }()
+	m.evaluator.Forced = nil
 	for i, c := range all {
 		if slices.ContainsFunc(d.chains[i], func(id graph.NodeID) bool { return !again[id] }) {
-			m.bench.Forced = append(m.bench.Forced, c)
+			m.evaluator.Forced = append(m.evaluator.Forced, c)
 		}
 	}
-	if len(m.bench.Forced) == 0 {
+	if len(m.evaluator.Forced) == 0 {
 		return placements, nil
 	}
-	t, err := m.bench.Beside(placements)
+	t, err := m.evaluator.Beside(placements)
 	if err != nil {
 		return nil, err
 	}

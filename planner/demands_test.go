@@ -93,7 +93,7 @@ func TestDemands(t *testing.T) {
 				}
 				require.True(t, i > 3 && i < 9, "seed %d", seed) // a budget
 				if !strings.Contains(err.Error(), "in a plan to a budget") {
-					require.ErrorIs(t, err, planner.ErrUnfit, "seed %d, strategy %d", seed, i)
+					require.ErrorIs(t, err, planner.ErrInfeasible, "seed %d, strategy %d", seed, i)
 				}
 				continue
 			}

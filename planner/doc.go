@@ -3,7 +3,7 @@
 // [Make] takes a model with its types and a [Strategy]: a [Level], a [Config] of
 // "ClusterID:Strategy:Count" entries, a [Budget], or the placements of a [PlanFile]. What it
 // returns is a [Plan], complete and not changed afterwards. A strategy sees the analysis of package
-// recompute, sizes, costs and the graph as it is, and a bench (package place) on which it tries its
+// recompute, sizes, costs and the graph as it is, and an evaluator (package place) on which it tries its
 // choices; a maker holds what the searches of one plan share.
 //
 // # Strategies

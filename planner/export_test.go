@@ -27,7 +27,7 @@ func Simulated(m *graph.Model, types *op.Result, opts Options) (int, error) {
 		return 0, err
 	}
 	_, err = mk.plan(context.Background(), c)
-	return mk.bench.Steps(), err
+	return mk.evaluator.Steps(), err
 }
 
 // InRuntime returns what a plan's graph as it is comes to in stock ONNX Runtime.

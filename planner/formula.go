@@ -256,8 +256,8 @@ func (p *programs) at(o graph.Order, env symbolic.Env, ask op.Asked) (*live.Prog
 	if p.plan == nil {
 		return live.NewProgram(g, o, sizes), sizes, nil
 	}
-	bench := place.NewBench(p.plan, sizes, place.Memory{CloneBytes: p.opts.CloneBytes})
-	program, err := bench.Program(p.placements)
+	evaluator := place.NewEvaluator(p.plan, sizes, place.Memory{CloneBytes: p.opts.CloneBytes})
+	program, err := evaluator.Program(p.placements)
 	return program, sizes, err
 }
 

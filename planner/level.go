@@ -230,7 +230,7 @@ func (w *weigher) withinBase(c *levelChoice) (bool, error) {
 		return true, nil // the arena of the graph as it is holds these bytes at once
 	}
 	if w.baseArena == nil {
-		w.baseArena = arena.NewLayout(w.ctx, w.base, w.bench.AsIs().Bytes)
+		w.baseArena = arena.NewLayout(w.ctx, w.base, w.evaluator.AsIs().Bytes)
 	}
 	return c.layout.Bytes <= w.baseArena.Bytes, nil
 }

@@ -48,14 +48,14 @@ func (r *request) in(ctx context.Context, o graph.Order) (*Plan, error) {
 }
 
 // maker makes a plan in one order: what is known of the graph before anything is chosen, and the
-// bench on which strategies try placements.
+// evaluator on which strategies try placements.
 type maker struct {
 	*request
 	analysis   *recompute.Analysis
 	unbound    *symbolic.UnboundError // nil where sizes are known; then there are no bytes
 	sizes      *live.Sizes
 	persistent int64 // bytes of inputs and weights
-	bench      *place.Bench
+	evaluator  *place.Evaluator
 	latest     tried
 	base       *live.Timeline // of the graph as it is
 	costs      *nodeCosts
@@ -73,7 +73,7 @@ func newMaker(r *request, o graph.Order) (*maker, error) {
 		return nil, err
 	}
 	if err = m.measure(); err == nil && m.demands != nil {
-		m.bench.Forced = m.demands.forced
+		m.evaluator.Forced = m.demands.forced
 	}
 	return m, err
 }
@@ -85,7 +85,7 @@ func (m *maker) measure() error {
 	memory := place.Memory{Workspace: m.opts.Workspace, CloneBytes: m.opts.CloneBytes}
 	sizes, err := live.EvalSizes(g, m.opts.Dims)
 	if errors.As(err, &m.unbound) {
-		m.bench = place.NewBench(m.analysis, nil, memory)
+		m.evaluator = place.NewEvaluator(m.analysis, nil, memory)
 		return nil
 	}
 	if err != nil {
@@ -107,8 +107,8 @@ func (m *maker) measure() error {
 	if m.persistent, err = live.PersistentBytes(g, sizes); err != nil {
 		return err
 	}
-	m.bench = place.NewBench(m.analysis, sizes, memory)
-	m.base, err = m.bench.AsIs().Simulate()
+	m.evaluator = place.NewEvaluator(m.analysis, sizes, memory)
+	m.base, err = m.evaluator.AsIs().Simulate()
 	m.costs = newNodeCosts(m.model, m.types, sizes, &m.opts, m.share)
 	return err
 }
@@ -126,19 +126,19 @@ func (m *maker) needSizes() error {
 type tried struct {
 	sel   *selection
 	trial *place.Trial
-	steps int // that the bench had simulated when it was done
+	steps int // that the evaluator had simulated when it was done
 }
 
-// try tries a selection, unless it is the one that the bench has tried last. The outcome is good
-// until the bench's next trial.
+// try tries a selection, unless it is the one that the evaluator has tried last. The outcome is good
+// until the evaluator's next trial.
 func (m *maker) try(sel *selection) (*place.Trial, error) {
-	if l := &m.latest; l.sel == sel && l.steps == m.bench.Steps() {
+	if l := &m.latest; l.sel == sel && l.steps == m.evaluator.Steps() {
 		return l.trial, nil
 	}
 	m.latest = tried{} // its memory is free for the next one
-	trial, err := m.bench.Candidates(sel.chosen)
+	trial, err := m.evaluator.Candidates(sel.chosen)
 	if err == nil {
-		m.latest = tried{sel, trial, m.bench.Steps()}
+		m.latest = tried{sel, trial, m.evaluator.Steps()}
 	}
 	return trial, err
 }
@@ -150,7 +150,7 @@ func (m *maker) place(placements []recompute.Placement) (*choice, error) {
 		return c, nil
 	}
 	var err error
-	c.trial, err = m.bench.Simulate(placements)
+	c.trial, err = m.evaluator.Simulate(placements)
 	return c, err
 }
 

@@ -134,7 +134,7 @@ func (r *request) inLeast(ctx context.Context) (*Plan, error) {
 	var first error
 	for _, p := range plans {
 		fit, err := r.in(ctx, p.Analysis.Order)
-		if !errors.Is(err, ErrUnfit) {
+		if !errors.Is(err, ErrInfeasible) {
 			return fit, err
 		}
 		if first == nil {

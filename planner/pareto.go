@@ -130,7 +130,7 @@ func (p *Plan) curve(ctx context.Context, b *Budget, n, of int) ([]ParetoPoint, 
 	ctx, done := timelimit.Share(ctx, 1/float64(of))
 	defer done()
 	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
-	problem := &budget.Problem{Bench: place.NewBench(p.Analysis, p.Sizes, memory), Base: p.Base,
+	problem := &budget.Problem{Evaluator: place.NewEvaluator(p.Analysis, p.Sizes, memory), Base: p.Base,
 		Seconds: p.NodeSeconds()}
 	p.demands.apply(problem)
 	o := b.options(p.Persistent, p.Baseline().Base.Peak.Bytes)

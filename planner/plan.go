@@ -184,7 +184,7 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 
 // MakeContext plans a model whose types are inferred. A context that is done ends the search for a
 // plan to a budget with the best plan so far. The error is live.ErrNoBoundary for a model without a
-// backward half, an *UnfitError if nothing fits the budget, or names a contradiction.
+// backward half, an *InfeasibleError if nothing fits the budget, or names a contradiction.
 func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if n := len(m.Graph.Nodes); opts.Costs != nil && len(opts.Costs) != n {
 		return nil, fmt.Errorf("%d measured costs for %d nodes: wanted one for each",

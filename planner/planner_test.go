@@ -147,7 +147,7 @@ func TestPlansWithStates(t *testing.T) {
 		for _, s := range []planner.Strategy{planner.Layerwise, planner.Budget{Share: 0.8, Effort: 0.02}} {
 			for _, o := range []planner.OrderChoice{planner.OrderAuto, planner.OrderMemory} {
 				p, err := planner.Make(m, types, planner.Options{Strategy: s, Order: o})
-				if errors.Is(err, planner.ErrUnfit) {
+				if errors.Is(err, planner.ErrInfeasible) {
 					continue
 				}
 				require.NoError(t, err, "seed %d", seed)

@@ -67,16 +67,16 @@ func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	if m.base == nil || !m.opts.RowPeaks {
 		return nil
 	}
-	without, limit := m.base.Peak.Bytes, m.bench.Steps()+maxRowWork
-	if len(m.bench.Forced) > 0 {
-		t, err := m.bench.Candidates(nil)
+	without, limit := m.base.Peak.Bytes, m.evaluator.Steps()+maxRowWork
+	if len(m.evaluator.Forced) > 0 {
+		t, err := m.evaluator.Candidates(nil)
 		if err != nil {
 			return err
 		}
 		without = t.Peak
 	}
 	for i := range p.Clusters {
-		if m.bench.Steps() >= limit || ctx.Err() != nil {
+		if m.evaluator.Steps() >= limit || ctx.Err() != nil {
 			break
 		}
 		drop, err := m.dropAlone(p.Clusters[i].Index, without)
@@ -96,7 +96,7 @@ func (m *maker) dropAlone(cluster int, without int64) (int64, error) {
 			sel.add(m.analysis, i)
 		}
 	}
-	t, err := m.bench.Candidates(sel.chosen)
+	t, err := m.evaluator.Candidates(sel.chosen)
 	if err != nil {
 		return 0, err
 	}

@@ -51,7 +51,7 @@ const maxRepairs = 6
 // budget at every size. The strategy must be a Budget of bytes, in memopt's own arena. The plan is
 // that of the largest sizes, repaired where it does not fit at others; its figures are those of the
 // largest sizes. Its Span proves that it fits everywhere. Errors are those of MakeContext and
-// FormulaOf; where nothing is found that fits everywhere, the error is an ErrUnfit.
+// FormulaOf; where nothing is found that fits everywhere, the error is an ErrInfeasible.
 func MakeSpan(ctx context.Context, m *graph.Model, types *op.Result, opts Options, box envelope.Box) (*Plan, error) {
 	b := opts.Budget()
 	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
@@ -113,8 +113,8 @@ func (s *spanner) find() (*Plan, error) {
 		over := span.Most - s.limit()
 		budget.Total, budget.Arena = lowered(budget.Total, over), lowered(budget.Arena, over)
 	}
-	return nil, fmt.Errorf("%w: no plan that was found fits in all of %v; the last one takes %d bytes at %v", ErrUnfit,
-		s.box, span.Most, bindingsText(s.box, span.Worst))
+	return nil, fmt.Errorf("%w: no plan that was found fits in all of %v; the last one takes %d bytes at %v",
+		ErrInfeasible, s.box, span.Most, bindingsText(s.box, span.Worst))
 }
 
 func lowered(budget, over int64) int64 {
@@ -234,7 +234,7 @@ func (s *spanner) own(env symbolic.Env) (*OwnPrice, error) {
 		return nil, nil
 	}
 	p, err := s.at(s.ctx, env, s.budget)
-	if errors.Is(err, ErrUnfit) {
+	if errors.Is(err, ErrInfeasible) {
 		return nil, nil
 	}
 	if err != nil {

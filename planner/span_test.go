@@ -29,7 +29,7 @@ func TestMakeSpan(t *testing.T) {
 		total := top.Persistent + top.Base.Peak.Bytes
 		budget := planner.Budget{Total: total - top.Base.Peak.Bytes*rng.Int64N(40)/100}
 		p, err := planner.MakeSpan(t.Context(), m.Model, m.Types, planner.Options{Strategy: budget}, box)
-		if errors.Is(err, planner.ErrUnfit) {
+		if errors.Is(err, planner.ErrInfeasible) {
 			continue
 		}
 		require.NoError(t, err, "seed %d", seed)
@@ -51,7 +51,7 @@ func TestMakeSpan(t *testing.T) {
 		}
 		for _, price := range p.Span.Prices {
 			own, err := planner.Make(m.Model, m.Types, planner.Options{Dims: price.Dims, Strategy: budget})
-			if errors.Is(err, planner.ErrUnfit) {
+			if errors.Is(err, planner.ErrInfeasible) {
 				require.Nil(t, price.Own)
 				continue
 			}
@@ -78,7 +78,7 @@ func TestMakeSpanRefuses(t *testing.T) {
 	}
 	small := planner.Options{Strategy: planner.Budget{Total: 1 << 20}}
 	_, err = planner.MakeSpan(t.Context(), m.Model, m.Types, small, box)
-	require.ErrorIs(t, err, planner.ErrUnfit)
+	require.ErrorIs(t, err, planner.ErrInfeasible)
 	require.ErrorContains(t, err, "at batch=64")
 }
 

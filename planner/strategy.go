@@ -19,14 +19,14 @@ type Strategy interface {
 	probe() recompute.Probe
 	// fixedOrder is the only order that it can be followed in; nil: any.
 	fixedOrder() graph.Order
-	// choose makes a choice from what the maker knows, trying candidates on its bench.
+	// choose makes a choice from what the maker knows, trying candidates on its evaluator.
 	choose(ctx context.Context, m *maker) (*choice, error)
 }
 
 // choice is what a strategy chose.
 type choice struct {
 	sel      *selection
-	trial    *place.Trial   // of the placements; the last that was made on the bench
+	trial    *place.Trial   // of the placements; the last that was made on the evaluator
 	layout   *arena.Layout  // of the trial; nil: not packed yet
 	solver   string         // what chose, as records name it
 	stopped  bool           // a time limit ended the search

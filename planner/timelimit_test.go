@@ -181,16 +181,16 @@ func TestRuledOut(t *testing.T) {
 			o := opts
 			o.Strategy, o.Chunk = &c.budget, c.chunk
 			_, err := planner.MakeContext(t.Context(), m, types, o)
-			var unfit *planner.UnfitError
-			require.ErrorAs(t, err, &unfit)
-			require.False(t, unfit.Searched())
-			require.Zero(t, unfit.LowestLive)
+			var infeasible *planner.InfeasibleError
+			require.ErrorAs(t, err, &infeasible)
+			require.False(t, infeasible.Searched())
+			require.Zero(t, infeasible.LowestLive)
 			switch {
 			case c.bound > 0:
-				require.Equal(t, c.bound, unfit.LowerBound)
+				require.Equal(t, c.bound, infeasible.LowerBound)
 			case !c.budget.Runtime:
-				require.Greater(t, unfit.LowerBound, unfit.Budget)
-				require.Less(t, unfit.LowerBound, least)
+				require.Greater(t, infeasible.LowerBound, infeasible.Budget)
+				require.Less(t, infeasible.LowerBound, least)
 			}
 			require.NotContains(t, err.Error(), "reached")
 		})
@@ -217,7 +217,7 @@ func TestInterruptedPlan(t *testing.T) {
 			require.NotNil(t, p.Arena)
 			opts.Strategy = &planner.Budget{Share: 0.2, Effort: endless, Clusters: clusters}
 			_, err = planner.MakeContext(ctx, m, types, opts)
-			require.ErrorIs(t, err, planner.ErrUnfit)
+			require.ErrorIs(t, err, planner.ErrInfeasible)
 		}
 	}
 }

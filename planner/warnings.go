@@ -25,7 +25,7 @@ func (m *maker) warn(p *Plan, c *choice) {
 	if p.Planned == nil {
 		return
 	}
-	if (len(c.sel.chosen) > 0 || len(m.bench.Forced) > 0) && p.Planned.Peak.Bytes >= p.Baseline().Base.Peak.Bytes {
+	if (len(c.sel.chosen) > 0 || len(m.evaluator.Forced) > 0) && p.Planned.Peak.Bytes >= p.Baseline().Base.Peak.Bytes {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
 			"only costs time", p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes)
 	}

@@ -193,7 +193,7 @@ func TestBudgetForEverything(t *testing.T) {
 	require.Positive(t, k.config.Plans.Step.Plan.Recompute.Nodes)
 	k.sel.Strategy = memopt.Budget{Total: 2000, Solver: "auto"}
 	_, err := k.config.Steps.Plan(context.Background(), 200, 0, k.sel)
-	require.True(t, train.Unfit(err), "%v", err)
+	require.True(t, train.Infeasible(err), "%v", err)
 }
 
 // TestResumeScale: a loss scale goes on from where it was: how many good updates it has had, too.

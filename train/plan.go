@@ -111,7 +111,7 @@ func (s *Steps) planStep(ctx context.Context, rows int64, sel Selection, p *Plan
 		}
 		beside := max(p.Persistent+p.Inputs-own, 0)
 		if b.Total <= beside {
-			return nil, &planner.UnfitError{
+			return nil, &planner.InfeasibleError{
 				Budget: b.Total - p.Persistent - p.Inputs, Persistent: p.Persistent + p.Inputs,
 			}
 		}

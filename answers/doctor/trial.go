@@ -93,8 +93,8 @@ const (
 	stopped    = "interrupted"
 )
 
-// Unfit reports whether the command was ended because it took more memory than it may.
-func (e *FailedError) Unfit() bool { return e.Ending.Cause == overMemory }
+// OutOfMemory reports whether the command was ended because it took more memory than it may.
+func (e *FailedError) OutOfMemory() bool { return e.Ending.Cause == overMemory }
 
 // Run makes the runs: one of the command as it is that does not count, so that files are in memory,
 // then rounds in which each setting has its turn. A setting that fails is not run again. When the

@@ -170,9 +170,9 @@ func TestLimits(t *testing.T) {
 	env := []string{childVariable + "=" + file, sleepVariable + "=60s", takeVariable + "=150",
 		"PATH=" + os.Getenv("PATH")}
 	for name, c := range map[string]struct {
-		change func(*Trial)
-		cause  string
-		unfit  bool
+		change     func(*Trial)
+		cause      string
+		infeasible bool
 	}{
 		"time":   {func(tr *Trial) { tr.Time = 700 * time.Millisecond }, overTime, false},
 		"memory": {func(tr *Trial) { tr.Memory = 80 * mib }, overMemory, true},
@@ -184,7 +184,7 @@ func TestLimits(t *testing.T) {
 		var failed *FailedError
 		require.True(t, errors.As(err, &failed), "%s: %v", name, err)
 		require.Equal(t, c.cause, failed.Ending.Cause, name)
-		require.Equal(t, c.unfit, failed.Unfit())
+		require.Equal(t, c.infeasible, failed.OutOfMemory())
 		require.ErrorContains(t, err, c.cause+" without any setting")
 		require.Less(t, time.Since(begin), 30*time.Second)
 		ends(t, childOf(t, file))

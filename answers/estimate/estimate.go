@@ -172,15 +172,15 @@ func (s *step) plan(ctx context.Context, r *Result) error {
 	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort,
 		Found: s.opts.Found}
 	planned, err := s.outcome(ctx, b)
-	var unfit *planner.UnfitError
+	var infeasible *planner.InfeasibleError
 	switch {
-	case errors.As(err, &unfit):
-		r.Stopped = unfit.Stopped
+	case errors.As(err, &infeasible):
+		r.Stopped = infeasible.Stopped
 		switch beside := r.Plain.Total() - s.arena; {
-		case unfit.Searched():
-			r.Lowest = beside + unfit.LowestArena
-		case unfit.LowerBound > 0:
-			r.Least = beside + unfit.LowerBound
+		case infeasible.Searched():
+			r.Lowest = beside + infeasible.LowestArena
+		case infeasible.LowerBound > 0:
+			r.Least = beside + infeasible.LowerBound
 		}
 		return nil
 	case errors.Is(err, executor.ErrOutOfMemory):

@@ -134,7 +134,7 @@ type explainer struct {
 	ctx     context.Context
 	p       *memopt.Plan
 	g       *graph.Graph
-	bench   *place.Bench
+	bench   *place.Evaluator
 	program *live.Program
 	t       *live.Timeline
 	tenants []live.Tenant
@@ -152,7 +152,7 @@ type explainer struct {
 func newExplainer(ctx context.Context, p *memopt.Plan) (*explainer, error) {
 	a := p.Analysis
 	e := &explainer{ctx: ctx, p: p, g: a.Graph, peak: p.Planned.Peak.Step}
-	e.bench = place.NewBench(a, p.Sizes,
+	e.bench = place.NewEvaluator(a, p.Sizes,
 		place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes})
 	trial, err := e.bench.Simulate(p.Placements)
 	if err != nil {

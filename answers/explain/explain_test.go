@@ -48,7 +48,7 @@ func TestSum(t *testing.T) {
 			memopt.Budget{Share: 0.85, Effort: 0.01}} {
 			p, err := m.Plan(context.Background(), s, memopt.PlanOptions{})
 			if err != nil {
-				require.ErrorIs(t, err, planner.ErrUnfit)
+				require.ErrorIs(t, err, planner.ErrInfeasible)
 				continue
 			}
 			r, err := explain.Explain(context.Background(), p, explain.Options{Top: 1})

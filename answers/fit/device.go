@@ -92,11 +92,11 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 	ctx, done := timelimit.Share(ctx, searchPart)
 	defer done()
 	p, err := d.Model.Plan(ctx, memopt.Budget{Total: on.Limit, Effort: d.Options.effort(), Seed: d.Options.Seed}, o)
-	var unfit *planner.UnfitError
+	var infeasible *planner.InfeasibleError
 	switch {
-	case errors.As(err, &unfit):
-		if !best.Fits && unfit.Searched() {
-			best.Total = unfit.Persistent + unfit.LowestArena
+	case errors.As(err, &infeasible):
+		if !best.Fits && infeasible.Searched() {
+			best.Total = infeasible.Persistent + infeasible.LowestArena
 		}
 		return nil
 	case err != nil:

@@ -164,11 +164,11 @@ func (s *seeker) try(n int64, effort float64) (*outcome, error) {
 	}
 	s.searches++
 	p, err := s.searchAt(n, memopt.Budget{Total: s.opts.Limit, Effort: effort, Seed: s.opts.Seed})
-	var unfit *planner.UnfitError
+	var infeasible *planner.InfeasibleError
 	switch {
-	case errors.As(err, &unfit):
-		if unfit.Searched() {
-			best.total = unfit.Persistent + unfit.LowestArena
+	case errors.As(err, &infeasible):
+		if infeasible.Searched() {
+			best.total = infeasible.Persistent + infeasible.LowestArena
 		}
 		return best, nil
 	case err != nil:

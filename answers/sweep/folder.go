@@ -21,7 +21,7 @@ type Outcome string
 // The outcomes.
 const (
 	Done       Outcome = "done"
-	Unfit      Outcome = "unfit"      // does not fit; the exit code is 3
+	Infeasible Outcome = "unfit"      // does not fit; the exit code is 3
 	Negative   Outcome = "negative"   // another result that is no success, such as numbers that differ
 	Failed     Outcome = "failed"     // an error, or a process that died
 	Unfinished Outcome = "unfinished" // no result yet
@@ -32,13 +32,13 @@ const Killed = -1
 
 // The exit codes that have a meaning here.
 const (
-	codeUnfit   = 3
-	codeDiffers = 4
-	codeAbove   = 5
-	codeInvalid = 6
-	codeEarly   = 8
-	codeSaved   = 9
-	codeSignal  = 128 // and above: ended by a signal that the program has caught
+	codeInfeasible = 3
+	codeDiffers    = 4
+	codeAbove      = 5
+	codeInvalid    = 6
+	codeEarly      = 8
+	codeSaved      = 9
+	codeSignal     = 128 // and above: ended by a signal that the program has caught
 )
 
 // outcomeOf is what an exit code of a verb says.
@@ -46,8 +46,8 @@ func outcomeOf(code int) Outcome {
 	switch code {
 	case 0:
 		return Done
-	case codeUnfit:
-		return Unfit
+	case codeInfeasible:
+		return Infeasible
 	case codeDiffers, codeAbove, codeInvalid, codeEarly:
 		return Negative
 	case codeSaved:

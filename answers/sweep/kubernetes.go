@@ -67,9 +67,9 @@ func (k *Kubernetes) manifest(folder, here string) fields {
 	if k.AtOnce > 0 {
 		parallel = min(n, k.AtOnce)
 	}
-	final := []int{codeUnfit, codeDiffers, codeAbove, codeInvalid, codeEarly}
+	final := []int{codeInfeasible, codeDiffers, codeAbove, codeInvalid, codeEarly}
 	if !k.Retry { // a failed point has its result, which a second pod would only read
-		final = []int{1, 2, codeUnfit, codeDiffers, codeAbove, codeInvalid, 7, codeEarly}
+		final = []int{1, 2, codeInfeasible, codeDiffers, codeAbove, codeInvalid, 7, codeEarly}
 	}
 	command := []string{"memopt", "sweep", filepath.Join(folder, gridName), "-o", folder}
 	if k.Retry {

@@ -43,7 +43,7 @@ type rowJSON struct {
 }
 
 // outcomes in the order in which they are counted.
-var outcomes = []Outcome{Done, Unfit, Negative, Failed, Unfinished}
+var outcomes = []Outcome{Done, Infeasible, Negative, Failed, Unfinished}
 
 // Write prints a summary.
 func Write(w io.Writer, f report.Format, s *Summary) error {

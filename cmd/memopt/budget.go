@@ -164,7 +164,7 @@ func (b *budgetFlags) held(p *memopt.Plan, file string) error {
 	if f == nil || f.Fits() {
 		return nil
 	}
-	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit: %s; plan anew with %s, or allow more",
+	return &exitError{exitInfeasible, fmt.Errorf("%s: does not fit: %s; plan anew with %s, or allow more",
 		file, report.FitSentence(f), b.flag())}
 }
 

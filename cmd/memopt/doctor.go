@@ -186,8 +186,8 @@ func classifyTrial(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return &exitError{exitInterrupted, errors.New(interrupted)}
-	case errors.As(err, &failed) && failed.Unfit():
-		return &exitError{exitUnfit, err}
+	case errors.As(err, &failed) && failed.OutOfMemory():
+		return &exitError{exitInfeasible, err}
 	case errors.As(err, &failed), errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist),
 		errors.Is(err, os.ErrPermission):
 		return usage("doctor --try: %w", err)

@@ -46,7 +46,7 @@ endless (float[16] x) => (float loss)
 	out, err := cmd.CombinedOutput()
 	var ended *exec.ExitError
 	require.True(t, errors.As(err, &ended), "%v: %s", err, out)
-	require.Equal(t, exitUnfit, ended.ExitCode(), "%s", out)
+	require.Equal(t, exitInfeasible, ended.ExitCode(), "%s", out)
 	require.Contains(t, string(out), "out of memory")
 	peak := ended.SysUsage().(*syscall.Rusage).Maxrss << 10
 	t.Logf("resident: %d MiB without the loop, %d MiB with it", idle>>20, peak>>20)

@@ -179,7 +179,7 @@ func (a *app) fits(name string, r *estimate.Result) error {
 	case !known || fits:
 		return nil
 	}
-	return &exitError{exitUnfit, fmt.Errorf("%s: does not fit as it is: %s of %s", name,
+	return &exitError{exitInfeasible, fmt.Errorf("%s: does not fit as it is: %s of %s", name,
 		report.Bytes(r.Plain.Total()), report.Bytes(r.Memory))}
 }
 

@@ -113,7 +113,7 @@ func (a *app) fitsParallel(name string, r *parallel.Result) error {
 		return nil
 	}
 	most := r.Most()
-	return &exitError{exitUnfit, fmt.Errorf("%s: stage %d does not fit as it is: %s of %s", name, most.Stage,
+	return &exitError{exitInfeasible, fmt.Errorf("%s: stage %d does not fit as it is: %s of %s", name, most.Stage,
 		report.Bytes(most.Parts.Total()), report.Bytes(r.Options.Memory))}
 }
 

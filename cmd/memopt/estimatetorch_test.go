@@ -83,7 +83,7 @@ func TestTorchPlan(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(line+"-O json").out), &e))
 	for _, more := range []string{"", "--gradient-accumulation-steps 2 "} {
 		got := run(line + more + "--gpu 6MB -O json")
-		require.Equal(t, exitUnfit, got.code, got.errors)
+		require.Equal(t, exitInfeasible, got.code, got.errors)
 		var fits torchEstimate
 		require.NoError(t, json.Unmarshal([]byte(got.out), &fits))
 		require.NotNil(t, fits.Plan)
@@ -93,7 +93,7 @@ func TestTorchPlan(t *testing.T) {
 		require.Zero(t, run(strings.TrimSpace(next)).code, next)
 	}
 	got := run(line + "--gpu 2MB -O json")
-	require.Equal(t, exitUnfit, got.code)
+	require.Equal(t, exitInfeasible, got.code)
 	require.Contains(t, got.out, "No plan that was found fits, either")
 }
 

@@ -27,7 +27,7 @@ import (
 const (
 	exitInternal    = 1
 	exitUsage       = 2
-	exitUnfit       = 3
+	exitInfeasible  = 3
 	exitDiffers     = 4
 	exitAbove       = 5
 	exitInvalid     = 6
@@ -59,7 +59,7 @@ func usage(format string, args ...any) error {
 func fileError(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if errors.Is(err, memlimit.ErrOutOfMemory) {
-		return &exitError{exitUnfit, err}
+		return &exitError{exitInfeasible, err}
 	}
 	return &exitError{exitUsage, err}
 }
@@ -93,8 +93,8 @@ func classify(err error) error {
 		return &exitError{faultCodes[fault.Fault], err}
 	case errors.Is(err, context.Canceled):
 		return &exitError{exitInterrupted, errors.New(interrupted)}
-	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrUnfit):
-		return &exitError{exitUnfit, err}
+	case errors.Is(err, executor.ErrOutOfMemory), errors.Is(err, planner.ErrInfeasible):
+		return &exitError{exitInfeasible, err}
 	case errors.As(err, &unbound), errors.As(err, &config), errors.Is(err, recompute.ErrPlacement),
 		errors.Is(err, planner.ErrDemand),
 		errors.Is(err, planner.ErrStashLimit), errors.Is(err, verify.ErrOutputs), errors.As(err, &changed):
@@ -117,13 +117,13 @@ func internalError(err error) error {
 // classifyPlan gives an error of planning a model its code. After an interrupted search it is
 // unknown whether nothing fits.
 func (a *app) classifyPlan(name string, err error) error {
-	if a.ctx.Err() != nil && errors.Is(err, planner.ErrUnfit) {
+	if a.ctx.Err() != nil && errors.Is(err, planner.ErrInfeasible) {
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted before a plan that fits was found", name)}
 	}
-	var unfit *planner.UnfitError
-	if errors.As(err, &unfit) {
-		if where, ok := strings.CutSuffix(err.Error(), unfit.Error()); ok {
-			err = humanUnfit{unfit, where}
+	var infeasible *planner.InfeasibleError
+	if errors.As(err, &infeasible) {
+		if where, ok := strings.CutSuffix(err.Error(), infeasible.Error()); ok {
+			err = humanInfeasible{infeasible, where}
 		}
 	}
 	return classify(wrap(name, err))

@@ -257,8 +257,8 @@ func TestClassify(t *testing.T) {
 		code int
 	}{
 		{context.Canceled, exitInterrupted},
-		{executor.ErrOutOfMemory, exitUnfit},
-		{planner.ErrUnfit, exitUnfit},
+		{executor.ErrOutOfMemory, exitInfeasible},
+		{planner.ErrInfeasible, exitInfeasible},
 		{&symbolic.UnboundError{Symbols: []string{"n"}}, exitUsage},
 		{&configs.Error{Where: "f", What: "w"}, exitUsage},
 		{recompute.ErrPlacement, exitUsage},
@@ -281,8 +281,8 @@ func TestClassify(t *testing.T) {
 // TestExitCodesAreExplained: the help names each code once.
 func TestExitCodesAreExplained(t *testing.T) {
 	help := (&app{}).exitCodesTopic().Long
-	for _, code := range []int{0, exitInternal, exitUsage, exitUnfit, exitDiffers, exitAbove, exitInvalid, exitMissing,
-		exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
+	for _, code := range []int{0, exitInternal, exitUsage, exitInfeasible, exitDiffers, exitAbove, exitInvalid,
+		exitMissing, exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
 		require.Equal(t, 1, strings.Count(help, fmt.Sprintf("\n%5d  ", code)), "%d", code)
 	}
 }

@@ -84,7 +84,7 @@ func TestExportHostile(t *testing.T) {
 				"/weights.safetensors"} {
 			got := inProcess(t.Context(), nil, line)
 			codes[line[:5]+fmt.Sprint(got.code)]++
-			require.Contains(t, []int{0, exitUsage, exitUnfit, exitInvalid}, got.code, "%s\n%q", got.errors, data)
+			require.Contains(t, []int{0, exitUsage, exitInfeasible, exitInvalid}, got.code, "%s\n%q", got.errors, data)
 			require.LessOrEqual(t, strings.Count(got.errors, "\n"), 1, got.errors)
 			require.NotContains(t, got.errors, "\x1b")
 		}

@@ -120,7 +120,7 @@ func (a *app) fit(name string, f *fitFlags) error {
 		return err
 	}
 	if r.Fits() != nil {
-		return &exitError{exitUnfit, fmt.Errorf("%s: %s", name, strings.TrimSuffix(r.Answer(target), "."))}
+		return &exitError{exitInfeasible, fmt.Errorf("%s: %s", name, strings.TrimSuffix(r.Answer(target), "."))}
 	}
 	return nil
 }
@@ -146,7 +146,7 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {
-		return &exitError{exitUnfit, fmt.Errorf("%s: fits none of the devices", name)}
+		return &exitError{exitInfeasible, fmt.Errorf("%s: fits none of the devices", name)}
 	}
 	return nil
 }

@@ -211,7 +211,7 @@ func (x *trial) watched(args []string) (watchedEnd, *finding) {
 }
 
 // fuzzCodes are the exit codes that a mutant may lead to. Others are judged one by one.
-var fuzzCodes = []int{0, exitUsage, exitUnfit, exitInvalid, exitEarly}
+var fuzzCodes = []int{0, exitUsage, exitInfeasible, exitInvalid, exitEarly}
 
 // judge holds how a line ended to what CLI.md promises.
 func (x *trial) judge(args []string, got watchedEnd, nth int) *finding {
@@ -300,7 +300,7 @@ func (x *trial) report(args []string, got watchedEnd) *finding {
 	if slices.Contains(args, "--pareto") {
 		verb = "pareto"
 	}
-	if verb == "plan" && got.code == exitUnfit && strings.Contains(got.out, `"schema": "`+report.UnfitSchema) {
+	if verb == "plan" && got.code == exitInfeasible && strings.Contains(got.out, `"schema": "`+report.InfeasibleSchema) {
 		verb = "unfit"
 	}
 	if got.out == "" {

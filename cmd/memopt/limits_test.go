@@ -42,7 +42,7 @@ func TestDoesNotFit(t *testing.T) {
 		restore := memlimit.Pretend(c.left)
 		got := inProcess(t.Context(), nil, c.line+" -q")
 		restore()
-		require.Equal(t, exitUnfit, got.code, "%s\n%s", c.line, got.errors)
+		require.Equal(t, exitInfeasible, got.code, "%s\n%s", c.line, got.errors)
 		require.Contains(t, got.errors, c.want, c.line)
 		require.Contains(t, got.errors, fmt.Sprintf("bytes are wanted and %d are left", c.left), c.line)
 		require.Equal(t, 1, strings.Count(got.errors, "\n"), "one line: %s", got.errors)
@@ -58,7 +58,7 @@ func TestDoesNotFit(t *testing.T) {
 func TestRuntimeDoesNotFit(t *testing.T) {
 	var e *exitError
 	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}}), &e)
-	require.Equal(t, exitUnfit, e.code)
+	require.Equal(t, exitInfeasible, e.code)
 	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: segmentation fault"}}), &e)
 	require.Equal(t, exitMissing, e.code)
 	if findORT(t) == "" {
@@ -67,7 +67,7 @@ func TestRuntimeDoesNotFit(t *testing.T) {
 	t.Chdir(t.TempDir())
 	defer memlimit.Pretend(8 << 20)()
 	got := inProcess(t.Context(), nil, "run example:cnn --dim batch=8 --data-dir . --init random:1 -e ort -q")
-	require.Equal(t, exitUnfit, got.code, got.errors)
+	require.Equal(t, exitInfeasible, got.code, got.errors)
 	require.Contains(t, got.errors, "what ONNX Runtime is predicted to take")
 }
 
@@ -84,9 +84,9 @@ func TestControlGroup(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte("500000000"), 0o666))
 	program := ownProgram(t)
 	for line, want := range map[string]int{
-		"run example:mlp --dim batch=1024 --init random:1":                   exitUnfit,
-		"verify example:mlp --level 1 --dim batch=1024 --init random:1":      exitUnfit,
-		"run example:mlp --dim batch=1024 --init random:1 --mem-pattern off": exitUnfit,
+		"run example:mlp --dim batch=1024 --init random:1":                   exitInfeasible,
+		"verify example:mlp --level 1 --dim batch=1024 --init random:1":      exitInfeasible,
+		"run example:mlp --dim batch=1024 --init random:1 --mem-pattern off": exitInfeasible,
 		"run example:mlp --dim batch=8 --init random:1":                      0,
 	} {
 		cmd := exec.CommandContext(context.Background(), "sh", "-c",

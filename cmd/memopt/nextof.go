@@ -45,7 +45,7 @@ func (a *app) afterPlan(name string, p *memopt.Plan, sel *selectionFlags, view *
 	case p.Options.Enabled():
 		return applied(name)
 	}
-	for _, o := range view.Offers {
+	for _, o := range view.TradeOffs {
 		if share, ok := strings.CutPrefix(o.Name, "--budget "); ok {
 			return &nextCommand{verb: "plan", args: args, set: [][2]string{{"budget", share}}}
 		}
@@ -53,15 +53,15 @@ func (a *app) afterPlan(name string, p *memopt.Plan, sel *selectionFlags, view *
 	return &nextCommand{verb: "explain", args: args}
 }
 
-// afterUnfit plans the largest size that fits, else to the lowest peak that was reached; where a bound ruled the budget
-// out, without one, to see the price of lower peaks.
-func (a *app) afterUnfit(name string, u *report.Unfit, b *memopt.Budget) *nextCommand {
+// afterInfeasible plans the largest size that fits, else to the lowest peak that was reached; where a bound ruled
+// the budget out, without one, to see the price of lower peaks.
+func (a *app) afterInfeasible(name string, u *report.InfeasibleBudget, b *memopt.Budget) *nextCommand {
 	n := &nextCommand{verb: "plan", args: []string{name}}
 	e := u.Error
-	if u.Room != nil && u.Room.Size > 0 {
-		n.dims = map[string]int64{u.Room.Symbol: u.Room.Size}
+	if u.Headroom != nil && u.Headroom.Size > 0 {
+		n.dims = map[string]int64{u.Headroom.Symbol: u.Headroom.Size}
 		if b.Share > 0 { // a share means another peak there
-			n.set = [][2]string{{"budget", report.WholeKiB(u.Room.Total)}}
+			n.set = [][2]string{{"budget", report.WholeKiB(u.Headroom.Total)}}
 		}
 		return n
 	}

@@ -107,7 +107,7 @@ func TestProfile(t *testing.T) {
 	for _, profile := range []string{"t.json", "-"} {
 		got = inProcess(t.Context(), nil,
 			"run forward.onnx --dim batch=4 --init random:1 --mem-limit 1 --profile "+profile)
-		require.Equal(t, exitUnfit, got.code, got.errors)
+		require.Equal(t, exitInfeasible, got.code, got.errors)
 		require.Empty(t, got.out)
 	}
 	after, err := os.ReadDir(".")

@@ -125,7 +125,7 @@ func classifyORT(e *ortengine.Error) error {
 	var failed *ort.RuntimeError
 	switch {
 	case e.OutOfMemory():
-		return &exitError{exitUnfit, e}
+		return &exitError{exitInfeasible, e}
 	case errors.As(e, &missing), errors.As(e, &crash):
 		return &exitError{exitMissing, e}
 	case errors.As(e, &failed):

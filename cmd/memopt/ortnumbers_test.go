@@ -172,7 +172,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
 	x, err := a.prepareExecution(model, &sel, &ex, stock)
-	if errors.Is(err, planner.ErrUnfit) {
+	if errors.Is(err, planner.ErrInfeasible) {
 		x = ortExecution(t, model, data, append(args[:len(args)-4:len(args)-4], "--level", "0"))
 		return x
 	}

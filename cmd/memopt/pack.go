@@ -133,10 +133,10 @@ func (a *app) finishPack(
 	case a.ctx.Err() != nil:
 		return &exitError{exitInterrupted, fmt.Errorf("%s: interrupted; the best packing so far is in %s", path, out)}
 	case errors.Is(cause, pack.ErrInfeasible):
-		return &exitError{exitUnfit,
+		return &exitError{exitInfeasible,
 			fmt.Errorf("%s: the buffers do not fit into %d bytes: %d live at once", path, view.Capacity, r.LowerBound)}
 	case view.Capacity > 0 && r.Height > view.Capacity:
-		return &exitError{exitUnfit,
+		return &exitError{exitInfeasible,
 			fmt.Errorf("%s: no packing within %d bytes was found in time: the best takes %d, and "+
 				"at least %d are needed; try a longer --time-limit", path, view.Capacity, r.Height, r.LowerBound)}
 	}

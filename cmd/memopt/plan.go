@@ -107,8 +107,8 @@ formulas, exact bytes and whole names in any case.`,
 				return err
 			}
 			defer p.Of.Close()
-			unfit := sel.held(p, c.configPath)
-			if unfit == nil {
+			infeasible := sel.held(p, c.configPath)
+			if infeasible == nil {
 				if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
 					return err
 				}
@@ -135,8 +135,8 @@ formulas, exact bytes and whole names in any case.`,
 			if err := a.printPlan(format, p, view, reserved); err != nil {
 				return err
 			}
-			if err := a.next(format, a.afterPlan(args[0], p, &sel, &view, savePlan)); err != nil || unfit != nil {
-				return cmp.Or(err, unfit)
+			if err := a.next(format, a.afterPlan(args[0], p, &sel, &view, savePlan)); err != nil || infeasible != nil {
+				return cmp.Or(err, infeasible)
 			}
 			return sel.budgetFlags.finish(a, p)
 		},
@@ -217,7 +217,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	p, err := plan(a.searchFor(c.strategy), c.strategy, c.options)
 	if err != nil {
 		if shown && !span {
-			if e := a.reportUnfit(name, m, c, err); e != nil {
+			if e := a.reportInfeasible(name, m, c, err); e != nil {
 				return nil, nil, classify(wrap(name, e))
 			}
 		}
@@ -268,7 +268,7 @@ func (a *app) compare(format report.Format, p *memopt.Plan, view *report.PlanVie
 		view.Level1, err = p.Layerwise()
 	case !p.Options.Enabled():
 		a.status.say("looking for what lower peaks cost")
-		view.Offers, err = p.Offers(a.search)
+		view.TradeOffs, err = p.TradeOffs(a.search)
 	}
 	return err
 }

@@ -52,11 +52,11 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 	if err != nil {
 		return err
 	}
-	var unfit error
-	if e := p.Unfit(); e != nil {
-		unfit = &exitError{exitUnfit, fmt.Errorf("%s: no choice of modules fits: the lowest peak in PyTorch is %s, "+
-			"the budget %s; allow more, or make the batch smaller", name, report.Bytes(p.Chosen.Usage.Peak),
-			report.Bytes(p.Limit))}
+	var infeasible error
+	if e := p.Infeasible(); e != nil {
+		infeasible = &exitError{exitInfeasible, fmt.Errorf("%s: no choice of modules fits: the lowest peak in "+
+			"PyTorch is %s, the budget %s; allow more, or make the batch smaller", name,
+			report.Bytes(p.Chosen.Usage.Peak), report.Bytes(p.Limit))}
 	} else if savePlan != "" {
 		data, err := p.File()
 		if err != nil {
@@ -67,12 +67,12 @@ func (a *app) planModules(cmd *cobra.Command, name string, sel *selectionFlags, 
 		}
 	}
 	if a.global.output == torchFormat {
-		if unfit != nil {
-			return unfit
+		if infeasible != nil {
+			return infeasible
 		}
 		return p.Lines(a.out)
 	}
-	return cmp.Or(p.Report(a.out, format), unfit)
+	return cmp.Or(p.Report(a.out, format), infeasible)
 }
 
 // modulePlan makes the plan of a model, or of a step that PyTorch traced.

@@ -128,7 +128,7 @@ func TestPlanTraced(t *testing.T) {
 	require.Contains(t, run(tracedStep+" -O torch").out, "Nothing needs to run again")
 	every := run(tracedStep + " --level 1 -O torch")
 	require.Contains(t, every.out, `"h.3"`)
-	require.Equal(t, exitUnfit, run(tracedStep+" --budget 60KiB").code)
+	require.Equal(t, exitInfeasible, run(tracedStep+" --budget 60KiB").code)
 	for flags, want := range map[string]string{
 		" --dim batch=2":       "a step that PyTorch traced at one size",
 		" --module-map m.json": "--dim and --module-map say nothing of it",
@@ -191,8 +191,8 @@ func TestPlanModules(t *testing.T) {
 		code  int
 		wants string
 	}{
-		{line + "--budget 1KiB", exitUnfit, "no choice of modules fits: the lowest peak in PyTorch is"},
-		{line + "--budget 1KiB -O torch", exitUnfit, "no choice of modules fits"},
+		{line + "--budget 1KiB", exitInfeasible, "no choice of modules fits: the lowest peak in PyTorch is"},
+		{line + "--budget 1KiB -O torch", exitInfeasible, "no choice of modules fits"},
 		{line + "--level 2", exitUsage, "wanted 0, or 1 for every block"},
 		{line + "--level 1 --budget 50%", exitUsage, "cannot be combined"},
 		{line + "--pareto 3", exitUsage, "--pareto cannot be combined with --select modules"},

@@ -80,7 +80,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 		return err
 	}
 	defer p.Of.Close()
-	unfit := sel.held(p, c.configPath)
+	infeasible := sel.held(p, c.configPath)
 	if a.ctx.Err() == nil {
 		a.keeper.release() // what is left takes little time
 	}
@@ -94,8 +94,8 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 		return err
 	}
 	write := func(w io.Writer) error { return webpage.Write(a.ctx, w, p, *o) }
-	if err := a.streamArtefact("--out", flags.out, write); err != nil || unfit != nil {
-		return cmp.Or(err, unfit)
+	if err := a.streamArtefact("--out", flags.out, write); err != nil || infeasible != nil {
+		return cmp.Or(err, infeasible)
 	}
 	if flags.out != streamName {
 		if err := report.StepLine(a.out, format, a.made); err != nil {
@@ -145,7 +145,7 @@ func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, e
 // plan has or which take no search; else what memopt plan offers.
 func (a *app) usualPlans(p *memopt.Plan) ([]planner.Alternative, error) {
 	if p.Options.Budget() == nil {
-		return p.Offers(a.search)
+		return p.TradeOffs(a.search)
 	}
 	level1, err := p.Layerwise()
 	if err != nil {

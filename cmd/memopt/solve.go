@@ -144,7 +144,7 @@ func classifySolve(path string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, remat.ErrInfeasible):
-		return &exitError{exitUnfit, wrap(path, err)}
+		return &exitError{exitInfeasible, wrap(path, err)}
 	case errors.Is(err, remat.ErrNotOptimal):
 		return &exitError{exitEarly, wrap(path, err)}
 	}

@@ -87,7 +87,7 @@ func totalOf(t *testing.T, line string) int64 {
 func largestOf(t *testing.T, line string) int64 {
 	t.Helper()
 	got := inProcess(t.Context(), nil, line)
-	require.Contains(t, []int{0, exitUnfit}, got.code, "%s\n%s", line, got.errors)
+	require.Contains(t, []int{0, exitInfeasible}, got.code, "%s\n%s", line, got.errors)
 	var r struct {
 		Largest struct {
 			Plain int64 `json:"plain"`

@@ -52,7 +52,7 @@ func TestSweep(t *testing.T) {
 		got := inProcess(t.Context(), nil, "sweep grid.json -o out "+rest)
 		want := 0
 		if strings.Contains(rest, "index") {
-			want = exitUnfit
+			want = exitInfeasible
 		}
 		require.Equal(t, want, got.code, got.errors)
 		require.Equal(t, before, readAll(t, append(files, "out/results.jsonl", "out/results.csv", "cost.svg")))

@@ -92,7 +92,7 @@ func (t *training) classifyTrain(err error) error {
 	case errors.As(err, &nan):
 		t.together = true
 		return &exitError{exitDiffers, fmt.Errorf("%s: %w", t.name, err)}
-	case errors.Is(err, live.ErrNoBoundary), errors.Is(err, planner.ErrUnfit):
+	case errors.Is(err, live.ErrNoBoundary), errors.Is(err, planner.ErrInfeasible):
 		return t.classifyPlan(t.name, err)
 	}
 	return classify(wrap(t.name, err))

@@ -64,8 +64,8 @@ func (t *training) plan() (err error) {
 	if err == nil {
 		err = t.fits(c.Plans)
 	}
-	if train.Unfit(err) && t.ctx.Err() == nil {
-		return t.unfit(err, rows, sel)
+	if train.Infeasible(err) && t.ctx.Err() == nil {
+		return t.infeasible(err, rows, sel)
 	}
 	if err != nil {
 		return t.classifyPlan(t.name, err)
@@ -152,17 +152,17 @@ func (t *training) largest(sel train.Selection) (int64, error) {
 		if err == nil {
 			err = fmt.Errorf("%w: not even one sample fits into %d bytes, by %s", executor.ErrOutOfMemory, limit, by)
 		}
-		return 0, t.unfit(err, 1, sel)
+		return 0, t.infeasible(err, 1, sel)
 	}
 	t.note("--batch auto: %d samples of a step are the most that fit %s (%s)", rows, report.Bytes(limit), by)
 	return rows, nil
 }
 
 // unfit says that a job does not fit, and what would make it.
-func (t *training) unfit(err error, rows int64, sel train.Selection) error {
+func (t *training) infeasible(err error, rows int64, sel train.Selection) error {
 	limit, _ := t.limit()
 	also := ""
-	var low *planner.UnfitError
+	var low *planner.InfeasibleError
 	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total == 0 && errors.As(err, &low) {
 		// A share is of another baseline where the job is another one.
 		limit = t.stays + low.Budget

@@ -98,7 +98,7 @@ func drawPlan(t *rapid.T, rng *rand.Rand) *Plan {
 			chosen = append(chosen, i)
 		}
 	}
-	trial, err := place.NewBench(analysis, sizes, place.Memory{}).Candidates(chosen)
+	trial, err := place.NewEvaluator(analysis, sizes, place.Memory{}).Candidates(chosen)
 	require.NoError(t, err)
 	return &Plan{Analysis: analysis, Facts: ortsim.NewFacts(m, nil), Sizes: sizes, Trial: trial}
 }

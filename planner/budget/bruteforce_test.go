@@ -96,7 +96,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 			continue // nothing reads what the forward half makes
 		}
 		p := problemOf(t, m, nil, graph.FileOrder(m.Graph))
-		sizes := p.Bench.Sizes
+		sizes := p.Evaluator.Sizes
 		lowest := int64(math.MaxInt64)
 		graphtest.EachOrder(m.Graph, func(order graph.Order) {
 			tl, err := live.Simulate(m.Graph, order, sizes)
@@ -109,14 +109,14 @@ func TestBoundsByBruteForce(t *testing.T) {
 		if lowest == p.Base.LowerBound {
 			tight++
 		}
-		tk := newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)
+		tk := newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State)
 		least := tk.loose.PeakBound(context.Background(), 0) - (arena.Alignment - 1)
 		whole := arena.NewLayout(context.Background(), p.Base, sizes.Bytes).Bytes
 		budget := least + rng.Int64N(max(1, whole-least))
 		cost := tk.loose.CostBound(context.Background(), rounded(budget), 0)
 		cheapest, smallest := int64(math.MaxInt64), atPoint{arena: math.MaxInt64}
-		eachPlan(p.Bench.Analysis, m, func(placements []recompute.Placement) {
-			e, err := p.Bench.Simulate(placements)
+		eachPlan(p.Evaluator.Analysis, m, func(placements []recompute.Placement) {
+			e, err := p.Evaluator.Simulate(placements)
 			require.NoError(t, err)
 			taken := e.Layout(context.Background()).Bytes
 			require.LessOrEqual(t, least, taken, "seed %d: %+v", seed, placements)
@@ -131,7 +131,7 @@ func TestBoundsByBruteForce(t *testing.T) {
 		})
 		require.LessOrEqual(t, cost, cheapest, "seed %d: budget %d", seed, budget)
 		checkBoundAt(t, p, smallest)
-		var no *UnfitError
+		var no *InfeasibleError
 		_, err := Fit(context.Background(), p, &Options{Bytes: 1})
 		require.ErrorAs(t, err, &no)
 		require.False(t, no.Searched())
@@ -150,7 +150,7 @@ func costOf(tk *tasks, p *Problem, placements []recompute.Placement) int64 {
 	total := int64(0)
 	for _, pl := range placements {
 		for _, id := range pl.Nodes {
-			total += tk.graph.Tasks[p.Bench.Pos[id]].Cost
+			total += tk.graph.Tasks[p.Evaluator.Pos[id]].Cost
 		}
 	}
 	return total
@@ -166,7 +166,7 @@ func checkBoundAt(t *testing.T, p *Problem, at atPoint) {
 	t.Helper()
 	b := newBudgeter(context.Background(), p, &Options{Bytes: at.arena, Effort: 0.01})
 	best, err := b.fit()
-	var no *UnfitError
+	var no *InfeasibleError
 	if errors.As(err, &no) {
 		require.LessOrEqual(t, no.LowerBound, at.arena)
 		return

@@ -1,7 +1,7 @@
 // Package budget finds the cheapest plan that fits a budget of bytes.
 //
 // Any node that can be replayed may run again, in either half. The graph becomes a problem of package
-// remat, which searches and proves; its answers become placements, which a bench tries and package
+// remat, which searches and proves; its answers become placements, which an evaluator tries and package
 // arena packs. Which plans are searched does not depend on the budget: it only picks from them, so
 // that a larger one does not cost more. Searches end by counted work, so that a plan does not
 // depend on the machine, or when a time limit or a context ends them, with the best plan so far.
@@ -47,9 +47,9 @@ const (
 
 // Problem is a graph to plan to budgets.
 type Problem struct {
-	Bench   *place.Bench   // with sizes
-	Base    *live.Timeline // of the graph as it is
-	Seconds []float64      // by node, of one execution
+	Evaluator *place.Evaluator // with sizes
+	Base      *live.Timeline   // of the graph as it is
+	Seconds   []float64        // by node, of one execution
 	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, to be
 	// tried first in huge graphs; nil: none.
 	Checkpoints iter.Seq[[]int]
@@ -148,7 +148,7 @@ type Answer struct {
 // the search for the plan, that for the lowest arena, and the bound. A deadline that package
 // timelimit has set leaves the search for a first plan graceTime in any case, and counted work alone
 // where it had passed when the run began and Effort is 0. The error is an
-// *UnfitError where none was found, wraps ErrStashLimit, or is the simulator's.
+// *InfeasibleError where none was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
 	best, err := b.fit()
@@ -174,7 +174,7 @@ func (b *budgeter) packed(pt *point) (*point, error) {
 	if pt.layout.Bytes <= pt.layout.LowerBound || pt.layout.Final || b.ctx.Err() != nil {
 		return pt, nil
 	}
-	e, err := b.p.Bench.Simulate(pt.placements)
+	e, err := b.p.Evaluator.Simulate(pt.placements)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ type budgeter struct {
 func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
 	return &budgeter{ctx: ctx, p: p, opts: o, budget: o.Bytes, share: searchShare, began: time.Now(),
 		quick: !o.Brief && o.Effort <= 0 && timelimit.Spent(ctx),
-		tasks: newTasks(p.Bench, p.Seconds, arena.Align, p.Base.State)}
+		tasks: newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State)}
 }
 
 // The parts of the time by which the search for the plan ends, and that for the lowest arena where
@@ -336,7 +336,7 @@ func (b *budgeter) fit() (*point, error) {
 	if best := b.cheapest(b.budget); best != nil {
 		return best, nil
 	}
-	return nil, b.unfit()
+	return nil, b.infeasible()
 }
 
 func (b *budgeter) cheapest(budget int64) *point { return b.cheapestOf(b.points, budget) }
@@ -362,7 +362,7 @@ func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortW
 // counts in the timeline's bound, and lies in no arena.
 func (b *budgeter) need() int64 {
 	least := max(0, b.tasks.loose.Need()-(arena.Alignment-1))
-	if b.p.Bench.Sizes.Inner == nil {
+	if b.p.Evaluator.Sizes.Inner == nil {
 		least = max(least, b.p.Base.LowerBound)
 	}
 	return least
@@ -370,11 +370,11 @@ func (b *budgeter) need() int64 {
 
 // impossible is the error of a budget that a lower bound rules out before any search.
 func (b *budgeter) impossible() error {
-	return &UnfitError{Budget: b.budget, LowerBound: b.ruledOut, Persistent: b.opts.Persistent}
+	return &InfeasibleError{Budget: b.budget, LowerBound: b.ruledOut, Persistent: b.opts.Persistent}
 }
 
 // unfit says how low the search came, and what nothing comes below.
-func (b *budgeter) unfit() error {
+func (b *budgeter) infeasible() error {
 	done := b.within(1)
 	bound := b.peakBound(b.work()) - (arena.Alignment - 1)
 	done()
@@ -384,8 +384,8 @@ func (b *budgeter) unfit() error {
 }
 
 // reached says how low the search came.
-func (b *budgeter) reached() *UnfitError {
-	e := &UnfitError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64,
+func (b *budgeter) reached() *InfeasibleError {
+	e := &InfeasibleError{Budget: b.budget, LowestArena: b.smallest(), LowestLive: math.MaxInt64,
 		Persistent: b.opts.Persistent, Stopped: b.stopped}
 	for i := range b.points {
 		e.LowestLive = min(e.LowestLive, b.points[i].live)

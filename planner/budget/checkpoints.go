@@ -34,7 +34,7 @@ func (b *budgeter) checkpoints() error {
 
 // checkpointed is the plan of candidates of the analysis.
 func (b *budgeter) checkpointed(chosen []int) (*point, error) {
-	t, err := b.p.Bench.Candidates(chosen)
+	t, err := b.p.Evaluator.Candidates(chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (b *budgeter) checkpointed(chosen []int) (*point, error) {
 func (b *budgeter) costOf(nodes []graph.NodeID) int64 {
 	total := int64(0)
 	for _, id := range nodes {
-		total += b.tasks.graph.Tasks[b.p.Bench.Pos[id]].Cost
+		total += b.tasks.graph.Tasks[b.p.Evaluator.Pos[id]].Cost
 	}
 	return total
 }

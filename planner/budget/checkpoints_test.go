@@ -37,7 +37,7 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 	distances := []int{8, 32, 128}
 	p.Checkpoints = func(yield func([]int) bool) {
 		for _, every := range distances {
-			if !yield(withoutEvery(p.Bench.Analysis, every)) {
+			if !yield(withoutEvery(p.Evaluator.Analysis, every)) {
 				return
 			}
 		}
@@ -66,7 +66,7 @@ func TestCheckpointsOfHugeGraphs(t *testing.T) {
 		}
 		require.Equal(t, 1, found)
 		require.NotEmpty(t, best.placements[0].Reason)
-		again, err := p.Bench.Simulate(best.placements)
+		again, err := p.Evaluator.Simulate(best.placements)
 		require.NoError(t, err)
 		require.Equal(t, again.Peak, best.live)
 		require.Equal(t, again.Layout(t.Context()).Bytes, best.arena)

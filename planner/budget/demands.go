@@ -32,15 +32,15 @@ func (b *budgeter) demand() error {
 	for id, why := range b.p.Kept {
 		if why != "" {
 			t.whyNot[id] = why
-			place := b.p.Bench.Pos[id]
+			place := b.p.Evaluator.Pos[id]
 			t.graph.Tasks[place].Once, t.loose.Tasks[place].Once = true, true
 		}
 	}
 	first := t.firstReaders()
 	forced := slices.Clone(b.p.Forced)
-	slices.SortFunc(forced, func(x, y Forced) int { return int(b.p.Bench.Pos[y.Node] - b.p.Bench.Pos[x.Node]) })
+	slices.SortFunc(forced, func(x, y Forced) int { return int(b.p.Evaluator.Pos[y.Node] - b.p.Evaluator.Pos[x.Node]) })
 	for _, f := range forced {
-		x, why := t.firstNeed(b.p.Bench.Pos[f.Node], first)
+		x, why := t.firstNeed(b.p.Evaluator.Pos[f.Node], first)
 		if why != "" && f.Asked != "" {
 			return fmt.Errorf("%w: %s: node %q cannot run again in a plan to a budget: %s", recompute.ErrDemand,
 				f.Asked, t.a.Graph.NodeLabel(f.Node), why)

@@ -19,10 +19,10 @@ import (
 
 // demandSome draws nodes that are kept and nodes that must run again.
 func demandSome(rng *rand.Rand, p *Problem) {
-	a := p.Bench.Analysis
+	a := p.Evaluator.Analysis
 	p.Kept = make([]string, len(a.Graph.Nodes))
 	for id := range p.Kept {
-		if !p.Bench.Sizes.View(a.Graph.Nodes[id]) && rng.IntN(4) == 0 { // of a view, it is the bytes that are kept
+		if !p.Evaluator.Sizes.View(a.Graph.Nodes[id]) && rng.IntN(4) == 0 { // of a view, it is the bytes that are kept
 			p.Kept[id] = "it is kept"
 		}
 	}
@@ -46,7 +46,7 @@ func obeys(p *Problem, forced []remat.Extra, placements []recompute.Placement) b
 		}
 	}
 	return !slices.ContainsFunc(forced, func(x remat.Extra) bool {
-		return !again[p.Bench.Analysis.Order[x.Task]]
+		return !again[p.Evaluator.Analysis.Order[x.Task]]
 	})
 }
 
@@ -73,15 +73,15 @@ func TestDemandsByBruteForce(t *testing.T) {
 		forced, left = forced+len(fixed), left+len(b.left)
 		require.Len(t, p.Forced, len(fixed)+len(b.left))
 		least := b.tasks.loose.PeakBound(context.Background(), 0) - (arena.Alignment - 1)
-		whole := arena.NewLayout(context.Background(), p.Base, p.Bench.Sizes.Bytes).Bytes
+		whole := arena.NewLayout(context.Background(), p.Base, p.Evaluator.Sizes.Bytes).Bytes
 		budget := least + rng.Int64N(max(1, whole-least))
 		bound := b.leastCost(&point{extras: []remat.Extra{{}}, cost: math.MaxInt64}, budget, 0)
 		cheapest := int64(math.MaxInt64)
-		eachPlan(p.Bench.Analysis, m, func(placements []recompute.Placement) {
+		eachPlan(p.Evaluator.Analysis, m, func(placements []recompute.Placement) {
 			if !obeys(p, fixed, placements) {
 				return
 			}
-			e, err := p.Bench.Simulate(placements)
+			e, err := p.Evaluator.Simulate(placements)
 			require.NoError(t, err)
 			taken := e.Layout(context.Background()).Bytes
 			require.LessOrEqual(t, least, taken, "seed %d: %+v", seed, placements)
@@ -96,7 +96,7 @@ func TestDemandsByBruteForce(t *testing.T) {
 		for _, o := range []Options{{Bytes: budget, Effort: 0.01}, {Bytes: math.MaxInt64, Solver: "greedy"}} {
 			answer, err := Fit(context.Background(), p, &o)
 			if err != nil {
-				require.ErrorIs(t, err, ErrUnfit)
+				require.ErrorIs(t, err, ErrInfeasible)
 				continue
 			}
 			require.True(t, obeys(p, fixed, answer.Placements), "seed %d", seed)

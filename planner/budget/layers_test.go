@@ -24,14 +24,14 @@ func TestLayers(t *testing.T) {
 		require.Less(t, l.from, l.to)
 		if i > 0 {
 			require.Equal(t, layers[i-1].to, l.from)
-			first := m.Graph.NodeLabel(p.Bench.Analysis.Order[l.from])
+			first := m.Graph.NodeLabel(p.Evaluator.Analysis.Order[l.from])
 			require.True(t, strings.HasSuffix(first, "/ln_2/LayerNormalization"), first)
 		}
 	}
 	cost := int64(0)
 	for _, pl := range answer.Placements {
 		for _, id := range pl.Nodes {
-			cost += answer.tasks.graph.Tasks[p.Bench.Pos[id]].Cost
+			cost += answer.tasks.graph.Tasks[p.Evaluator.Pos[id]].Cost
 		}
 	}
 	overhead := float64(cost) / answer.tasks.stepCost()

@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 	cost := int64(0)
 	for _, pl := range answer.Placements {
 		for _, id := range pl.Nodes {
-			cost += answer.tasks.graph.Tasks[p.Bench.Pos[id]].Cost
+			cost += answer.tasks.graph.Tasks[p.Evaluator.Pos[id]].Cost
 		}
 	}
 	require.InDelta(t, float64(cost)/answer.tasks.stepCost(), last.Overhead, 0.01)

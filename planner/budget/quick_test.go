@@ -35,9 +35,9 @@ func TestQuickest(t *testing.T) {
 			fits++
 			continue
 		}
-		var unfit *UnfitError
-		require.ErrorAs(t, err, &unfit)
-		require.False(t, unfit.Searched(), "a bound rules it out: %g", share)
+		var infeasible *InfeasibleError
+		require.ErrorAs(t, err, &infeasible)
+		require.False(t, infeasible.Searched(), "a bound rules it out: %g", share)
 	}
 	require.GreaterOrEqual(t, fits, 3)
 }

@@ -248,7 +248,7 @@ func (b *budgeter) point(a *remat.Answer) (*point, error) {
 		}
 	}
 	pt.placements = b.tasks.placements(pt.extras)
-	e, err := b.p.Bench.Simulate(pt.placements)
+	e, err := b.p.Evaluator.Simulate(pt.placements)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ type Runtime struct {
 }
 
 // FitRuntime returns the cheapest plan that is found whose file stays within the budget in stock
-// ONNX Runtime; Options.Bytes does not count. The error is an *UnfitError where none was found,
+// ONNX Runtime; Options.Bytes does not count. The error is an *InfeasibleError where none was found,
 // with the lowest peak that was reached there, or that of Fit.
 func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answer, error) {
 	r := &runtimeFit{budgeter: newBudgeter(ctx, p, o), rt: rt}
@@ -89,7 +89,7 @@ func (r *runtimeFit) fit() (int, error) {
 	if best := r.best(); best >= 0 {
 		return best, nil
 	}
-	return 0, r.unfit()
+	return 0, r.infeasible()
 }
 
 // descend searches plans of less and less memory, all in one search: first quick ones on the grid
@@ -226,8 +226,8 @@ func (r *runtimeFit) best() int {
 	return best
 }
 
-func (r *runtimeFit) unfit() error {
-	e := &UnfitError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
+func (r *runtimeFit) infeasible() error {
+	e := &InfeasibleError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
 		What: "plan for stock ONNX Runtime", Stopped: r.stopped, Persistent: r.opts.Persistent}
 	for _, a := range r.judged {
 		if a != nil {

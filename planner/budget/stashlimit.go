@@ -23,12 +23,12 @@ type stashLimit struct {
 
 // stashLimits resolves the globs of the limits. A glob that matches no stashing node is an error.
 func (b *budgeter) stashLimits() ([]stashLimit, error) {
-	g, tk := b.p.Bench.Analysis.Graph, b.tasks
+	g, tk := b.p.Evaluator.Analysis.Graph, b.tasks
 	var out []stashLimit
 	for _, r := range b.opts.StashLimits {
 		limit := stashLimit{StashLimit: r, in: make([]bool, len(tk.graph.Values))}
 		any := false
-		for _, st := range b.p.Bench.Analysis.Stashed {
+		for _, st := range b.p.Evaluator.Analysis.Stashed {
 			root := tk.root[st.Value]
 			if root == graph.NoValue || !graph.MatchGlob(r.Glob, g.NodeLabel(g.Values[root].Def)) {
 				continue
@@ -112,7 +112,7 @@ func (b *budgeter) applyLimits() error {
 				break
 			}
 			if try == limitTries || capacity <= 0 {
-				return &UnfitError{Budget: r.Bytes, LowestArena: low, LowestLive: low,
+				return &InfeasibleError{Budget: r.Bytes, LowestArena: low, LowestLive: low,
 					What: "plan for the nodes " + r.Glob}
 			}
 			capacity -= left - r.Bytes

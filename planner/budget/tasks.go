@@ -48,10 +48,10 @@ func unitsPerSecond(seconds []float64) float64 {
 	return stepUnits / total
 }
 
-// newTasks translates the graph on a bench. seconds has the time of every node. round is
+// newTasks translates the graph on an evaluator. seconds has the time of every node. round is
 // arena.Align, but for tests. state has the values that lie in the buffers of states, as the
 // timeline of the graph as it is says it: they have no bytes.
-func newTasks(b *place.Bench, seconds []float64, round func(int64) int64, state []graph.ValueID) *tasks {
+func newTasks(b *place.Evaluator, seconds []float64, round func(int64) int64, state []graph.ValueID) *tasks {
 	a, sizes, workspace := b.Analysis, b.Sizes, b.Memory.Workspace
 	g := a.Graph
 	t := &tasks{a: a, graph: &remat.Graph{}, sizes: sizes, root: rootsOf(g, sizes, state),

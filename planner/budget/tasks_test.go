@@ -34,10 +34,10 @@ func problemOf(t testing.TB, m *graph.Model, dims map[string]int64, o graph.Orde
 	}
 	sizes, err := live.EvalSizes(m.Graph, dims)
 	require.NoError(t, err)
-	bench := place.NewBench(recompute.Find(m, b, o, recompute.Probe{Level: 1}), sizes, place.Memory{})
-	base, err := bench.AsIs().Simulate()
+	evaluator := place.NewEvaluator(recompute.Find(m, b, o, recompute.Probe{Level: 1}), sizes, place.Memory{})
+	base, err := evaluator.AsIs().Simulate()
 	require.NoError(t, err)
-	return &Problem{Bench: bench, Base: base, Seconds: costsOf(m, types, sizes, dims)}
+	return &Problem{Evaluator: evaluator, Base: base, Seconds: costsOf(m, types, sizes, dims)}
 }
 
 func costsOf(m *graph.Model, types *op.Result, sizes *live.Sizes, dims map[string]int64) []float64 {
@@ -55,8 +55,8 @@ func costsOf(m *graph.Model, types *op.Result, sizes *live.Sizes, dims map[strin
 
 // withoutInner leaves out what lives inside subgraphs, which is in no arena.
 func withoutInner(p *Problem) *Problem {
-	p.Bench.Sizes.Inner = nil
-	p.Bench = place.NewBench(p.Bench.Analysis, p.Bench.Sizes, place.Memory{})
+	p.Evaluator.Sizes.Inner = nil
+	p.Evaluator = place.NewEvaluator(p.Evaluator.Analysis, p.Evaluator.Sizes, place.Memory{})
 	return p
 }
 
@@ -105,13 +105,13 @@ func (t *tasks) shaped(task int) bool {
 func same(t *testing.T, p *Problem, tk *tasks, extras []remat.Extra) {
 	out, err := tk.graph.Simulate(extras)
 	require.NoError(t, err)
-	e, err := p.Bench.Simulate(tk.placements(extras))
+	e, err := p.Evaluator.Simulate(tk.placements(extras))
 	require.NoError(t, err)
 	require.LessOrEqual(t, e.Peak, out.Peak, "%d extra runs", len(extras))
-	parts := p.Bench.Sizes.Slices
-	p.Bench.Sizes.Slices = nil
-	e, err = p.Bench.Simulate(tk.placements(extras))
-	p.Bench.Sizes.Slices = parts
+	parts := p.Evaluator.Sizes.Slices
+	p.Evaluator.Sizes.Slices = nil
+	e, err = p.Evaluator.Simulate(tk.placements(extras))
+	p.Evaluator.Sizes.Slices = parts
 	require.NoError(t, err)
 	require.Equal(t, e.Peak, out.Peak, "%d extra runs", len(extras))
 }
@@ -126,7 +126,7 @@ func TestTasksAgree(t *testing.T) {
 			graphtest.Options{Nodes: 20 + rng.IntN(100), Yield: seed%3 == 0, Layers: seed%2 == 0,
 				Control: seed%4 > 1, Parts: seed%8 == 1, Rows: 1 + rng.Int64N(40), Width: 1 + rng.Int64N(64)})
 		p := withoutInner(problemOf(t, m, nil, nil))
-		tk := newTasks(p.Bench, nil, exact, p.Base.State)
+		tk := newTasks(p.Evaluator, nil, exact, p.Base.State)
 		same(t, p, tk, nil)
 		if int(tk.graph.From) == len(tk.graph.Tasks) {
 			continue
@@ -139,7 +139,7 @@ func TestTasksAgree(t *testing.T) {
 		m, err := ex.Build()
 		require.NoError(t, err)
 		p := problemOf(t, m, ex.Dims, nil)
-		tk := newTasks(p.Bench, nil, exact, p.Base.State)
+		tk := newTasks(p.Evaluator, nil, exact, p.Base.State)
 		rng := rand.New(rand.NewPCG(1, 11))
 		for k := range 20 {
 			same(t, p, tk, randomExtras(rng, tk, 3*k))
@@ -168,12 +168,12 @@ net (float[8, 8] x, float[8, 8] w, float[8] mean, float[8] var, float[8] one) =>
 	live.RecordStates(m, []live.StatePair{{Input: "w", Output: "w_new"}, {Input: "mean", Output: "mean_new"},
 		{Input: "var", Output: "var_new"}})
 	p := problemOf(t, m, nil, nil)
-	p.Bench.Sizes.States, err = live.FindStates(m)
+	p.Evaluator.Sizes.States, err = live.FindStates(m)
 	require.NoError(t, err)
-	p.Bench = place.NewBench(p.Bench.Analysis, p.Bench.Sizes, place.Memory{})
-	p.Base, err = p.Bench.AsIs().Simulate()
+	p.Evaluator = place.NewEvaluator(p.Evaluator.Analysis, p.Evaluator.Sizes, place.Memory{})
+	p.Base, err = p.Evaluator.AsIs().Simulate()
 	require.NoError(t, err)
-	tk := newTasks(p.Bench, nil, exact, p.Base.State)
+	tk := newTasks(p.Evaluator, nil, exact, p.Base.State)
 	until := map[string]int32{}
 	for i, id := range tk.a.Order {
 		name := m.Graph.ValueName(m.Graph.Nodes[id].Output(0))
@@ -199,7 +199,7 @@ net (float[4, 8] x, float[4, 8] dy) => (float loss, float[32] z) <int64[1] flat 
 }`, "net")
 	require.NoError(t, err)
 	p := problemOf(t, m, nil, nil)
-	tk := newTasks(p.Bench, nil, exact, p.Base.State)
+	tk := newTasks(p.Evaluator, nil, exact, p.Base.State)
 	for before, nodes := range map[int32][]graph.NodeID{4: {2}, 5: {2, 4}} {
 		placements := tk.placements([]remat.Extra{{Task: 2, Before: before}})
 		var got []graph.NodeID

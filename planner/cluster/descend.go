@@ -69,7 +69,7 @@ func (s *Search) rate(ctx context.Context, cur *point, moves []move, rung int) {
 // ratioOf is what excess a move saves per second. A move that saves something at no cost comes
 // before all others.
 func ratioOf(from, to *point, rung int) float64 {
-	if to.peak == unfitPeak {
+	if to.peak == infeasiblePeak {
 		return 0
 	}
 	gain, seconds := from.excess[rung]-to.excess[rung], to.seconds-from.seconds

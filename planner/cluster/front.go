@@ -9,8 +9,8 @@ import (
 	"memopt/planner/arena"
 )
 
-// unfitPeak is the peak of a configuration that cannot be applied.
-const unfitPeak = math.MaxInt64
+// infeasiblePeak is the peak of a configuration that cannot be applied.
+const infeasiblePeak = math.MaxInt64
 
 // packDepth is how many configurations that are no dearer and peak no higher make one not worth
 // packing. The arena may be a little larger than the peak, so the best peak alone could miss the
@@ -33,7 +33,7 @@ func (s *Search) front(depth int) []*point {
 	var out []*point
 	lowest := make([]int64, 0, depth+1) // the lowest peaks so far, ascending
 	for _, pt := range sorted {
-		if pt.peak == unfitPeak || len(lowest) == depth && pt.peak >= lowest[depth-1] {
+		if pt.peak == infeasiblePeak || len(lowest) == depth && pt.peak >= lowest[depth-1] {
 			continue
 		}
 		out = append(out, pt)

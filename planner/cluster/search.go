@@ -54,9 +54,9 @@ type Search struct {
 
 // Problem is what is searched.
 type Problem struct {
-	Bench   *place.Bench
-	Base    *live.Timeline // of the graph as it is
-	Seconds []float64      // by node, of one execution
+	Evaluator *place.Evaluator
+	Base      *live.Timeline // of the graph as it is
+	Seconds   []float64      // by node, of one execution
 	// Place tries what ONNX Runtime would make of a configuration. It returns nil where that would
 	// clone what cannot be cloned.
 	Place func(config []Entry) (*place.Trial, error)
@@ -75,7 +75,7 @@ func Work(nodes int) int64 { return max(minSteps, runsOfGraph*int64(nodes)) }
 
 // NewSearch makes a search that may simulate about so many steps.
 func NewSearch(p *Problem, work int64) *Search {
-	s := &Search{p: p, axes: newAxes(p.Bench.Analysis), known: map[string]*point{}}
+	s := &Search{p: p, axes: newAxes(p.Evaluator.Analysis), known: map[string]*point{}}
 	s.limit = s.steps() + int(work)
 	low, high := p.Base.LowerBound, p.Base.Peak.Bytes
 	for r := range int64(numRungs) {
@@ -85,7 +85,7 @@ func NewSearch(p *Problem, work int64) *Search {
 }
 
 // steps counts the work so far.
-func (s *Search) steps() int { return s.p.Bench.Steps() + s.idle }
+func (s *Search) steps() int { return s.p.Evaluator.Steps() + s.idle }
 
 // allMargin is how much of the work must be left for an exhaustive search to be started: where
 // copies are split, configurations take longer than the two from which the work is estimated.
@@ -157,7 +157,7 @@ func (s *Search) evaluate(settings []int32) *point {
 }
 
 func (s *Search) simulate(settings []int32) *point {
-	pt := &point{settings: slices.Clone(settings), peak: unfitPeak, arena: -1,
+	pt := &point{settings: slices.Clone(settings), peak: infeasiblePeak, arena: -1,
 		excess: make([]float64, len(s.rungs))}
 	t := s.place(settings)
 	if t == nil {

@@ -9,7 +9,7 @@ import (
 // more behind the step at which the placements peak where that helps, and with the inputs that run
 // again anyway or with those that are there. Of these ways it returns the one with the lowest peak,
 // of equal ones that with the fewest clones. Without sizes it takes the first way.
-func (b *Bench) Beside(placements []recompute.Placement) (*Trial, error) {
+func (b *Evaluator) Beside(placements []recompute.Placement) (*Trial, error) {
 	r := newReruns(b, b.candidates(nil), placements)
 	first := b.merged(placements, r, r.plan(nil, noLimit))
 	if b.Sizes == nil {
@@ -37,7 +37,7 @@ func (b *Bench) Beside(placements []recompute.Placement) (*Trial, error) {
 }
 
 // merged joins placements with those of a schedule, in order of execution.
-func (b *Bench) merged(placements []recompute.Placement, r *reruns, s *schedule) []recompute.Placement {
+func (b *Evaluator) merged(placements []recompute.Placement, r *reruns, s *schedule) []recompute.Placement {
 	added := r.placements(s)
 	r.explain(s, added)
 	all := append(append(make([]recompute.Placement, 0, len(placements)+len(added)), placements...), added...)
@@ -46,7 +46,7 @@ func (b *Bench) merged(placements []recompute.Placement, r *reruns, s *schedule)
 
 // sharing leaves those nodes out of the added placements that have run again before, but for the
 // forced entries, and what then serves nobody.
-func (b *Bench) sharing(all, given []recompute.Placement) []recompute.Placement {
+func (b *Evaluator) sharing(all, given []recompute.Placement) []recompute.Placement {
 	nodes := len(b.Analysis.Graph.Nodes)
 	own, ran, forced := make([]bool, nodes), make([]bool, nodes), make([]bool, nodes)
 	for i := range given {
@@ -83,7 +83,7 @@ func without(nodes []graph.NodeID, drop func(graph.NodeID) bool) (left []graph.N
 
 // Without leaves the marked nodes out of placements, and what then serves nobody. Readers of what is
 // not made again read the newest clone before, or the original.
-func (b *Bench) Without(placements []recompute.Placement, marked []bool) []recompute.Placement {
+func (b *Evaluator) Without(placements []recompute.Placement, marked []bool) []recompute.Placement {
 	out, found := make([]recompute.Placement, 0, len(placements)), false
 	for _, pl := range placements {
 		left := without(pl.Nodes, func(id graph.NodeID) bool { return marked[id] })
@@ -99,7 +99,7 @@ func (b *Bench) Without(placements []recompute.Placement, marked []bool) []recom
 }
 
 // Trim leaves out of placements, which must be in order of execution, the clones that nobody reads.
-func (b *Bench) Trim(placements []recompute.Placement) []recompute.Placement {
+func (b *Evaluator) Trim(placements []recompute.Placement) []recompute.Placement {
 	a := b.Analysis
 	g, wanted := a.Graph, make([]bool, len(a.Graph.Values))
 	left := make([][]graph.NodeID, len(placements)) // by placement, from the last node to the first

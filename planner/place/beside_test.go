@@ -29,7 +29,7 @@ func TestBeside(t *testing.T) {
 		sizes, err := live.EvalSizes(m.Graph, nil)
 		require.NoError(t, err)
 		a := recompute.Find(m, boundary, order, recompute.Probe{Level: 1})
-		b := NewBench(a, sizes, Memory{})
+		b := NewEvaluator(a, sizes, Memory{})
 		var chosen []int
 		for i := range a.Candidates {
 			switch {

@@ -11,7 +11,7 @@ import (
 
 // program makes the program of the rewritten graph, workspaces included. It is good until the next
 // one.
-func (b *Bench) program(placements []recompute.Placement) (*live.Program, error) {
+func (b *Evaluator) program(placements []recompute.Placement) (*live.Program, error) {
 	clones := 0
 	for i := range placements {
 		clones += len(placements[i].Nodes)
@@ -39,7 +39,7 @@ type cloner struct {
 }
 
 // reset starts the program of another set of placements, with so many clones, in the same memory.
-func (c *cloner) reset(b *Bench, clones int) {
+func (c *cloner) reset(b *Evaluator, clones int) {
 	base := b.base
 	c.g, c.sizes, c.price = b.Analysis.Graph, b.Sizes, b.Memory.CloneBytes
 	steps, values := len(b.Analysis.Order)+clones, len(base.Bytes)+clones

@@ -17,7 +17,7 @@ const maxCopies = 2
 
 // reruns are the nodes that run again for selected candidates, and who reads what they make.
 type reruns struct {
-	b       *Bench
+	b       *Evaluator
 	entry   []bool         // by node: it is a selected entry
 	nodes   []graph.NodeID // those that run again, in order of execution
 	rank    []int32        // by node: its place in nodes, or -1
@@ -26,7 +26,7 @@ type reruns struct {
 }
 
 // candidates are those of the analysis with some indices, and the forced ones.
-func (b *Bench) candidates(chosen []int) []*recompute.Candidate {
+func (b *Evaluator) candidates(chosen []int) []*recompute.Candidate {
 	list := make([]*recompute.Candidate, 0, len(chosen)+len(b.Forced))
 	for _, i := range chosen {
 		list = append(list, &b.Analysis.Candidates[i])
@@ -39,7 +39,7 @@ func (b *Bench) candidates(chosen []int) []*recompute.Candidate {
 
 // newReruns prepares to place candidates. Nodes of other placements, which may be nil, read what
 // they make again as well.
-func newReruns(b *Bench, chosen []*recompute.Candidate, others []recompute.Placement) *reruns {
+func newReruns(b *Evaluator, chosen []*recompute.Candidate, others []recompute.Placement) *reruns {
 	r, a, pos := &reruns{b: b}, b.Analysis, b.Pos
 	if len(chosen) == 0 {
 		return r

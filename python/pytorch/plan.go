@@ -76,12 +76,12 @@ type Rung struct {
 	Plan  *moduleplan.Plan
 }
 
-// UnfitError says that no choice of modules fits.
-type UnfitError struct {
+// InfeasibleError says that no choice of modules fits.
+type InfeasibleError struct {
 	Limit, Lowest, Held int64 // bytes in total; Held are parameters, buffers and inputs
 }
 
-func (e *UnfitError) Error() string {
+func (e *InfeasibleError) Error() string {
 	return fmt.Sprintf("no choice of modules fits: the lowest peak in PyTorch is %d bytes, the budget %d", e.Lowest,
 		e.Limit)
 }
@@ -254,12 +254,12 @@ func (p *Plan) of(share float64) int64 {
 	return p.Program.Held + int64(share*float64(p.Baseline.Usage.Peak-p.Program.Held))
 }
 
-// Unfit is the error of a plan that does not fit, nil of one that does.
-func (p *Plan) Unfit() error {
+// Infeasible is the error of a plan that does not fit, nil of one that does.
+func (p *Plan) Infeasible() error {
 	if p.Fits {
 		return nil
 	}
-	return &UnfitError{Limit: p.Limit, Lowest: p.Chosen.Usage.Peak, Held: p.Program.Held}
+	return &InfeasibleError{Limit: p.Limit, Lowest: p.Chosen.Usage.Peak, Held: p.Program.Held}
 }
 
 // Names are the names of the modules of a plan, in order of execution.

@@ -50,7 +50,7 @@ const thisPlan = "this plan"
 // others are the plan and what to compare it with: ONNX Runtime's level 1, checkpoints of whole
 // layers, or, where nothing is recomputed, what lower peaks would cost. nil if there is nothing.
 func others(p *planner.Plan, view PlanView) []planner.Alternative {
-	if p.Base == nil || p.Bound == nil && len(view.Offers) == 0 {
+	if p.Base == nil || p.Bound == nil && len(view.TradeOffs) == 0 {
 		return nil
 	}
 	list := []planner.Alternative{{Name: thisPlan, Live: p.Planned.Peak.Bytes, Overhead: p.Overhead, Fits: true}}
@@ -59,7 +59,7 @@ func others(p *planner.Plan, view PlanView) []planner.Alternative {
 		list = append(list, planner.Alternative{Name: "--level 1", Live: live, Overhead: l.Overhead,
 			Fits: live <= p.Planned.Peak.Bytes})
 	}
-	list = append(append(list, p.Alternatives...), view.Offers...)
+	list = append(append(list, p.Alternatives...), view.TradeOffs...)
 	if len(list) < 2 {
 		return nil
 	}

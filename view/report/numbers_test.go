@@ -333,12 +333,12 @@ func TestBudgetTable(t *testing.T) {
 	// Without a budget, what lower peaks would cost.
 	p.Bound, p.Lower = nil, nil
 	p.Recompute.Nodes = 0
-	view := PlanView{Level1: level1, Offers: []planner.Alternative{{Name: "an offer", Live: 510, Overhead: 0.62,
+	view := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "an offer", Live: 510, Overhead: 0.62,
 		Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, view) }))
 	require.Contains(t, table, "1,022 -0.1 % +37.0 % nothing\n 510 50.0 % +62.0 % an offer\n\n")
 	require.NotContains(t, table, "The price of a budget")
-	budget := PlanView{Level1: level1, Offers: []planner.Alternative{{Name: "--budget 50%", Live: 510, Fits: true}}}
+	budget := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "--budget 50%", Live: 510, Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, budget) }))
 	require.Contains(t, table, " --budget 50%\nThe price of a budget is that of the first plan that is found;")
 	csv := printed(t, func(w io.Writer) error { return PlanCSV(w, p, view) })

@@ -18,8 +18,8 @@ type PlanView struct {
 	Stashes    int    // how many stashed activations to list; -1: all
 	// Level1 is the plan of level 1, to compare a plan to a budget with; nil for none.
 	Level1 *planner.Plan
-	// Offers are what lower peaks would cost, of a plan that recomputes nothing.
-	Offers []planner.Alternative
+	// TradeOffs are what lower peaks would cost, of a plan that recomputes nothing.
+	TradeOffs []planner.Alternative
 	// Bind is the flag that binds symbols without a value, with example sizes; "" for none.
 	Bind string
 	// Chart is how many columns a chart of what is live may have; 0: there is none.
@@ -103,7 +103,7 @@ func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 func offersTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	t := othersTable(p, view)
 	isBudget := func(o planner.Alternative) bool { return strings.HasPrefix(o.Name, "--budget") }
-	if !slices.ContainsFunc(view.Offers, isBudget) {
+	if !slices.ContainsFunc(view.TradeOffs, isBudget) {
 		return t.paragraph(w)
 	}
 	if err := t.WriteText(w); err != nil {

@@ -62,7 +62,7 @@ func (t *Timeline) place(l *arena.Layout) {
 type builder struct {
 	p       *planner.Plan
 	g       *graph.Graph
-	bench   *place.Bench
+	bench   *place.Evaluator
 	roles   *live.Roles
 	t       *Timeline
 	program *live.Program
@@ -80,7 +80,7 @@ func newBuilder(p *planner.Plan) (*builder, error) {
 	}
 	a := p.Analysis
 	return &builder{p: p, g: a.Graph,
-		bench: place.NewBench(a, p.Sizes,
+		bench: place.NewEvaluator(a, p.Sizes,
 			place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}),
 		roles: live.FindRoles(a.Graph, p.Sizes.States, a.Backward, a.Order)}, nil
 }

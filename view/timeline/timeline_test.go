@@ -70,7 +70,7 @@ func plans(t *testing.T) []*memopt.Plan {
 			o.Chunk = chunk.Exact
 			p, err := m.Plan(context.Background(), s, o)
 			if err != nil {
-				require.ErrorIs(t, err, planner.ErrUnfit)
+				require.ErrorIs(t, err, planner.ErrInfeasible)
 				continue
 			}
 			planned = append(planned, p)

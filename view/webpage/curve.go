@@ -33,8 +33,8 @@ func Curve(ctx context.Context, p *memopt.Plan, n int) ([]Point, error) {
 			break
 		}
 		q, err := toShare(ctx, p, share)
-		var unfit *planner.UnfitError
-		if errors.As(err, &unfit) {
+		var infeasible *planner.InfeasibleError
+		if errors.As(err, &infeasible) {
 			break
 		}
 		if err != nil {

@@ -47,7 +47,7 @@ func written(t *testing.T, p *memopt.Plan, runs ...*webpage.Run) []byte {
 	require.NoError(t, err)
 	curve, err := webpage.Curve(t.Context(), p, 3)
 	require.NoError(t, err)
-	offers, err := p.Offers(t.Context())
+	offers, err := p.TradeOffs(t.Context())
 	require.NoError(t, err)
 	var w bytes.Buffer
 	require.NoError(t, webpage.Write(t.Context(), &w, p, webpage.Options{Explained: r, Curve: curve, Marks: offers,

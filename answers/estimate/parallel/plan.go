@@ -59,9 +59,9 @@ func (s *splitter) planStage(ctx context.Context, st *Stage) error {
 		within, done := timelimit.Share(ctx, 1/float64(Searches-i))
 		plan, err := s.try(within, st, share)
 		done()
-		var unfit *planner.UnfitError
+		var infeasible *planner.InfeasibleError
 		switch {
-		case errors.As(err, &unfit):
+		case errors.As(err, &infeasible):
 			low = share
 			continue
 		case err != nil:

@@ -83,7 +83,7 @@ func (r *runner) time(check string, m *model, args []string) (float64, bool) {
 		{"arena", float64(v.Peak.Measured), "bytes"}, {"inputs and weights", float64(v.Peak.Persistent), "bytes"},
 		{"nodes on the host", nodes(v.OnHost), ""}}
 	switch {
-	case a.code == exitUnfit:
+	case a.code == exitInfeasible:
 		r.row(check, NotAvailable, a.why())
 	case a.code != 0:
 		r.row(check, Fail, a.why())
@@ -190,7 +190,7 @@ func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string,
 	a := r.onDevice(&v, "verify",
 		m.file, slices.Concat(m.inputs(s.dims), []string{"--warmup", "1", "-r", "5"}, r.budgetOf("70%"), args)...)
 	switch {
-	case a.code == exitUnfit:
+	case a.code == exitInfeasible:
 		r.row(check, NotAvailable, a.why())
 		return
 	case a.code != 0 || v.Predicted == nil:

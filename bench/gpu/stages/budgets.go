@@ -31,8 +31,8 @@ const driversOwn = 512 << 20
 // session's: it takes small ones out of blocks of 2 MiB, and holds on to some.
 const driversSlack = 8 << 20
 
-// exitUnfit is memopt's exit code if no plan fits or memory is short.
-const exitUnfit = 3
+// exitInfeasible is memopt's exit code if no plan fits or memory is short.
+const exitInfeasible = 3
 
 // budgetOf are the arguments that ask for a plan to a budget, found by a bounded search.
 func (r *runner) budgetOf(budget string) []string {
@@ -63,7 +63,7 @@ func (r *runner) budget(m *model, dims map[string]int64, share string) {
 	var v verifyReport
 	a := r.onDevice(&v, "verify", m.file, append(append(m.inputs(dims), "-r", "3"), r.budgetOf(share)...)...)
 	switch {
-	case a.code == exitUnfit:
+	case a.code == exitInfeasible:
 		r.row(check, NotAvailable, a.why())
 		return
 	case a.code != 0:
@@ -140,7 +140,7 @@ func (r *runner) bisect(first int64, try func(int64) (*answer, *runReport)) (int
 		switch {
 		case a.code == 0:
 			low, best = batch, v
-		case a.code == exitUnfit && low > 0:
+		case a.code == exitInfeasible && low > 0:
 			high = batch
 		default:
 			return batch, nil, fmt.Sprintf("batch %d: %s", batch, a.why())

@@ -69,7 +69,7 @@ func TestBisect(t *testing.T) {
 			require.False(t, tried[batch], "batch %d is tried twice", batch)
 			tried[batch] = true
 			if batch > c.fits {
-				return &answer{code: exitUnfit}, nil
+				return &answer{code: exitInfeasible}, nil
 			}
 			return &answer{}, &runReport{NotCaptured: time.Duration(batch).String()}
 		})

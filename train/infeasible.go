@@ -36,9 +36,9 @@ const (
 	ByOptimizer
 )
 
-// Unfit reports whether an error says that something does not fit.
-func Unfit(err error) bool {
-	return errors.Is(err, planner.ErrUnfit) || errors.Is(err, executor.ErrOutOfMemory)
+// Infeasible reports whether an error says that something does not fit.
+func Infeasible(err error) bool {
+	return errors.Is(err, planner.ErrInfeasible) || errors.Is(err, executor.ErrOutOfMemory)
 }
 
 // Ways looks for changes that make a job fit into a limit of bytes: fewer samples at a time with

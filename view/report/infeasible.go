@@ -10,20 +10,21 @@ import (
 	"memopt/symbolic"
 )
 
-// UnfitSchema is the schema of the JSON that `memopt plan -O json` prints where nothing fits.
-const UnfitSchema = "memopt.unfit/v1"
+// InfeasibleBudgetSchema is the schema of the JSON that `memopt plan -O json` prints where nothing fits.
+const InfeasibleBudgetSchema = "memopt.unfit/v1"
 
-// Unfit is a budget that no plan fits.
-type Unfit struct {
+// InfeasibleBudget is a budget that no plan fits.
+type InfeasibleBudget struct {
 	Model *graph.Model
 	SHA   string
 	Dims  symbolic.Env
 	Step  *Step // nil: it is not said which one it is
-	Error *planner.UnfitError
-	Room  *planner.Room // nil: not looked for, because there is no batch to make smaller, or a bound rules all out
+	Error *planner.InfeasibleError
+	// Headroom is nil where no smaller batch exists, or a bound rules all of them out.
+	Headroom *planner.Headroom
 }
 
-type unfitJSON struct {
+type infeasibleJSON struct {
 	Schema      string       `json:"schema"`
 	Model       modelJSON    `json:"model"`
 	Dims        symbolic.Env `json:"dims"`
@@ -56,15 +57,15 @@ type roomJSON struct {
 	Complete bool     `json:"complete"`
 }
 
-func newUnfitJSON(u *Unfit) unfitJSON {
+func newInfeasibleJSON(u *InfeasibleBudget) infeasibleJSON {
 	e := u.Error
-	j := unfitJSON{Schema: UnfitSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
+	j := infeasibleJSON{Schema: InfeasibleBudgetSchema, Model: modelJSON{u.Model.Path, u.SHA, len(u.Model.Graph.Nodes)},
 		Dims: u.Dims, Step: u.Step, Limit: e.Budget, Stopped: e.Stopped, LowestArena: known(e.LowestArena),
 		LowestLive: known(e.LowestLive), LowerBound: known(e.LowerBound), Persistent: known(e.Persistent)}
 	if w := e.Whole; w != nil {
 		j.Whole = &lowestJSON{known(w.Arena), known(w.Live), known(w.Bound)}
 	}
-	if r := u.Room; r != nil {
+	if r := u.Headroom; r != nil {
 		j.Largest = &roomJSON{Symbol: r.Symbol, Size: r.Size, Complete: r.Complete}
 		if r.Size > 0 {
 			j.Largest.Arena, j.Largest.Total, j.Largest.Overhead = &r.Arena, &r.Total, &r.Overhead
@@ -81,9 +82,9 @@ func known(n int64) *int64 {
 	return &n
 }
 
-// UnfitReport says that nothing fits a budget, how low it went, and the largest batch that fits.
-func UnfitReport(w io.Writer, format Format, u *Unfit) error {
-	j := newUnfitJSON(u)
+// InfeasibleBudgetReport says that nothing fits a budget, how low it went, and the largest batch that fits.
+func InfeasibleBudgetReport(w io.Writer, format Format, u *InfeasibleBudget) error {
+	j := newInfeasibleJSON(u)
 	switch format {
 	case JSONFormat:
 		return WriteJSON(w, j)
@@ -105,7 +106,7 @@ func UnfitReport(w io.Writer, format Format, u *Unfit) error {
 }
 
 // table has the figures for spreadsheets, in bytes.
-func (j *unfitJSON) table() *Table {
+func (j *infeasibleJSON) table() *Table {
 	t := &Table{Header: []string{"what", "value"}}
 	add := func(what string, n *int64) {
 		if n != nil {
@@ -135,9 +136,9 @@ func (j *unfitJSON) table() *Table {
 }
 
 // sentences are the answer for people: that nothing fits, how low it goes, and what does fit.
-func (u *Unfit) sentences() []string {
+func (u *InfeasibleBudget) sentences() []string {
 	e := u.Error
-	out := []string{"Does not fit: " + unfitLimit(e) + "."}
+	out := []string{"Does not fit: " + infeasibleLimit(e) + "."}
 	if !e.Searched() {
 		if e.LowerBound > 0 {
 			out = append(out, fmt.Sprintf("No plan in this order takes an arena of less than %s: nothing was searched.",
@@ -163,15 +164,15 @@ func (u *Unfit) sentences() []string {
 		low += "; the time limit ended the search, and more time may find a plan"
 	}
 	out = append(out, low+".")
-	if u.Room != nil {
-		out = append(out, roomText(u.Room))
+	if u.Headroom != nil {
+		out = append(out, headroomText(u.Headroom))
 	}
 	return out
 }
 
-// UnfitText is the message of an error that nothing fits, with sizes for people.
-func UnfitText(e *planner.UnfitError) string {
-	text := unfitLimit(e)
+// InfeasibleBudgetText is the message of an error that nothing fits, with sizes for people.
+func InfeasibleBudgetText(e *planner.InfeasibleError) string {
+	text := infeasibleLimit(e)
 	if !e.Searched() {
 		if e.LowerBound > 0 {
 			text += fmt.Sprintf(": no plan in this order has an arena of less than %s", Bytes(e.LowerBound))
@@ -194,8 +195,8 @@ func UnfitText(e *planner.UnfitError) string {
 	return text + "; allow more, or use smaller dims"
 }
 
-// unfitLimit says what no plan fits.
-func unfitLimit(e *planner.UnfitError) string {
+// infeasibleLimit says what no plan fits.
+func infeasibleLimit(e *planner.InfeasibleError) string {
 	what := cmp.Or(e.What, "plan")
 	if e.Stopped && e.Searched() {
 		what += " that was found"
@@ -211,8 +212,8 @@ func unfitLimit(e *planner.UnfitError) string {
 	return fmt.Sprintf("no %s fits an arena of %s", what, Bytes(e.Budget))
 }
 
-// roomText says what the largest batch is that fits.
-func roomText(r *planner.Room) string {
+// headroomText says what the largest batch is that fits.
+func headroomText(r *planner.Headroom) string {
 	if r.Size == 0 {
 		if !r.Complete {
 			return fmt.Sprintf("Time ended before a smaller %s that fits was found.", r.Symbol)

@@ -12,12 +12,12 @@ import (
 // usualShare is the budget that is offered where the graph has no layers to compare one with.
 const usualShare = 75
 
-// Offers says what lower peaks than the baseline's would cost: that of a plan to a budget which a
+// TradeOffs says what lower peaks than the baseline's would cost: that of a plan to a budget which a
 // name such as "--budget 50%" says, that of checkpointing every layer, and that of level 1. What
 // would not lower the peak is left out. The sizes of the model must be known. The plan to a budget is
 // the first that is found: the offer has the price of a plan for the budget, which need not be the least. A context
 // that is done cuts the list short.
-func (p *Plan) Offers(ctx context.Context) ([]planner.Alternative, error) {
+func (p *Plan) TradeOffs(ctx context.Context) ([]planner.Alternative, error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -70,14 +70,14 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 			return &planner.Alternative{Name: fmt.Sprintf("--budget %d%%", percent),
 				Live: plan.Planned.Peak.Bytes, Overhead: plan.Overhead, Fits: true}, nil
 		}
-		var unfit *planner.UnfitError
-		if !errors.As(err, &unfit) {
+		var infeasible *planner.InfeasibleError
+		if !errors.As(err, &infeasible) {
 			return nil, err
 		}
-		if ctx.Err() != nil || !unfit.Searched() {
+		if ctx.Err() != nil || !infeasible.Searched() {
 			return nil, nil
 		}
-		percent = p.percentage(unfit.LowestArena)
+		percent = p.percentage(infeasible.LowestArena)
 	}
 	return nil, nil
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// ErrUnfit means that no plan that was found stays within the budget.
-var ErrUnfit = errors.New("no plan fits the budget")
+// ErrInfeasible means that no plan that was found stays within the budget.
+var ErrInfeasible = errors.New("no plan fits the budget")
 
-// UnfitError says how far from a budget the best plans are. All sizes are bytes without the
-// persistent ones. It wraps ErrUnfit.
-type UnfitError struct {
+// InfeasibleError says how far from a budget the best plans are. All sizes are bytes without the
+// persistent ones. It wraps ErrInfeasible.
+type InfeasibleError struct {
 	Budget int64
 	// LowestArena is the smallest arena that any plan reached, LowestLive the lowest peak of
 	// live bytes. They may belong to different plans. Both are 0 where no plan was tried, because
@@ -32,16 +32,16 @@ type UnfitError struct {
 }
 
 // Searched reports whether plans were tried; else a bound rules the budget out.
-func (e *UnfitError) Searched() bool { return e.LowestArena > 0 }
+func (e *InfeasibleError) Searched() bool { return e.LowestArena > 0 }
 
-// Lowest is how low plans come, in bytes, as in UnfitError.
+// Lowest is how low plans come, in bytes, as in InfeasibleError.
 type Lowest struct {
 	Arena, Live, Bound int64
 }
 
 // InParts notes that plans with regions in parts came so low, too (0 where none was searched), and that
 // no parts whatever come below a bound.
-func (e *UnfitError) InParts(arena, live, bound int64) {
+func (e *InfeasibleError) InParts(arena, live, bound int64) {
 	if e.Whole == nil {
 		e.Whole = &Lowest{e.LowestArena, e.LowestLive, e.LowerBound}
 	}
@@ -56,7 +56,7 @@ func (e *UnfitError) InParts(arena, live, bound int64) {
 }
 
 // Error names the budget and the smallest arena that was reached.
-func (e *UnfitError) Error() string {
+func (e *InfeasibleError) Error() string {
 	what := cmp.Or(e.What, "plan")
 	if e.Stopped && e.Searched() {
 		what += " that was found"
@@ -92,9 +92,9 @@ func (e *UnfitError) Error() string {
 }
 
 // lowest says how low plans came.
-func (e *UnfitError) lowest() string {
+func (e *InfeasibleError) lowest() string {
 	return fmt.Sprintf(": the smallest arena that was reached is %d bytes (%d live)", e.LowestArena, e.LowestLive)
 }
 
-// Unwrap returns ErrUnfit.
-func (e *UnfitError) Unwrap() error { return ErrUnfit }
+// Unwrap returns ErrInfeasible.
+func (e *InfeasibleError) Unwrap() error { return ErrInfeasible }

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Room is the largest size of a symbol at which a plan was found that fits a budget.
-type Room struct {
+// Headroom is the largest size of a symbol at which a plan was found that fits a budget.
+type Headroom struct {
 	Symbol string
 	Size   int64 // 0: not even size 1 fits
 	Below  int64 // the size that does not fit
@@ -17,12 +17,12 @@ type Room struct {
 	Complete bool
 }
 
-// FindRoom looks for the largest size of a symbol below one that does not fit, starting with a
-// guess. Try plans at a size; its error is an *UnfitError where nothing fits there. If more may fit
+// FindHeadroom looks for the largest size of a symbol below one that does not fit, starting with a
+// guess. Try plans at a size; its error is an *InfeasibleError where nothing fits there. If more may fit
 // at a larger size than at a smaller one, the answer fits, but need not be the largest that does.
-func FindRoom(ctx context.Context, symbol string, below, guess int64,
-	try func(n int64) (*Plan, error)) (*Room, error) {
-	r := &Room{Symbol: symbol, Below: below}
+func FindHeadroom(ctx context.Context, symbol string, below, guess int64,
+	try func(n int64) (*Plan, error)) (*Headroom, error) {
+	r := &Headroom{Symbol: symbol, Below: below}
 	low, high := int64(0), below // low fits, or is 0
 	for low+1 < high {
 		if ctx.Err() != nil {
@@ -43,7 +43,7 @@ func FindRoom(ctx context.Context, symbol string, below, guess int64,
 			if p.Runtime != nil {
 				r.Arena, r.Total = p.Runtime.AnchoredArena, p.Runtime.AnchoredArena+p.Persistent
 			}
-		case errors.Is(err, ErrUnfit):
+		case errors.Is(err, ErrInfeasible):
 			high = n
 		default:
 			return nil, err

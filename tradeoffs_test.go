@@ -10,14 +10,14 @@ import (
 	"memopt/planner"
 )
 
-// TestOffers: each lower peak that is offered is had by planning for it, at that price.
-func TestOffers(t *testing.T) {
+// TestTradeOffs: each lower peak that is offered is had by planning for it, at that price.
+func TestTradeOffs(t *testing.T) {
 	m, err := memopt.Example("transformer", memopt.Options{})
 	require.NoError(t, err)
 	defer m.Close()
 	p, err := m.Plan(t.Context(), nil, memopt.PlanOptions{})
 	require.NoError(t, err)
-	offers, err := p.Offers(t.Context())
+	offers, err := p.TradeOffs(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 3)
 	budget, every, level1 := offers[0], offers[1], offers[2]
@@ -38,7 +38,7 @@ func TestOffers(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	offers, err = p.Offers(ended)
+	offers, err = p.TradeOffs(ended)
 	require.NoError(t, err)
 	require.Empty(t, offers)
 }

@@ -10,15 +10,15 @@ import (
 	"memopt/planner"
 )
 
-// TestRoom: the batch that is said to fit does, at the price that is said, and one more does not.
-func TestRoom(t *testing.T) {
+// TestHeadroom: the batch that is said to fit does, at the price that is said, and one more does not.
+func TestHeadroom(t *testing.T) {
 	m := example(t, 32)
 	require.Equal(t, "batch", m.BatchSymbol())
 	b := memopt.Budget{Total: 10 << 20}
 	_, err := m.Plan(t.Context(), b, memopt.PlanOptions{})
-	var unfit *planner.UnfitError
-	require.ErrorAs(t, err, &unfit)
-	room, err := m.Room(t.Context(), "batch", b, unfit, memopt.PlanOptions{})
+	var infeasible *planner.InfeasibleError
+	require.ErrorAs(t, err, &infeasible)
+	room, err := m.Headroom(t.Context(), "batch", b, infeasible, memopt.PlanOptions{})
 	require.NoError(t, err)
 	require.True(t, room.Complete)
 	require.Positive(t, room.Size)
@@ -28,7 +28,7 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, p.PeakRecord().TotalBytes, room.Total)
 	require.Equal(t, p.Overhead, room.Overhead)
 	_, err = example(t, room.Size+1).Plan(t.Context(), b, memopt.PlanOptions{})
-	require.True(t, errors.Is(err, planner.ErrUnfit), "%v", err)
+	require.True(t, errors.Is(err, planner.ErrInfeasible), "%v", err)
 
 	require.Empty(t, example(t, 1).BatchSymbol(), "there is no smaller one")
 }

@@ -18,20 +18,20 @@ func (m *Model) BatchSymbol() string {
 	return name
 }
 
-// Room looks for the largest size of a symbol, below the one that is bound, at which a plan fits a
+// Headroom looks for the largest size of a symbol, below the one that is bound, at which a plan fits a
 // budget that nothing fits at that size, which unfit says. The budget's bytes stay the same, also
 // those of a share. Each size gets the first plan that is found, so that a longer search may find room
 // for more; a context that is done ends the search with the largest size so far.
-func (m *Model) Room(ctx context.Context, symbol string, b Budget, unfit *planner.UnfitError,
-	o PlanOptions) (*planner.Room, error) {
+func (m *Model) Headroom(ctx context.Context, symbol string, b Budget, infeasible *planner.InfeasibleError,
+	o PlanOptions) (*planner.Headroom, error) {
 	if b.Share > 0 {
-		b.Share, b.Arena = 0, max(unfit.Budget, 1)
+		b.Share, b.Arena = 0, max(infeasible.Budget, 1)
 	}
 	b.Effort, b.Found, b.Progress = 0, nil, nil
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
 	bound := m.Dims[symbol]
-	guess := int64(float64(bound) * float64(unfit.Budget) / float64(max(unfit.LowestArena, 1)))
-	return planner.FindRoom(ctx, symbol, bound, guess, func(n int64) (*planner.Plan, error) {
+	guess := int64(float64(bound) * float64(infeasible.Budget) / float64(max(infeasible.LowestArena, 1)))
+	return planner.FindHeadroom(ctx, symbol, bound, guess, func(n int64) (*planner.Plan, error) {
 		at := *m
 		at.Dims = maps.Clone(m.Dims)
 		at.Dims[symbol] = n

@@ -7,7 +7,7 @@
 // need are shared the same way. So sharing and copying are both decided by the peak, never by a
 // rule of thumb.
 //
-// A [Bench] tries one set of candidates or placements after the other on the program that the
+// A [Evaluator] tries one set of candidates or placements after the other on the program that the
 // rewritten graph would be: nothing is written for that.
 package place
 
@@ -20,9 +20,9 @@ import (
 	"memopt/recompute"
 )
 
-// Bench tries sets of placements in one graph, one after the other, in the same memory. All
-// searches for one plan use one bench.
-type Bench struct {
+// Evaluator tries sets of placements in one graph, one after the other, in the same memory. All
+// searches for one plan use one evaluator.
+type Evaluator struct {
 	Analysis *recompute.Analysis
 	Sizes    *live.Sizes // nil where symbols are unbound: then nothing is simulated
 	Pos      []int32     // by node: its place in the order
@@ -44,9 +44,9 @@ type Memory struct {
 	CloneBytes int64
 }
 
-// NewBench makes a bench for an analysis and the sizes of its graph, which may be nil.
-func NewBench(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Bench {
-	b := &Bench{Analysis: a, Sizes: sizes, Pos: a.Order.Positions(), Memory: m}
+// NewEvaluator makes an evaluator for an analysis and the sizes of its graph, which may be nil.
+func NewEvaluator(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Evaluator {
+	b := &Evaluator{Analysis: a, Sizes: sizes, Pos: a.Order.Positions(), Memory: m}
 	if sizes != nil {
 		// Steps are made where they are needed: all of them take a tenth of a large plan's memory.
 		b.base = live.NewProgram(a.Graph, nil, sizes)
@@ -55,7 +55,7 @@ func NewBench(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Bench {
 }
 
 // AsIs returns the program of the graph as it is, workspaces included. There must be sizes.
-func (b *Bench) AsIs() *live.Program {
+func (b *Evaluator) AsIs() *live.Program {
 	p := live.NewProgram(b.Analysis.Graph, b.Analysis.Order, b.Sizes)
 	if b.Memory.Workspace != nil {
 		p.Bytes = slices.Clone(p.Bytes) // those of the sizes
@@ -65,16 +65,16 @@ func (b *Bench) AsIs() *live.Program {
 }
 
 // Program returns the program of the graph rewritten by placements, workspaces included. There must
-// be sizes. It is good until the bench's next trial.
-func (b *Bench) Program(placements []recompute.Placement) (*live.Program, error) {
+// be sizes. It is good until the evaluator's next trial.
+func (b *Evaluator) Program(placements []recompute.Placement) (*live.Program, error) {
 	return b.program(placements)
 }
 
 // Steps is how many steps have been simulated so far.
-func (b *Bench) Steps() int { return b.steps }
+func (b *Evaluator) Steps() int { return b.steps }
 
 // Trial is a set of placements and what the simulator says of it. Apart from the placements it is
-// valid until the bench's next trial, and empty if sizes are unknown.
+// valid until the evaluator's next trial, and empty if sizes are unknown.
 type Trial struct {
 	Placements []recompute.Placement
 	Clones     int // nodes that run again
@@ -117,7 +117,7 @@ const minSplit = 1024
 func (t *Trial) Small() int64 { return max(t.Peak/minSplit, 1) }
 
 // Simulate tries placements, whichever candidates they belong to. The error is the simulator's.
-func (b *Bench) Simulate(placements []recompute.Placement) (*Trial, error) {
+func (b *Evaluator) Simulate(placements []recompute.Placement) (*Trial, error) {
 	p, err := b.program(placements)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ const maxRounds = 12
 
 // Candidates places candidates of the analysis, given by index, and the forced ones. Copies are split at the peak as
 // long as the simulated peak falls. The error is the simulator's.
-func (b *Bench) Candidates(chosen []int) (*Trial, error) {
+func (b *Evaluator) Candidates(chosen []int) (*Trial, error) {
 	r := newReruns(b, b.candidates(chosen), nil)
 	if b.Sizes == nil {
 		s := r.plan(nil, noLimit)
@@ -167,7 +167,7 @@ func (b *Bench) Candidates(chosen []int) (*Trial, error) {
 		}
 		best, set = trial, more
 	}
-	if last != best { // the bench's memory holds a worse trial
+	if last != best { // the evaluator's memory holds a worse trial
 		return r.try(set, noLimit)
 	}
 	return best, nil

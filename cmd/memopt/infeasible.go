@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+
+	"memopt"
+	"memopt/planner"
+	"memopt/view/report"
+)
+
+// reportInfeasible prints, where no plan fits a budget, the bound that rules it out, or
+// how low the search came and the largest batch that fits.
+func (a *app) reportInfeasible(name string, m *memopt.Model, c *chosen, err error) error {
+	format, e := report.ParseFormat(a.global.output)
+	b, ok := c.strategy.(memopt.Budget)
+	u := &report.InfeasibleBudget{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims, Step: a.made}
+	if e != nil || !ok || a.ctx.Err() != nil || !errors.As(err, &u.Error) {
+		return nil
+	}
+	if symbol := m.BatchSymbol(); symbol != "" && (b.Total+b.Arena > 0 || b.Share > 0) && u.Error.Searched() {
+		a.status.say("looking for the largest %s that fits", symbol)
+		if u.Headroom, e = m.Headroom(a.search, symbol, b, u.Error, c.options); e != nil {
+			return e
+		}
+	}
+	if err := report.StepLine(a.out, format, a.made); err != nil {
+		return err
+	}
+	if err := report.InfeasibleBudgetReport(a.out, format, u); err != nil {
+		return err
+	}
+	return a.next(format, a.afterInfeasible(name, u, &b))
+}
+
+// humanInfeasible is the error of a budget that nothing fits, with sizes for people.
+type humanInfeasible struct {
+	*planner.InfeasibleError
+	where string // what stands before it: at which sizes
+}
+
+func (e humanInfeasible) Error() string {
+	return e.where + report.InfeasibleBudgetText(e.InfeasibleError)
+}
+
+// Unwrap returns the error itself, which has all sizes in bytes.
+func (e humanInfeasible) Unwrap() error { return e.InfeasibleError }
