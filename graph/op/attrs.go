@@ -70,7 +70,7 @@ func attrOr[T any](c *Ctx, name string, def T) T {
 	return def
 }
 
-// attrForm names what an attribute holds.
+// attrForm names the form of an attribute's value, for error messages.
 func attrForm(v any) string {
 	if text, known := attrKinds[attrKind(v)]; known {
 		return text
@@ -85,7 +85,7 @@ var attrKinds = map[string]string{
 	"tensor": "a tensor", "sparse": "a sparse tensor", "graph": "a graph", "type": "a type",
 }
 
-// attrKind returns the kind of what an attribute holds; "" of one that no schema has.
+// attrKind returns the kind of an attribute's value; "" for a kind that no schema has.
 func attrKind(v any) string {
 	switch v.(type) {
 	case int64:

@@ -7,7 +7,7 @@ import (
 	"memopt/symbolic"
 )
 
-// axesOf is what a node says about the axes that it works on.
+// axesOf holds a node's axes, from an attribute or an input.
 type axesOf struct {
 	list  []int // ascending, in [0, rank)
 	given bool  // the node has a list, which may be empty

@@ -5,8 +5,8 @@ import "memopt/graph"
 // usualBFloat16 is the operator set that admitted bfloat16 to most operators.
 const usualBFloat16 = 13
 
-// laterBFloat16 lists the operators that got it later: the set from which on their type constraints
-// in ONNX's operator specification name it.
+// laterBFloat16 lists the operators that got it later: by the first operator set whose type
+// constraints name it (ONNX's operator specification).
 var laterBFloat16 = map[int][]graph.Kind{
 	14: {BatchNormalization, CumSum, Trilu},
 	16: {GreaterOrEqual, If, LeakyRelu, LessOrEqual, Loop, PRelu, Scan, Where},
@@ -32,6 +32,6 @@ var bfloat16Since = func() (since [NumKinds]int) {
 	return since
 }()
 
-// BFloat16Since returns the set of ONNX's own operators from which on an operator takes or makes
-// bfloat16.
+// BFloat16Since returns the first set of ONNX's own operators that admits bfloat16 as an operand of
+// an operator.
 func BFloat16Since(k graph.Kind) int64 { return int64(bfloat16Since[k]) }

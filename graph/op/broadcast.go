@@ -10,11 +10,11 @@ import (
 // Broadcast returns the shape that the given inputs have together under numpy's
 // rules: shapes are aligned at their last dims, and a 1 stretches to its partner.
 //
-// With symbols the rule is: equal dims stay; 1 gives way; a number other than 1
-// wins over a symbol, because a run with another value fails. Two different expressions
-// are equal in a legal run or one of them is 1: the larger one is the result, for sizes of at
-// least 1. What nobody knows, an unknown dim or a label, gives way to what the caller
-// decides on, as if it were equal; careful inference (NewExtender) leaves it open.
+// With symbols the rule is: equal dims stay; 1 gives way; a number other than 1 wins over a symbol,
+// because a run with another value fails. Two different expressions are equal in a legal run or one
+// of them is 1: the larger one is the result, for sizes of at least 1. So batch beside 2*batch, for
+// example, gives 2*batch. An unknown dim or a label gives way to the dim that the caller decides
+// on, as if it were equal; careful inference (NewExtender) leaves it open.
 func (c *Ctx) Broadcast(slots ...int) graph.Shape {
 	out := c.Shape(slots[0])
 	for _, slot := range slots[1:] {
@@ -126,14 +126,14 @@ func sameDim(a, b symbolic.Expr) symbolic.Expr {
 	return a
 }
 
-// isSymbol reports whether an expression is one symbol and nothing else.
+// isSymbol reports whether an expression is one symbol alone.
 func isSymbol(e symbolic.Expr) bool {
 	names := e.Symbols()
 	return len(names) == 1 && e.Equal(symbolic.Sym(names[0]))
 }
 
-// Unify returns the description of a dim that must be equal in two operands, and calls
-// Errorf where two numbers contradict each other; what names the dim.
+// Unify returns the description of a dim that must be equal in two operands, and calls Errorf where
+// two numbers contradict each other; what names the dim in the error.
 func (c *Ctx) Unify(what string, a, b symbolic.Expr) symbolic.Expr {
 	if an, ok := a.Const(); ok {
 		if bn, ok := b.Const(); ok && an != bn {

@@ -19,8 +19,8 @@ func (c *Ctx) checkDefinition() {
 	c.laterOrNever(sig, (*Ctx).typeFault)
 }
 
-// laterOrNever checks a node against a signature. What only a later version of the operator admits
-// is noted and accepted: rules and kernels are written for all versions.
+// laterOrNever checks a node against a signature. It notes and accepts a feature of a later version
+// of the operator, because rules and kernels are written for all versions.
 func (c *Ctx) laterOrNever(sig *signature, fault func(*Ctx, *signature) string) {
 	text := fault(c, sig)
 	if text == "" || c.err != nil {
@@ -87,8 +87,8 @@ func (c *Ctx) attrFault(sig *signature) string {
 // typeFault holds the types of inputs, as far as they are known, to a schema's: each has a set, and
 // those of one variable are equal.
 //
-// Of operands that an operator may have any number of, each is held to the first, and to the first
-// whose element type is known: all to all would take quadratic time.
+// The operands of a variadic operator are each held to the first, and to the first whose element
+// type is known: a check of all pairs would take quadratic time.
 func (c *Ctx) typeFault(sig *signature) string {
 	known := -1 // the first of the repeated operands that is a tensor of known type
 	for i := range c.Node.Inputs {

@@ -16,11 +16,11 @@ type Check struct {
 	AnyInteger bool
 	// Within gives the bounds that the elements must keep; nil where there is more to it.
 	Within func(b *bounder, n *graph.Node) elementBounds
-	// By is an operator whose outputs are right as they are; Unknown: none.
+	// By is an operator whose outputs are right as they are; Unknown if there is no such operator.
 	By graph.Kind
 }
 
-// checks lists the checks by kind. TestChecks holds it to what the kernels refuse.
+// checks lists the checks by kind. TestChecks holds them to the inputs that kernels refuse.
 var checks = [NumKinds][]Check{
 	Gather: {{In: 1, Within: indexOf(inputShape, 0, 0)}}, ShrunkenGather: {{In: 1, Within: indexOf(inputShape, 0, 0)}},
 	GatherBlockQuantized: {{In: 1, Within: indexOf(inputShape, 0, 0)}},
@@ -149,8 +149,8 @@ func inputShape(b *bounder, n *graph.Node, slot int) []end { return b.shape(n.In
 
 func outputShape(b *bounder, n *graph.Node, slot int) []end { return b.shape(n.Output(slot)) }
 
-// indexOf are bounds of indices into the axis that the attribute names, of which negative ones count
-// from the end.
+// indexOf are bounds of indices into the axis that the attribute names; negative ones count from its
+// end.
 func indexOf(of shapeSource, slot int, axis int64) func(*bounder, *graph.Node) elementBounds {
 	return func(b *bounder, n *graph.Node) elementBounds {
 		shape := of(b, n, slot)
@@ -196,7 +196,7 @@ func rowOf(table int) func(*bounder, *graph.Node) elementBounds {
 	}
 }
 
-// labelOf are bounds of labels: the classes of the scores' axis 1, and what is to be ignored, by the
+// labelOf are bounds of labels: the classes of the scores' axis 1, and the label to ignore, by the
 // attribute or by an input.
 func labelOf(scores, ignoreAt int) func(*bounder, *graph.Node) elementBounds {
 	return func(b *bounder, n *graph.Node) elementBounds {

@@ -2,7 +2,7 @@ package op
 
 import "memopt/symbolic"
 
-// order is what is known of two numbers, for all runs.
+// order is the known order of two numbers, for all runs.
 type order uint8
 
 const (
@@ -48,8 +48,8 @@ func larger(a, b symbolic.Expr) symbolic.Expr {
 	return symbolic.Max(a, b)
 }
 
-// choose returns x where the condition is 1, y where it is 0, and what both are where
-// it is unknown.
+// choose returns x where the condition is 1 and y where it is 0; where it is unknown, their common
+// value.
 func choose(cond, x, y symbolic.Expr) symbolic.Expr {
 	if n, ok := cond.Const(); ok {
 		if n != 0 {

@@ -43,7 +43,7 @@ func (c *Ctx) concatAxis() int64 {
 	return c.NeedInt("axis")
 }
 
-// commonRank returns the rank that all inputs share, or -1 where none is known.
+// commonRank returns the rank that all inputs share, or -1 if no input has a known rank.
 func (c *Ctx) commonRank() int {
 	rank, first := -1, 0
 	for i := range c.Node.Inputs {
@@ -82,8 +82,8 @@ func (c *Ctx) joined(at, rank int) []symbolic.Expr {
 	return dims
 }
 
-// foldConcat joins contents. Of a list whose parts are partly known, the known
-// parts are kept: the others' elements are unknown.
+// foldConcat joins contents. If only some parts of a list are known, their elements are kept and
+// the others' are unknown.
 func (c *Ctx) foldConcat(at int) {
 	if c.Node.Output(0) == graph.NoValue {
 		return
@@ -112,7 +112,8 @@ func (c *Ctx) foldConcat(at int) {
 	}
 }
 
-// unknownBlock is the contents of a small integer input of which only the shape is known.
+// unknownBlock is the contents of a small integer input that has a known shape and unknown
+// elements.
 func (c *Ctx) unknownBlock(i int) (block, bool) {
 	n, ok := c.Shape(i).Elements().Const()
 	if !ok || n > maxContents || n < 0 {

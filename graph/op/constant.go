@@ -38,7 +38,7 @@ func constantRule(c *Ctx) {
 	}
 }
 
-// constantForms lists the attributes that may hold the value, with an example of what they hold.
+// constantForms lists the attributes that may hold the value, each with an example value.
 var constantForms = []struct {
 	name string
 	form any
@@ -49,8 +49,8 @@ var constantForms = []struct {
 	{"value_string", ""}, {"value_strings", []string(nil)},
 }
 
-// constantAttr returns the attribute that holds the value, after checking that it
-// holds what its name says.
+// constantAttr returns the attribute that holds the value, after checking that the value's form
+// fits its name.
 func (c *Ctx) constantAttr() *graph.Attr {
 	for _, f := range constantForms {
 		a := c.Node.Attr(f.name)
@@ -136,7 +136,8 @@ func IsConstant(g *graph.Graph, id graph.NodeID) bool {
 	return Of(g.Nodes[id].Kind).Has(ConstantRole)
 }
 
-// Contents returns what the file says of a value that no input can change; nil for others.
+// Contents returns the contents that the file gives for a value, if no input can change them; nil
+// for other values.
 func Contents(g *graph.Graph, v graph.ValueID) *graph.TensorData {
 	value := &g.Values[v]
 	switch {

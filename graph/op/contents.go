@@ -23,12 +23,12 @@ type block struct {
 // without leaving int64.
 const maxDen = 1 << 30
 
-// floatContents is the number of elements up to which float constants are read
-// as fractions. Lists of scales have one per axis.
+// floatContents is the most elements of a float constant that is read as fractions. Lists of scales
+// have one per axis.
 const floatContents = 16
 
-// maxRank is the rank up to which a shape of unknown dims is made from the length of a
-// shape tensor.
+// maxRank is the largest rank of a shape of unknown dims that is made from the length of a shape
+// tensor.
 const maxRank = 1024
 
 // block returns the contents of input i; ok is false where they are not known.
@@ -84,7 +84,7 @@ func (c *Ctx) setBlock(i int, b block) {
 }
 
 // withoutFailures makes elements unknown whose computation overflowed int64, because a run wraps
-// them. It returns nil where nothing is known.
+// them. It returns nil if all elements are unknown.
 func withoutFailures(elems []symbolic.Expr) []symbolic.Expr {
 	known := len(elems) == 0
 	out := elems
@@ -159,8 +159,8 @@ func eachIndex(dims []int, f func(index []int)) {
 	}
 }
 
-// pick makes a block with the given dims of which every element is taken from b, at the
-// flat position that from gives.
+// pick makes a block with the given dims whose elements are taken from b, at the flat positions
+// that from gives.
 func (b block) pick(dims []int, from func(index []int) int) (block, bool) {
 	if size(dims) < 0 {
 		return block{}, false
@@ -286,7 +286,7 @@ func constants(ints []int64) []symbolic.Expr {
 	return out
 }
 
-// fractions brings floats to a common denominator; nil where one has none.
+// fractions brings floats to a common denominator; nil if a float has no such fraction.
 func fractions(floats []float64, double bool) ([]symbolic.Expr, int64) {
 	den, ok := int64(1), true
 	nums, dens := make([]int64, len(floats)), make([]int64, len(floats))

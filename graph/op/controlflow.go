@@ -10,10 +10,10 @@ import (
 	"memopt/symbolic"
 )
 
-// Body is what inference found inside a subgraph.
+// Body is the result of inference for a subgraph.
 type Body struct {
 	Node   graph.NodeID // that holds it
-	Attr   string       // under which name
+	Attr   string       // the attribute's name
 	Result *Result      // its IDs are the subgraph's own
 }
 
@@ -87,7 +87,7 @@ func (b *body) run(inputs []graph.Type, contents [][]symbolic.Expr) error {
 	return b.inf.run(b.order)
 }
 
-// Loops in loops take several rounds each, which multiply. What is spent on bodies in all rounds
+// Loops in loops take several rounds each, which multiply. The work on bodies in all rounds
 // together is bounded by about so many times the nodes of the file.
 const (
 	bodyRounds = 16
@@ -97,7 +97,8 @@ const (
 var errTooManyRounds = errors.New("the types in subgraphs within subgraphs do not settle in a reasonable time: they " +
 	"change with every iteration at several levels")
 
-// spend subtracts nodes of a body from what the walk may spend on bodies; false if nothing is left.
+// spend subtracts nodes of a body from the walk's allowance for bodies; false if the allowance is
+// used up.
 func (inf *inference) spend(nodes int) bool {
 	if inf.purse == nil {
 		inf.purse = newPurse(inf.g.Nodes...)
@@ -176,7 +177,7 @@ func (b *body) outputs() (types []graph.Type, contents [][]symbolic.Expr) {
 	return types, contents
 }
 
-// keep records what the latest run found. If the body has unknown operators, the outputs of the
+// keep records the results of the latest run. If the body has unknown operators, the outputs of the
 // node that holds it may be unknown.
 func (b *body) keep() {
 	b.clash()
@@ -215,9 +216,9 @@ func (inf *inference) truth(id graph.ValueID) (value, known bool) {
 	return false, false
 }
 
-// steady runs a body until the types of its carried values no longer change: what differs from one
-// iteration to the next is unknown. fixed are the types of the other inputs, in front (before) and
-// behind the carried ones; from is the body's first carried output.
+// steady runs a body until the types of its carried values no longer change: dims that differ from
+// one iteration to the next become unknown. fixed are the types of the other inputs, in front
+// (before) and behind the carried ones; from is the body's first carried output.
 //
 // Each round makes at least one thing unknown that was known: a dim, a rank, a type. So the
 // sum of ranks, and one round for each value's rank and type, bound the rounds.
@@ -249,7 +250,7 @@ func (b *body) steady(before, carried, behind []graph.Type, from int) ([]graph.T
 	return nil, false
 }
 
-// bodiesOf returns what inference found in the subgraphs of a node. They are sorted once.
+// bodiesOf returns the inferred subgraphs of a node. They are sorted once.
 func (inf *inference) bodiesOf(id graph.NodeID) []Body {
 	if inf.bodies == nil {
 		inf.bodies = slices.Clone(inf.res.Bodies) // which stand in the order of execution

@@ -5,9 +5,9 @@ import (
 	"memopt/symbolic"
 )
 
-// convOperands says where a convolution keeps its operands and what type it gives.
+// convOperands says which slots hold a convolution's operands and which type it gives.
 type convOperands struct {
-	data, weights, bias int // input slots; bias -1 for none
+	data, weights, bias int // input slots; bias is -1 for an operator without one
 	dtype               func(*Ctx) graph.DType
 }
 

@@ -5,10 +5,9 @@ import (
 	"memopt/symbolic"
 )
 
-// FLOPs returns the floating-point operations of one execution of every node of an
-// inferred graph, by NodeID: what its row says, else one per element of its outputs,
-// none for views and for operators that only read shapes. Operators without a row count
-// as one operation per element, too.
+// FLOPs returns the floating-point operations of one execution of every node of an inferred graph,
+// by NodeID: by its row's formula, else one per element of its outputs, and 0 for views and for
+// operators that only read shapes. Operators without a row count as one operation per element, too.
 func FLOPs(g *graph.Graph, opsets []graph.Opset, r *Result) []symbolic.Expr {
 	inf := &inference{g: g, opsets: opsets, res: r, versions: make(map[string]int64, len(opsets))}
 	for _, o := range opsets {

@@ -17,7 +17,7 @@ type Ctx struct {
 	inf   *inference
 	outs  []graph.Type
 	err   error
-	loose error // what is against the definition and taken all the same
+	loose error // a deviation from the definition that is accepted all the same
 }
 
 // Has reports whether input i is given.
@@ -102,7 +102,7 @@ func (c *Ctx) SetContents(i int, elems []symbolic.Expr) {
 }
 
 // Errorf records that the node contradicts its operator's definition. The message follows the
-// node's name and should say what was found and what is wanted.
+// node's name and should give the value found and the value wanted.
 func (c *Ctx) Errorf(format string, args ...any) {
 	if c.err == nil {
 		c.err = c.fault(fmt.Sprintf(format, args...))
@@ -116,7 +116,7 @@ func (c *Ctx) loosely(format string, args ...any) {
 	}
 }
 
-// fault names the node and its operator before what is wrong.
+// fault puts the node's name and its operator before the fault.
 func (c *Ctx) fault(text string) error {
 	return fmt.Errorf("node %q (%s): %s", c.inf.g.NodeLabel(c.Node.ID), c.Info.Title(c.Version), text)
 }
@@ -131,8 +131,8 @@ func (c *Ctx) outType(i int) graph.Type {
 	return graph.Type{}
 }
 
-// Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It
-// calls Errorf, and returns false, where it is outside; what names it in the message.
+// Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It calls Errorf, and
+// returns false, if the axis is outside; what names it in the message.
 func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
 	if rank == 0 {
 		c.Errorf("%s is %d and the rank is 0: a scalar has no axes", what, axis)
@@ -148,8 +148,8 @@ func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
 	return int(axis), true
 }
 
-// OutType returns the type of output i: what the rule has set, else, after
-// inference, what the graph says. FLOPs functions read it.
+// OutType returns the type of output i: the one that the rule has set, else, after inference, the
+// graph's. FLOPs functions read it.
 func (c *Ctx) OutType(i int) graph.Type {
 	if i < len(c.outs) {
 		return c.outs[i]

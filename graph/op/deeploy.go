@@ -2,7 +2,7 @@ package op
 
 import "memopt/symbolic"
 
-// batchedGemmRule: Y = alpha*A'*B' + beta*C of stacks of matrices, one of which has more than two
+// batchedGemmRule: Y = alpha*A'*B' + beta*C for stacks of matrices, at least one with more than two
 // dims; the dims before the last two are broadcast.
 func batchedGemmRule(c *Ctx) {
 	c.want(0, floats)
@@ -34,9 +34,9 @@ func batchedGemmFLOPs(c *Ctx) symbolic.Expr {
 	return symbolic.Const(2).Mul(c.OutElements(0)).Mul(a.Dims[len(a.Dims)-1])
 }
 
-// layerNormGradDeeployRule: the gradient of the output, the input, the scale and perhaps a bias,
-// which nothing depends on, give the gradient of the input and, where they are asked for, of scale
-// and bias. There are no statistics.
+// layerNormGradDeeployRule: the inputs are the output's gradient, the input, the scale and perhaps
+// a bias, which no output depends on; the outputs are the gradient of the input and, where the node
+// asks for them, of scale and bias. There are no statistics.
 func layerNormGradDeeployRule(c *Ctx) {
 	x := c.gradOf(0, 1)
 	scale := c.In(2)

@@ -17,7 +17,8 @@ var defined = sync.OnceValue(func() []*graph.Function {
 	return m.Functions
 })
 
-// definitionOf returns the function that defines an operator, nil for operators that need none.
+// definitionOf returns the function that defines an operator, nil for operators that need no
+// definition.
 func definitionOf(domain, name string) *graph.Function {
 	if domain != DomainMemopt {
 		return nil
@@ -29,14 +30,14 @@ func definitionOf(domain, name string) *graph.Function {
 	return defined()[i]
 }
 
-// defines reports whether a function is the definition of an operator of memopt's own: the same but for
-// the version of ONNX's operator set and what it says of itself.
+// defines reports whether a function is the definition of an operator of memopt's own: equal but for
+// the version of ONNX's operator set, its doc string and its metadata.
 func defines(f *graph.Function) bool {
 	d := definitionOf(f.Domain, f.Name)
 	return d != nil && f.Overload == d.Overload && meaning(f) == meaning(d)
 }
 
-// meaning is a function's text without what changes nothing.
+// meaning is a function's text without the fields that do not change its results.
 func meaning(f *graph.Function) string {
 	plain := *f
 	plain.Doc, plain.Wire, plain.Opsets = "", nil, nil
@@ -49,7 +50,7 @@ func meaning(f *graph.Function) string {
 		graph.FormatOptions{})
 }
 
-// definesFrom is the version of ONNX's file format from which on a file that gains functions keeps its
+// definesFrom is the first version of ONNX's file format that lets a file gain functions and keep its
 // meaning: before, initializers had to be inputs.
 const definesFrom = 4
 
@@ -59,8 +60,8 @@ const functionsSince = 8
 // CanDefine reports whether a model may have operators of memopt's own.
 func CanDefine(m *graph.Model) bool { return m.IRVersion >= definesFrom }
 
-// Define gives a model the definitions of the operators of memopt's own that its nodes are, and what
-// these import. The error says that the model's file format has no place for them.
+// Define adds to a model the definitions of memopt's own operators that its nodes use, and the
+// imports of these. It returns an error if the model's file format has no place for them.
 func Define(m *graph.Model) error {
 	list := undefined(m)
 	if len(list) == 0 {

@@ -3,13 +3,12 @@
 //
 // # Adding an operator
 //
-// Add its Kind to kind.go and its row to the table file of its family
-// (table_math.go, table_shape.go, table_nn.go, table_control.go,
-// table_microsoft.go). The shape rule goes into a file named after the
-// operator or its family, the same base name that the gradient and the kernels
-// have in their packages. A test walks the kinds and names the row that lacks a
-// column. No other package asks for an operator's name: what a pass wants to know
-// is a column here.
+// Add its Kind to kind.go and its row to the table file of its family (table_math.go,
+// table_shape.go, table_nn.go, table_control.go, table_microsoft.go). The shape rule goes into a
+// file named after the operator or its family, the same base name that the gradient and the kernels
+// have in their packages. A test walks the kinds and names the row that lacks a column. No other
+// package asks for an operator's name: each property that a pass asks for is a column here. So
+// planner/chunk, for example, reads Factors and never asks whether a node is a MatMul.
 //
 // # Shape inference
 //
@@ -19,7 +18,7 @@
 // tensors, which the rules carry along as expressions: Shape → Gather →
 // Concat → Reshape gives a shape in terms of the graph's own symbols.
 //
-// What a rule assumes:
+// The assumptions of a rule:
 //
 //   - A symbol is a dim of at least 1; sizes that a legal run divides divide
 //     without remainder (Reshape, Split into equal parts).
@@ -27,17 +26,16 @@
 //     [Ctx.Broadcast].
 //   - Floats in the arithmetic of shapes are exact fractions.
 //
-// What it cannot know stays unknown: no rule invents a symbol or guesses 1. What contradicts the
+// Unknown dims stay unknown: no rule invents a symbol or guesses 1. A contradiction of the
 // operator's definition is an error that names the node; no input makes a rule panic, or take time
-// or memory beyond what its size justifies.
+// or memory beyond its size.
 //
 // The contents of a tensor are carried for up to 256 elements of integers and bools and
 // 16 of floats; a shape has a handful.
 //
 // # Rows of ONNX Runtime's memory optimizer
 //
-// The column ORT repeats which operators ONNX Runtime's memory optimizer
-// recomputes (its recompute_analysis.cc), at which of its levels, for which schema
-// versions, and which inputs its search ignores. The column Class is memopt's own
-// judgement and independent of it.
+// The column ORT repeats which operators ONNX Runtime's memory optimizer recomputes (its
+// recompute_analysis.cc), at which levels, for which schema versions, and which inputs its search
+// ignores. The column Class is memopt's own judgement and independent of it.
 package op

@@ -10,10 +10,10 @@ import (
 	"memopt/graph"
 )
 
-// DrawsKey is the key in a node's metadata under which a random node that computes a part of
-// another says which of the other's numbers it draws, as the JSON of Draws. Clones have what their
-// node has. It is no part of a model's structure (onnx.StructureSHA256), but the seed attribute
-// that goes with it is.
+// DrawsKey is the metadata key of a random node that computes a part of another: its value, the
+// JSON of Draws, says which of the other's numbers the node draws. Clones keep their node's entry.
+// It does not count for a model's structure (onnx.StructureSHA256), but the seed attribute that
+// goes with it does.
 const DrawsKey = "memopt.draws"
 
 // DrawsSchema is the schema of Draws.
@@ -30,13 +30,14 @@ type Draws struct {
 	Schema string `json:"schema"`
 	// First is the part's first element, counted through the whole in row-major order.
 	First int64 `json:"first"`
-	// Run and Stride are of parts of an inner dim: the part has Run elements in a row, and the next
-	// Run from Stride elements behind the first on, and so on. 0: all of the part is one run.
+	// Run and Stride are set for a part of an inner dim: the part has Run elements in a row, and
+	// its next Run begins Stride elements behind the first. A Run of 0 means that the whole part is
+	// one run.
 	Run    int64 `json:"run,omitempty"`
 	Stride int64 `json:"stride,omitempty"`
-	// Of names output 0 of the whole. From it follows the seed of a part that has none, in memopt's
-	// sessions and where a rewrite fixes seeds, so that parts and whole get the same. "": that of
-	// the node itself, or a seed is given.
+	// The name Of is that of the whole's output 0. It determines the seed of a part that has no
+	// seed, in memopt's sessions and where a rewrite fixes seeds, so that parts and whole get the
+	// same. "" means that the node's own name counts, or that a seed is given.
 	Of string `json:"of,omitempty"`
 	// Seed is the seed of the whole: its attribute, of a float the bits. nil: the node's attribute
 	// counts, and without one the seed that is made of Of.
@@ -46,8 +47,8 @@ type Draws struct {
 // drawsLimit is above each number of an element: more elements than any tensor has.
 const drawsLimit = 1 << 62
 
-// DrawsOf returns what a node's metadata say of its draws; ok is false, and Draws zero, where they
-// say nothing. The error does not name the node.
+// DrawsOf returns the draws that a node's metadata state; without an entry, ok is false and Draws
+// zero. The error does not name the node.
 func DrawsOf(n *graph.Node) (d Draws, ok bool, err error) {
 	for _, p := range n.Rare().Metadata {
 		if p.Key != DrawsKey {
@@ -70,13 +71,13 @@ func DrawsOf(n *graph.Node) (d Draws, ok bool, err error) {
 	return Draws{}, false, nil
 }
 
-// SetDrawFrom makes a copy of a random node a part of it, which draws from the whole's element
-// first on what the whole draws there. of is the name of output 0 of the whole. Of a node that is
-// itself a part, the copy is a part of the same whole.
+// SetDrawFrom makes a copy of a random node a part of it: the copy draws the numbers that the whole
+// draws from its element first on. of is the name of output 0 of the whole. A copy of a part
+// becomes a part of the same whole.
 //
-// A whole with an attribute for its seed gives the part another one; a part without any is given
-// one together with all others of its whole (SetSeed). The error is that of DrawsOf, or says what
-// cannot be a part of the node.
+// If the whole has an attribute for its seed, the part gets a seed of its own; otherwise it gets a
+// seed together with all other parts of its whole (SetSeed). The error is that of DrawsOf, or says
+// why the copy cannot be a part of the node.
 func SetDrawFrom(part *graph.Node, of string, first int64) error {
 	return SetDrawRuns(part, of, first, 0, 0)
 }
@@ -115,8 +116,8 @@ func SetSeed(n *graph.Node, seed int32) {
 	}
 }
 
-// SeedAlike gives a whole the seed from which a copy of it, or a part of it, draws. A copy without
-// one changes nothing.
+// SeedAlike gives a whole the seed of a copy, or of a part, of it. If the copy has no seed, the
+// whole stays as it is.
 func SeedAlike(whole, drawn *graph.Node) {
 	info := Of(whole.Kind)
 	a := drawn.Attr(info.SeedAttr)
@@ -156,8 +157,8 @@ func (d Draws) set(n *graph.Node) {
 }
 
 // partSeed is a seed for the part alone, which looks unlike those of the whole and of other parts:
-// a number of 31 bits, or of a float one of 24, all of which are floats. ONNX Runtime's generators
-// tell these apart.
+// a number of 31 bits, or, if the attribute is a float, of 24 bits, which a float holds exactly.
+// ONNX Runtime's generators tell these apart.
 func (d Draws) partSeed(info *Info) int64 {
 	hash := sha256.Sum256(fmt.Appendf(nil, "%d from %d", *d.Seed, d.First))
 	word := uint32(hash[0])<<24 | uint32(hash[1])<<16 | uint32(hash[2])<<8 | uint32(hash[3])
@@ -194,10 +195,10 @@ func withProperty(list []graph.Property, key, value string) []graph.Property {
 	return append(out, graph.Property{Key: key, Value: value})
 }
 
-// DrawsPerPlace says where the parts of a random node along a factor lie in what the whole draws: a
-// part from place k on begins at element k times per (SetDrawFrom). Where stride is not 0, the part
-// has per elements for each of its places, of each stride of the whole (SetDrawRuns). per is 0
-// where parts do not make parts of output 0.
+// DrawsPerPlace maps the parts of a random node along a factor to the draws of the whole: a part
+// from place k on begins at element k times per (SetDrawFrom). If stride is not 0, the part has per
+// elements for each of its places in each stride of the whole (SetDrawRuns). per is 0 if parts of
+// the factor are not parts of output 0.
 func DrawsPerPlace(p *Pieces, f *Factor) (per, stride int64) {
 	dims, place := p.out(0), whole
 	if dims != nil {

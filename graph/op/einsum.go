@@ -62,7 +62,7 @@ func (c *Ctx) equation() (einsum, bool) {
 	return eq, !c.Failed()
 }
 
-// parseEinsum reads an equation; fault says what is wrong with it.
+// parseEinsum reads an equation; fault describes the error in it.
 func parseEinsum(text string) (eq einsum, fault string) {
 	text = strings.ReplaceAll(text, " ", "")
 	left, right, explicit := strings.Cut(text, "->")
@@ -146,7 +146,7 @@ func (c *Ctx) labelDims(eq einsum) (dims map[rune]symbolic.Expr, broad graph.Sha
 	return dims, broad, known
 }
 
-// matchTerm enters the dims of one operand; rest is what its ellipsis covers.
+// matchTerm enters the dims of one operand; rest holds the dims of its ellipsis.
 func (c *Ctx) matchTerm(i int, labels []rune, s graph.Shape, dims map[rune]symbolic.Expr) (rest graph.Shape, ok bool) {
 	covered := len(s.Dims) - len(labels)
 	if slices.Contains(labels, ellipsis) {

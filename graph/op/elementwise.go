@@ -122,8 +122,7 @@ func whereRule(c *Ctx) {
 	}
 }
 
-// foldWhere selects the elements whose condition is known, and those of which
-// both choices are the same.
+// foldWhere selects the elements whose condition is known, or whose two choices are equal.
 func foldWhere(c *Ctx) {
 	cond, ok := c.block(0)
 	if !ok {

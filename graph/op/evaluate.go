@@ -33,8 +33,8 @@ func evaluateBatchNorm(n *graph.Node, version int) error {
 	return nil
 }
 
-// evaluateDropout has a Dropout drop nothing: before version 7 by an attribute; from 12 on without the
-// input that makes it drop.
+// evaluateDropout turns a Dropout into an identity: before version 7 by an attribute; from 12 on by
+// leaving out the training input.
 func evaluateDropout(n *graph.Node, version int) error {
 	if version < 7 {
 		n.SetAttr("is_test", int64(1))

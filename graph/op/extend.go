@@ -24,7 +24,7 @@ func NewExtender(m *graph.Model) (*Extender, error) {
 	return &Extender{inf: inf}, inf.run(order)
 }
 
-// Result returns what has been inferred so far.
+// Result returns the types inferred so far.
 func (e *Extender) Result() *Result { return e.inf.res }
 
 // Body is ready for the nodes of a subgraph of the graph: a body in the making, or one that has

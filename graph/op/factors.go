@@ -6,13 +6,14 @@ import (
 	"memopt/graph"
 )
 
-// Factor is a direction in which the work of a node falls into parts: an index of its loops. Where all
-// operands that lie along it are cut at the same places of it, each part of the outputs comes from the
-// same part of the inputs. The name is that of the sharding rules of Shardy
+// Factor is a direction that divides a node's work into parts: an index of its loops. If all operands
+// that lie along it are cut at the same places of it, each part of the outputs comes from the same
+// part of the inputs. A MatMul of 8×4 and 4×6, for example, has the factors rows (8), columns (6) and
+// sum (4). The name is that of the sharding rules of Shardy
 // (https://openxla.org/shardy/sharding_representation).
 //
-// What a random node draws for an element follows from the element's place in the whole. Parts draw
-// the same where SetDrawFrom or SetDrawRuns has said which of the whole's elements they make;
+// The draws of a random node depend on each element's place in the whole. Parts draw the same
+// numbers if SetDrawFrom or SetDrawRuns has said which of the whole's elements they make;
 // DrawsPerPlace says which these are. Otherwise they draw other numbers.
 type Factor struct {
 	Size int64 // how many places it has, 2 or more
@@ -32,8 +33,8 @@ type Factor struct {
 	Joint int64
 }
 
-// ProductGrain is the number of rows, and of terms of sums, by which the CPU computes products of
-// matrices: rows and sums that are cut at multiples of it keep the bits of the whole.
+// ProductGrain is the block of rows, and of terms of sums, of the CPU's matrix products: rows and
+// sums that are cut at multiples of it keep the bits of the whole.
 const ProductGrain = 192
 
 // Place says where an operand lies along a factor: the dim is Outer × Size × Inner long, the last
@@ -63,13 +64,13 @@ const (
 	MinOf
 	// ProductOf: they are multiplied.
 	ProductOf
-	// MeanOf: their mean, in which each part counts as much as what it is the mean of.
+	// MeanOf: their mean, weighted by the number of terms of each part.
 	MeanOf
 )
 
-// FactorsOf returns the factors of a node of a known operator, none where the sizes of its operands are
-// not known or where its row has no rule. Operands of which a byte holds several elements are not cut:
-// a part of them may begin within a byte.
+// FactorsOf returns the factors of a node of a known operator; nil if the sizes of its operands are not
+// known or its row has no rule. Operands with several elements in a byte are not cut, because a part of
+// them may begin within a byte.
 func FactorsOf(p *Pieces) []Factor {
 	info := Of(p.Node.Kind)
 	if info.Factors == nil {
@@ -102,7 +103,7 @@ func (p *Pieces) hasIn(slot int) bool { return p.Node.Input(slot) != graph.NoVal
 
 func (p *Pieces) hasOut(slot int) bool { return p.Node.Output(slot) != graph.NoValue }
 
-// factor begins a factor along which no operand lies yet.
+// factor begins a factor; no operand lies along it yet.
 func (p *Pieces) factor(size int64) *Factor {
 	return &Factor{Size: size, In: slices.Repeat([]Place{whole}, len(p.Node.Inputs)),
 		Out: slices.Repeat([]Place{whole}, len(p.Node.Outputs)), Grain: byReduction}
@@ -135,8 +136,8 @@ func (f *Factor) reduced(by Reduction) *Factor {
 	return f
 }
 
-// byReduction is the grain of a factor whose rule gives none: 1, unless outputs are rounded when they
-// are put together.
+// byReduction is the grain of a factor whose rule gives no grain: 1, unless outputs are rounded when
+// they are put together.
 const byReduction = -1
 
 // grained sets where parts have the bits of the whole, for the factor alone and for it and those
@@ -170,7 +171,7 @@ func kept(list []*Factor) (out []Factor) {
 	return out
 }
 
-// axis returns an attribute that names one of rank dims; ok is false where it names none.
+// axis returns an attribute that names one of rank dims; ok is false if it names no dim.
 func (p *Pieces) axis(name string, preset int64, rank int) (axis int, ok bool) {
 	a := p.Node.Int(name, preset)
 	if a < 0 {
@@ -179,8 +180,8 @@ func (p *Pieces) axis(name string, preset int64, rank int) (axis int, ok bool) {
 	return int(a), a >= 0 && a < int64(rank)
 }
 
-// ints returns the contents of an input, or an attribute of older versions; ok is false where nobody
-// knows them. What is left out is nil.
+// ints returns the contents of an input, or an attribute of older versions; ok is false if they are
+// unknown. An input that is left out gives nil.
 func (p *Pieces) ints(slot int, attr string) (list []int64, ok bool) {
 	if p.Node.Attr(attr) != nil {
 		return p.Node.IntList(attr, nil), true
@@ -200,9 +201,9 @@ func (p *Pieces) ints(slot int, attr string) (list []int64, ok bool) {
 	return list, err == nil
 }
 
-// aligned are the factors of elementwise work: the dims of ref, with which inputs and outputs are
-// aligned at the last one. Inputs of fewer dims, or with a dim of 1, are broadcast; outputs likewise
-// are sums.
+// aligned are the factors of elementwise work: the dims of ref. Inputs and outputs are aligned with
+// ref at the last dim. Inputs of fewer dims, or with a dim of 1, are broadcast; such outputs are
+// sums.
 func (p *Pieces) aligned(ref []int64, ins, outs []int) (list []*Factor) {
 	for d, n := range ref {
 		f := p.factor(n)
@@ -242,8 +243,8 @@ func upTo(n int) []int {
 // elementwise: operands of any number that broadcast, outputs of one shape.
 func elementwise(p *Pieces) []Factor { return elementwiseOf(len(p.Node.Inputs))(p) }
 
-// elementwiseOf: the first inputs are worked on element by element; the others are scalars, or say
-// what the shape already does.
+// elementwiseOf: the first inputs are worked on element by element; the others are scalars, or
+// repeat the shape.
 func elementwiseOf(inputs int) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		if p.legacyBroadcast() {
@@ -259,8 +260,8 @@ func (p *Pieces) legacyBroadcast() bool {
 	return p.Node.Attr("axis") != nil && len(p.Node.Inputs) > 1 && len(p.in(0)) != len(p.in(1))
 }
 
-// leading: all operands lie along the same dims up to an axis, from which on the node works on rows as
-// wholes. params are inputs that are broadcast to the rows, and sums outputs that are like them.
+// leading: all operands lie along the same dims up to an axis; behind it the node works on whole rows.
+// params are inputs that are broadcast to the rows, and sums outputs of their shape.
 func (p *Pieces) leading(axis int, params, sums []int) (list []*Factor) {
 	ref := p.in(0)
 	for d := range min(axis, len(ref)) {

@@ -73,8 +73,8 @@ func (s batches) rowGrain(f *Factor) {
 	}
 }
 
-// product are the factors of a product of stacked matrices, of which that of the sum is the first. at
-// are the dims of rows and columns of both operands, from the last dim on.
+// product are the factors of a product of stacked matrices, that of the sum first. at are the dims of
+// rows and columns of both operands, from the last dim on.
 func (p *Pieces) product(left, right int, at [4]int) (list []*Factor) {
 	a, b, y := p.in(left), p.in(right), p.out(0)
 	if len(a) == 0 || len(b) == 0 || y == nil {
@@ -182,7 +182,7 @@ func (p *Pieces) scalars(slots ...int) bool {
 	return true
 }
 
-// einsumFactors: the labels, of which those that the result has not are summed.
+// einsumFactors: the labels; those that the result lacks are summed.
 func einsumFactors(p *Pieces) []Factor {
 	eq, fault := parseEinsum(p.Node.Str("equation", ""))
 	if fault != "" || len(eq.terms) != len(p.Node.Inputs) || slices.Contains(eq.result, ellipsis) {
@@ -365,7 +365,7 @@ func preluFactors(p *Pieces) []Factor {
 	return elementwise(p)
 }
 
-// elementwiseGrads: of a gradient and what was worked on element by element, to gradients of operands
+// elementwiseGrads: a gradient and the operands of an elementwise operator give gradients of operands
 // that were broadcast.
 func elementwiseGrads(p *Pieces) []Factor {
 	return kept(p.aligned(p.in(0), upTo(len(p.Node.Inputs)), upTo(len(p.Node.Outputs))))

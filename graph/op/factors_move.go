@@ -21,8 +21,8 @@ func transposeFactors(p *Pieces) []Factor {
 }
 
 // reshapeFactors: the elements keep their order, so that the dims of both shapes are products of
-// factors in the same order. Where the shapes have no common factors, as 6×4 and 8×3, there is none
-// behind their common beginning.
+// factors in the same order. If the shapes have no common factors behind their common beginning, as
+// 6×4 and 8×3, the rest has no factor.
 func reshapeFactors(p *Pieces) []Factor {
 	x, y := p.in(0), p.out(0)
 	if x == nil || y == nil || elements(x) != elements(y) || elements(x) == 0 {
@@ -63,7 +63,7 @@ func squeezeFactors(p *Pieces) []Factor {
 	return reshapeFactors(p)
 }
 
-// prefixes are the products of the first dims, from that of none on.
+// prefixes are the products of the first 0, 1, 2 … dims.
 func prefixes(dims []int64) []int64 {
 	list := []int64{1}
 	for _, d := range dims {
@@ -84,8 +84,8 @@ func (f *Factor) within(list []Place, prefix []int64, a, b int64) bool {
 	return false
 }
 
-// joinFactors: every dim but that along which operands are put together or cut; it has a length of its
-// own in each of them.
+// joinFactors: every dim except the one that operands are joined or cut along; each of them has
+// another length there.
 func joinFactors(preset int64) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		axis, ok := p.axis("axis", preset, len(p.in(0)))
@@ -142,7 +142,7 @@ func sliceGradFactors(p *Pieces) []Factor {
 	return kept(p.unchanged(p.in(0), p.out(0), 0))
 }
 
-// padFactors: the dims with nothing at either end.
+// padFactors: the dims without padding at either end.
 func padFactors(p *Pieces) []Factor {
 	x := p.in(0)
 	pads, ok := p.ints(1, "pads")
@@ -314,8 +314,8 @@ func oneHotFactors(p *Pieces) []Factor {
 	return kept(list)
 }
 
-// reverseSequenceFactors: the batch, of which each has its length, and the dims that are neither batch
-// nor time.
+// reverseSequenceFactors: the batch, whose entries each have a length, and the dims that are neither
+// batch nor time.
 func reverseSequenceFactors(p *Pieces) []Factor {
 	x := p.in(0)
 	batch, time := int(p.Node.Int("batch_axis", 1)), int(p.Node.Int("time_axis", 0))

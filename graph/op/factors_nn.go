@@ -32,9 +32,9 @@ func (p *Pieces) rows(preset int64) []Factor {
 	return kept(p.leading(int(max(axis, 0)), nil, nil))
 }
 
-// bitmaskFactors makes a rule: the dims of the data, to which the other inputs are broadcast, if what one
-// place of them covers fills words of the mask, which has a bit for each element. The mask is operand 1
-// of those that places returns: the inputs, or the outputs.
+// bitmaskFactors makes a rule: the dims of the data, to which the other inputs are broadcast, if the
+// elements of one place of them fill words of the mask, which has a bit for each element. The mask is
+// operand 1 of the places that the function places returns: the inputs, or the outputs.
 func bitmaskFactors(inputs []int, places func(*Factor) []Place) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		x := p.in(0)
@@ -60,7 +60,7 @@ func outs(f *Factor) []Place { return f.Out }
 // bitsPerWord is how many elements share a word of a bitmask.
 const bitsPerWord = 32
 
-// biasSoftmaxFactors: the rows of the data, to which those of the bias are broadcast.
+// biasSoftmaxFactors: the rows of the data; those of the bias are broadcast to them.
 func biasSoftmaxFactors(p *Pieces) []Factor {
 	axis, ok := p.axis("axis", 1, len(p.in(0)))
 	if !ok || p.in(1) == nil {
@@ -73,8 +73,8 @@ func biasSoftmaxFactors(p *Pieces) []Factor {
 	return kept(list[:axis])
 }
 
-// normFactors makes a rule: the dims before the axis from which on a norm counts. params are the inputs
-// with an element for each of a row, sums the outputs that are gradients of such.
+// normFactors makes a rule: the dims before the first axis of the norm. params are the inputs with an
+// element for each of a row, sums the outputs that are gradients of such.
 func normFactors(params, sums []int) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		axis, ok := p.axis("axis", -1, len(p.in(0)))
@@ -85,7 +85,7 @@ func normFactors(params, sums []int) func(*Pieces) []Factor {
 	}
 }
 
-// skipNormFactors: the dims but the last; what is skipped may be broadcast.
+// skipNormFactors: the dims but the last; the skip input may be broadcast.
 func skipNormFactors(p *Pieces) []Factor {
 	x := p.in(0)
 	if len(x) < 2 {
@@ -116,7 +116,7 @@ func batchNormFactors(p *Pieces) []Factor {
 	for slot := 1; slot < len(p.Node.Outputs); slot++ {
 		channels.out(p, slot, 0)
 	}
-	list := inexact([]*Factor{channels}) // of what is trained, sums depend on all dims
+	list := inexact([]*Factor{channels}) // gradients of parameters: sums depend on all dims
 	if info := Of(p.Node.Kind); info.Trains == nil || info.Trains(p.Node, p.Version) {
 		return kept(list)
 	}
@@ -161,10 +161,9 @@ func meanVarianceFactors(p *Pieces) []Factor {
 	return kept(inexact(p.allBut(over...))) // the order of its sums depends on all dims
 }
 
-// convFactors: the batch, and without groups the channels. weightOut is the dim of the weights that has
-// the channels of the result; the other has those of the input, over which sums are taken, to which one
-// part adds the bias. An activation needs the whole sum. How the CPU cuts a convolution depends on all
-// sizes.
+// convFactors: the batch, and without groups the channels. weightOut is the weights' dim of output
+// channels; the other one has the input channels, which are summed, and one part adds the bias. An
+// activation needs the whole sum. How the CPU cuts a convolution depends on all sizes.
 func convFactors(weightOut int) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		x, w := p.in(0), p.in(1)
@@ -270,9 +269,8 @@ func behindClasses(list []*Factor) []*Factor {
 // label is the dim of the labels that is dim d of the scores.
 func label(d int) int { return max(d-1, 0) }
 
-// lossGradFactors: of the loss's gradient, log-probabilities and labels. The gradient of a mean counts
-// all labels.
-// What is added to the gradient, like it, is the input added.
+// lossGradFactors: the loss's gradient, log-probabilities and labels are divided. The gradient of a
+// mean counts all labels. added is the input that is added to the gradient and has its shape.
 func lossGradFactors(added int) func(*Pieces) []Factor {
 	return func(p *Pieces) []Factor {
 		how := p.Node.Str("reduction", "mean")

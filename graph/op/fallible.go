@@ -15,17 +15,17 @@ type Failure uint8
 const (
 	// NeverFails: it may not, once all nodes before it have run.
 	NeverFails Failure = iota
-	// FailsOnce: it may, but not when it runs again with the same inputs: it looks at elements
-	// (Checks) of which nobody knows that they are right.
+	// FailsOnce: it may fail, but not when it is recomputed from the same inputs: it checks
+	// elements (Checks) whose values are unknown before the run.
 	FailsOnce
-	// FailsAnytime: it makes values whose size depends on data, for which there may be no memory, or
-	// nodes in its subgraphs may fail. A size that is not known before the run, but depends on shapes
-	// alone, is the same in every step: there was memory for it in the first one.
+	// FailsAnytime: it makes values whose size depends on data, so memory for them may be short, or
+	// nodes in its subgraphs may fail. A size that depends on shapes alone is the same in every step:
+	// there was memory for it in the first one.
 	FailsAnytime
 )
 
-// Failures says of the nodes, in an order, which may fail by data. Of a node that the table does not
-// know it says that it does not: no executor of memopt's runs it.
+// Failures tells which nodes, in an order, may fail by data. A node without a row is reported as one
+// that does not fail: no executor of memopt's runs it.
 //
 // Elements are right where the file has them, where they depend on shapes alone, which are the same
 // in every step, or where an earlier node has looked at them with the same bounds: the gradient of a
@@ -37,7 +37,7 @@ func Failures(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) []
 // Asked answers whether x ≤ y, which holds, or does not, at the bindings of a question.
 type Asked func(x, y symbolic.Expr, holds bool) bool
 
-// failuresAsking is Failures with answers to the comparisons on which the result depends; ask may be
+// failuresAsking is Failures with answers to the comparisons that its result depends on; ask may be
 // nil.
 func failuresAsking(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env, ask Asked) []Failure {
 	b := newBounder(g, r, env)
@@ -71,7 +71,7 @@ func (b *bounder) step(n *graph.Node) Failure {
 	return failure
 }
 
-// bounder follows what is known of the elements of values, node by node.
+// bounder follows the known bounds of the elements of values, node by node.
 type bounder struct {
 	g      *graph.Graph
 	r      *Result
@@ -168,7 +168,7 @@ func (b *bounder) right(n *graph.Node, c *Check) bool {
 	return b.fixed[v] || inferred || b.accepted[b.source[v]] == n.Kind
 }
 
-// of returns what is known of a value's elements.
+// of returns the bounds of a value's elements.
 func (b *bounder) of(v graph.ValueID) elementBounds {
 	if e := b.known[b.source[v]]; e.known {
 		return e
@@ -194,7 +194,7 @@ func (b *bounder) of(v graph.ValueID) elementBounds {
 	return e
 }
 
-// contentBounds reads the bounds of what the file has.
+// contentBounds reads the bounds of contents in the file.
 func contentBounds(data *graph.TensorData) elementBounds {
 	raw, err := data.Source.Bytes()
 	if err != nil || len(raw) < 8 || len(raw)%8 != 0 {
@@ -208,7 +208,7 @@ func contentBounds(data *graph.TensorData) elementBounds {
 	return elementBounds{known: true, low: endAt(low), high: endAt(high)}
 }
 
-// learn notes that a node that has run has found what it looks at right.
+// learn notes that a node has run and thus found the elements that it checks right.
 func (b *bounder) learn(n *graph.Node) {
 	for i := range checks[n.Kind] {
 		c := &checks[n.Kind][i]
@@ -226,7 +226,7 @@ func (b *bounder) learn(n *graph.Node) {
 	}
 }
 
-// follow notes what is known of what a node makes.
+// follow notes the bounds of a node's outputs.
 func (b *bounder) follow(n *graph.Node) {
 	out := n.Output(0)
 	if out == graph.NoValue {
@@ -240,8 +240,8 @@ func (b *bounder) follow(n *graph.Node) {
 	}
 }
 
-// measure notes of which outputs of a node the size is the same in every step: of all, where the
-// sizes of its inputs are and their elements, too, or are floats that no size follows from.
+// measure notes which outputs of a node have the same size in every step: all of them, if the sizes
+// of its inputs are the same and so are their elements, except floats that no size depends on.
 func (b *bounder) measure(n *graph.Node) {
 	steady := n.Kind != Unknown && Of(n.Kind).Control == NoControl && len(n.Inputs) > 0
 	for slot, v := range n.Inputs {
@@ -254,7 +254,7 @@ func (b *bounder) measure(n *graph.Node) {
 	}
 }
 
-// onlyElements reports whether the elements of an input are floats on which no size depends.
+// onlyElements reports whether the elements of an input are floats that no size depends on.
 func (b *bounder) onlyElements(n *graph.Node, slot int) bool {
 	if !b.g.Values[n.Input(slot)].Type.DType.IsFloat() || sizedByElements[n.Kind] {
 		return false
@@ -262,13 +262,13 @@ func (b *bounder) onlyElements(n *graph.Node, slot int) bool {
 	return !slices.ContainsFunc(checks[n.Kind], func(c Check) bool { return c.In == slot && c.Floats })
 }
 
-// sizedByElements has the operators whose outputs are as large as what they find among floats, and
-// those of which only somebody else knows what they do.
+// sizedByElements has the operators whose output sizes depend on float elements, and the operators
+// that call foreign code.
 var sizedByElements = [NumKinds]bool{NonZero: true, Unique: true, Compress: true, NonMaxSuppression: true,
 	ATen: true, PythonOp: true, PythonOpGrad: true}
 
-// dependsOnShapes reports whether what a node makes is the same in every step: it reads nothing but
-// shapes that are known before, and what is the same itself.
+// dependsOnShapes reports whether a node's outputs are the same in every step: it reads only shapes
+// known before the run, and values that are the same in every step.
 func (b *bounder) dependsOnShapes(n *graph.Node) bool {
 	info := Of(n.Kind)
 	switch {

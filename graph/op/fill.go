@@ -7,12 +7,12 @@ import "memopt/graph"
 type FillRole uint8
 
 const (
-	// FillSame: its elements are those of output 0, or among them, so what reads the output
-	// says what the input is.
+	// FillSame: its elements are those of output 0, or among them, so a reader of the output
+	// determines the fill of the input.
 	FillSame FillRole = iota + 1
-	// FillScale multiplies: 1 changes nothing.
+	// FillScale multiplies: 1 is neutral.
 	FillScale
-	// FillShift is added: 0 changes nothing. Biases and running means.
+	// FillShift is added: 0 is neutral. Biases and running means.
 	FillShift
 	// FillVariance is a running variance: 1.
 	FillVariance
@@ -80,5 +80,5 @@ var fills = [NumKinds][]Fill{
 // same0: input 0 is moved to output 0.
 var same0 = []Fill{{Slot: 0, Role: FillSame}}
 
-// Fills returns the roles of an operator's inputs; those not listed have none.
+// Fills returns the roles of an operator's inputs; inputs that are not listed have no role.
 func Fills(k graph.Kind) []Fill { return fills[k] }

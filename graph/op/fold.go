@@ -8,7 +8,7 @@ import (
 )
 
 // This file computes elementwise operators on contents. Sizes are assumed to be those of legal
-// runs, with symbols bounded as in package symbolic. What does not follow from that stays unknown.
+// runs, with symbols bounded as in package symbolic. Anything else stays unknown.
 
 // binary is an elementwise function of two numbers over one denominator.
 type binary func(x, y symbolic.Expr) symbolic.Expr
@@ -122,8 +122,7 @@ func foldMul(c *Ctx) {
 	}
 }
 
-// foldZeros knows a product of which one factor is zeros, whatever the integers are that it is
-// multiplied with.
+// foldZeros knows a product with a factor of zeros, whatever the other integers are.
 func (c *Ctx) foldZeros(zeros block, other int) {
 	for _, e := range zeros.elems {
 		if n, ok := e.Const(); !ok || n != 0 {
@@ -291,8 +290,7 @@ func truth(b bool) symbolic.Expr {
 	return symbolic.Const(0)
 }
 
-// decide turns what is known of the order of x and y into a bool; unknown where
-// that does not settle it.
+// decide turns the known order of x and y into a bool; unknown if the order does not settle it.
 func decide(f func(o order) (result, known bool)) binary {
 	return func(x, y symbolic.Expr) symbolic.Expr {
 		if r, known := f(compare(x, y)); known {

@@ -27,7 +27,7 @@ func FoldConditions(m *graph.Model) (changed bool, err error) {
 	}
 }
 
-// foldAll folds what one inference knows, inner graphs before those around them.
+// foldAll folds with the results of one inference, inner graphs before those around them.
 func (r *Result) foldAll(m *graph.Model) (changed bool, err error) {
 	type known struct {
 		g *graph.Graph
@@ -82,7 +82,7 @@ func (r *Result) taken(n *graph.Node) *graph.Graph {
 	return sub
 }
 
-// sealAll recomputes what subgraphs capture, from the innermost to the outermost.
+// sealAll recomputes the captures of subgraphs, from the innermost to the outermost.
 func sealAll(g *graph.Graph) (err error) {
 	for _, n := range g.Nodes {
 		n.Subgraphs(func(_ string, sub *graph.Graph) {

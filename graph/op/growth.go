@@ -7,19 +7,19 @@ import (
 
 // Expressions of dims may grow with every node: sums by concatenation, products of sums by
 // multiplication, quotients of quotients by strides. Each alone is kept small (symbolic.MaxTerms),
-// but a graph may have one for every value, and whoever asks for a size looks at all of it. So a
-// model may have so many terms in all, those of large expressions counted; what comes after that is
-// unknown, as what package symbolic refuses.
+// but a graph may have one for every value, and each size costs a walk over all of its terms. So
+// the terms of a model's large expressions are bounded in sum; dims beyond the bound are unknown,
+// like those that package symbolic refuses.
 const (
-	// largeExpr is the number of terms and factors from which on an expression counts. Those of
-	// networks have a handful.
+	// largeExpr is the least number of terms and factors of an expression that counts as large.
+	// Those of networks have a handful.
 	largeExpr = 64
-	// mostTerms is what all large expressions of a model may have.
+	// mostTerms bounds the terms of all large expressions of a model.
 	mostTerms = 1 << 22
 )
 
-// afford takes the large expressions of a shape, and of the product of its dims, from what the
-// model may have, and makes those dims unknown that there is no room for.
+// afford charges the large expressions of a shape, and of the product of its dims, to the model's
+// allowance, and makes those dims unknown that exceed it.
 func (inf *inference) afford(s graph.Shape) graph.Shape {
 	size, product := 0, 1
 	for _, d := range s.Dims {

@@ -7,8 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// ifRule takes the branch that the condition picks, or, where it may be either, what both have in
-// common. A branch that contradicts the known shapes is one that this model does not take:
+// ifRule takes the branch that the condition picks, or, if it may be either, the types that both
+// have in common. A branch that contradicts the known shapes is one that this model does not take:
 // exporters write If(dim == 1, Squeeze, Identity); only two such branches are an error.
 func ifRule(c *Ctx) {
 	if !c.rankIn(0, 0, 1) || !c.want(0, bools) {

@@ -9,19 +9,17 @@ import (
 	"memopt/symbolic"
 )
 
-// maxContents is the number of elements up to which the contents of an integer
-// tensor are carried along. Shapes have a handful; lists of axes, pads and
-// scales a few more.
+// maxContents is the most elements of an integer tensor whose contents are carried along. Shapes
+// have a handful; lists of axes, pads and scales a few more.
 const maxContents = 256
 
-// Result is what inference found besides the types, which it leaves in
-// Graph.Values.
+// Result holds the results of inference besides the types, which it leaves in Graph.Values.
 type Result struct {
 	// Conflicts lists values whose declared type and inferred type contradict each other; the
 	// inferred one stands.
 	Conflicts []Conflict
-	// NoRow lists nodes whose operator has no row in the table, or no schema in
-	// the imported operator set: their outputs are what the file says, or unknown.
+	// NoRow lists nodes whose operator has no row in the table, or no schema in the imported
+	// operator set: their outputs have the types that the file states, or are unknown.
 	NoRow []graph.NodeID
 	// Deviations lists nodes that deviate from the operator sets' definitions. Only InferAsIs has
 	// some.
@@ -39,7 +37,7 @@ type Result struct {
 	dens     map[graph.ValueID]int64 // denominators of contents that have one besides 1
 }
 
-// Conflict is a value for which the file and inference disagree.
+// Conflict is a value whose type in the file contradicts the inferred one.
 type Conflict struct {
 	Value              graph.ValueID
 	Declared, Inferred graph.Type
@@ -49,8 +47,8 @@ type Conflict struct {
 // the value has a Clash.
 func (c *Conflict) Refuted() bool { return apart(c.Declared, c.Inferred) }
 
-// Contents returns the elements of a small tensor that inference could follow: of
-// integers, of bools as 0 and 1, and of floats where all of them are whole. NoValue has none.
+// Contents returns the elements of a small tensor that inference could follow: of integers, of
+// bools as 0 and 1, and of floats where all of them are whole. NoValue has no contents.
 func (r *Result) Contents(id graph.ValueID) ([]symbolic.Expr, bool) {
 	if id == graph.NoValue || int(id) >= len(r.contents.at) {
 		return nil, false
@@ -105,12 +103,12 @@ type inference struct {
 	opsets   []graph.Opset
 	versions map[string]int64
 	outer    *inference
-	strict   bool               // what a definition contradicts is an error
+	strict   bool               // a contradiction of a definition is an error
 	local    map[opKey]bool     // the model's own functions
-	declared sparse[graph.Type] // what the file says of node outputs
+	declared sparse[graph.Type] // the file's types of node outputs
 	inputs   map[string]bool
-	known    map[string]symbolic.Expr // what labels stand for, of earlier walks
-	labels   map[string]symbolic.Expr // what this walk says of labels; unknown where it contradicts itself
+	known    map[string]symbolic.Expr // labels' expressions, from earlier walks
+	labels   map[string]symbolic.Expr // labels' expressions in this walk; unknown if two contradict each other
 	careful  bool                     // see NewExtender
 	res      *Result
 	readErr  error // why the contents of an initializer could not be read
@@ -146,7 +144,7 @@ func newInference(g *graph.Graph, opsets []graph.Opset, outer *inference) *infer
 	return inf
 }
 
-// readDeclared collects what the file says of node outputs. Of a graph output it may say something
+// readDeclared collects the file's types of node outputs. The file may state a graph output's type
 // in two places.
 func (inf *inference) readDeclared() {
 	for _, list := range [][]graph.Decl{inf.g.ValueInfo, inf.g.Outputs} {
@@ -261,8 +259,8 @@ func (inf *inference) node(n *graph.Node) error {
 	return inf.checkOverflow(n)
 }
 
-// apply runs the rule of a row on a node; version 0 is that of the imported operator set. What the
-// rule finds is in inf.ctx. The error says what the definition has against the node.
+// apply runs the rule of a row on a node; version 0 is that of the imported operator set. The
+// results are in inf.ctx. The error says how the node contradicts the definition.
 func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
 	info := Of(kind)
 	n.Kind, n.Version = kind, int32(version)
@@ -279,8 +277,8 @@ func (inf *inference) apply(n *graph.Node, kind graph.Kind, version int) error {
 	return c.err
 }
 
-// checkOutput refuses shapes that no tensor has. A dim whose expression grew beyond
-// what package symbolic keeps is unknown.
+// checkOutput refuses shapes that no tensor has. A dim is unknown if its expression grew beyond the
+// limits of package symbolic.
 func (c *Ctx) checkOutput(slot int) {
 	s := c.outs[slot].Shape
 	if len(s.Dims) > maxRank {
@@ -331,7 +329,7 @@ func corrected(t, inferred graph.Type) graph.Type {
 	return t
 }
 
-// settle merges what the file says of an output with what inference found.
+// settle merges the file's type of an output with the inferred one.
 func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	id := n.Outputs[slot]
 	v := &inf.g.Values[id]
@@ -351,8 +349,8 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	v.Type = merged
 }
 
-// Clash returns the Clash of the first node that has one, in a graph and in its subgraphs; nil where
-// the file states nothing that contradicts an operator.
+// Clash returns the Clash of the first node that has one, in a graph and in its subgraphs; nil if no
+// type in the file contradicts an operator.
 func Clash(g *graph.Graph) error {
 	for _, n := range g.Nodes {
 		err := n.Clash()

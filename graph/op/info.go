@@ -8,7 +8,7 @@ import (
 	"memopt/symbolic"
 )
 
-// RecomputeClass says at what price an operator's result can be made again.
+// RecomputeClass is the price of recomputing an operator's result.
 type RecomputeClass uint8
 
 const (
@@ -42,7 +42,7 @@ const (
 	Norm
 	// AddNode is the plain addition that closes a residual connection.
 	AddNode
-	// AttentionSoftmax is a softmax by which an attention block is recognised.
+	// AttentionSoftmax is a softmax that marks an attention block.
 	AttentionSoftmax
 	// ShapeOf reads only the shape of its input (Shape, Size).
 	ShapeOf
@@ -92,8 +92,8 @@ func (a Arity) String() string {
 
 // Recomputable is one entry of ONNX Runtime's table of recomputable operators.
 type Recomputable struct {
-	Level    int   // probe level from which on it counts: 0 or 1
-	Versions []int // schema versions for which the entry stands
+	Level    int   // first probe level that counts it: 0 or 1
+	Versions []int // schema versions of the entry
 	Skip     []int // inputs that the search does not follow
 }
 
@@ -105,7 +105,7 @@ type Info struct {
 	Kind    graph.Kind
 	Domain  string // "" is ONNX's own
 	Name    string
-	Since   []int // versions of the domain's operator set at which the schema changed
+	Since   []int // versions of the domain's operator set that changed the schema
 	Inputs  Arity
 	Outputs Arity
 	Role    Role
@@ -122,16 +122,19 @@ type Info struct {
 	// Throughout lists inputs that are read until the last element of output 0 is written: it may not
 	// lie in the memory of another input where one of these lies, too.
 	Throughout []int
-	// Cuts returns at which element of input 0 each output begins, -1 for those that are no run of
-	// consecutive elements of it: the others can be views of it. nil: the outputs are none.
+	// Cuts returns, for each output, the element of input 0 at which it begins, and -1 for an
+	// output that is no run of consecutive elements of input 0: the others can be views of it. The
+	// outputs, for example, of a Split of 6 elements in halves begin at 0 and 3. nil means that no
+	// output is a part of input 0.
 	Cuts func(*Pieces) []int64
-	// Factors returns the directions in which a node's work falls into parts. The draws of a random
-	// operator follow its elements' places in the whole. nil: into none.
+	// Factors returns the directions that divide a node's work into parts. The draws of a random
+	// operator follow its elements' places in the whole. nil means that the work cannot be divided.
 	Factors func(*Pieces) []Factor
 	// Shapes lists the inputs whose contents are the dims of output 0, which those of a part replace.
 	Shapes []int
-	// Joins returns at which element of output 0 each input lies as a run of consecutive elements, -1
-	// for those that do not: the others can be written there when they are made. nil: no input does.
+	// Joins returns, for each input, the element of output 0 at which it lies as a run of consecutive
+	// elements, and -1 for an input that does not: the others can be written there when they are
+	// made. nil means that no input lies in output 0.
 	Joins func(*Pieces) []int64
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
@@ -143,16 +146,16 @@ type Info struct {
 	// Trains reports, with Updates, whether a node of a schema version makes new values of its running
 	// statistics, be they outputs or not.
 	Trains func(n *graph.Node, version int) bool
-	// Evaluate edits a node of a schema version so that it does what networks do where they are
-	// evaluated: drop nothing, take the running statistics. It may leave out inputs, and outputs behind
-	// the first. nil: the operator does the same in training and evaluation.
+	// Evaluate edits a node of a schema version for evaluation: a Dropout becomes an identity, a norm
+	// takes the running statistics. It may leave out inputs, and outputs behind the first. nil means
+	// that the operator does the same in training and evaluation.
 	Evaluate func(n *graph.Node, version int) error
-	// States lists what an optimizer reads of the step before and the outputs that are the next
-	// values. Kernels may write these into the inputs' memory: what they read of an element there
-	// they have read before they write it.
+	// States lists an optimizer's inputs from the step before and the outputs that are their next
+	// values. Kernels may write these into the inputs' memory: they have read an element before
+	// they write it.
 	States []Update
-	// FLOPs is the number of floating-point operations of one execution; nil means
-	// one per element of the outputs, none for views and shape arithmetic.
+	// FLOPs is the number of floating-point operations of one execution; nil means one per element
+	// of the outputs, and 0 for views and shape arithmetic.
 	FLOPs func(*Ctx) symbolic.Expr
 	// Random says that the result depends on a random draw, and SeedAttr names
 	// the attribute that fixes it, which the schema has from version SeedSince on;
@@ -161,15 +164,15 @@ type Info struct {
 	SeedAttr  string
 	SeedSince int
 	FloatSeed bool
-	// Training is the input of a random operator that, left out or false, keeps it from drawing,
-	// in versions from TrainingSince on, before which an attribute says it. 0: it always draws.
+	// Training is the input of a random operator that, left out or false, keeps it from drawing, in
+	// versions from TrainingSince on; before these an attribute does. 0 means that it always draws.
 	Training      int
 	TrainingSince int
 	// Moved lists attributes that became inputs.
 	Moved []Moved
-	// Dialect names the tool in whose files nodes of this name mean what the row says, in spite of
-	// the operator sets that they import. Such a row is tried where the definition contradicts a
-	// node. "": the definition.
+	// Dialect names the tool whose files give nodes of this name the row's meaning, in spite of the
+	// operator sets that they import. Such a row is tried if the definition contradicts a node. ""
+	// means the definition itself.
 	Dialect string
 	// Control says how the operator runs its subgraphs.
 	Control Control
@@ -184,7 +187,7 @@ type Moved struct {
 	Slot  int
 }
 
-// InputSince returns the schema version from which on a former attribute is an input; 0 where it
+// InputSince returns the first schema version that has a former attribute as an input; 0 if it
 // never was an attribute.
 func (i *Info) InputSince(attr string) int {
 	for _, m := range i.Moved {
@@ -203,8 +206,8 @@ func (i *Info) Updated(out int) bool {
 	return slices.ContainsFunc(i.Updates, func(u Update) bool { return u.Out == out })
 }
 
-// SinceVersion returns the newest schema version that is not above the
-// imported version of the domain, or 0 where there is none.
+// SinceVersion returns the newest schema version that is not above the imported version of the
+// domain, or 0 if all are above it.
 func (i *Info) SinceVersion(imported int64) int {
 	since := 0
 	for _, v := range i.Since {
@@ -233,8 +236,8 @@ func (i *Info) Title(version int) string {
 	return fmt.Sprintf("%s-%d", i.Name, version)
 }
 
-// CanSeed reports whether a draw of the operator's given schema version can
-// be repeated: nothing is drawn, or an attribute fixes it.
+// CanSeed reports whether a draw of the operator's given schema version can be repeated: it draws
+// no numbers, or an attribute fixes them.
 func (i *Info) CanSeed(since int) bool {
 	return !i.Random || i.SeedAttr != "" && since >= i.SeedSince
 }

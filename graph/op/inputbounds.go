@@ -13,10 +13,10 @@ type ElementRange struct {
 	HasIgnore bool
 }
 
-// InputRanges says where the elements of graph inputs must lie so that no kernel refuses them: labels
-// below the number of classes, indices below the length of what they index. It has no entry for
-// inputs of which nothing of the kind is known. Kernels also take negative indices, which count from
-// the end; in data they are more likely mistakes.
+// InputRanges returns the ranges of elements of graph inputs that every kernel accepts: labels below
+// the number of classes, indices below the length of their axis. An input without a known range has
+// no entry. Kernels also take negative indices, which count from the end; in data they are more
+// likely mistakes.
 func InputRanges(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) map[graph.ValueID]ElementRange {
 	b := newBounder(g, r, env)
 	for _, id := range order {

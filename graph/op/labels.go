@@ -10,14 +10,14 @@ import (
 
 // A label is a symbol that no graph input has: a name that a tool's shape inference has given to a
 // dim that it could not express, such as "unk__85". One name stands for one number wherever the
-// file has it. So where one value with that dim can be inferred, all can: what is learned of labels
-// in one walk over the graph is put in their place in the next.
+// file has it. So where one value with that dim can be inferred, all can: one walk over the graph
+// learns expressions for labels, and the next puts them in the labels' place.
 
-// maxLabelWalks bounds the walks: what is learned of one label may tell another.
+// maxLabelWalks bounds the walks: an expression learned for one label may determine another.
 const maxLabelWalks = 4
 
-// inferAll walks over a graph until nothing more is learned of its labels. start makes an
-// inference. Where the file's labels contradict each other, they are believed no more than before.
+// inferAll walks over a graph until a walk learns no more about its labels. start makes an
+// inference. Labels that contradict each other are believed no more than before.
 func inferAll(start func() *inference, order graph.Order) (*Result, error) {
 	known := map[string]symbolic.Expr{}
 	for walk := 1; ; walk++ {
@@ -34,7 +34,7 @@ func inferAll(start func() *inference, order graph.Order) (*Result, error) {
 	}
 }
 
-// isLabel reports whether a symbol is none of the inputs'.
+// isLabel reports whether a symbol occurs in no input.
 func (inf *inference) isLabel(symbol string) bool { return !inf.inputs[symbol] }
 
 // hasLabel reports whether an expression has a label in it.
@@ -57,8 +57,7 @@ func (inf *inference) equate(dim, other symbolic.Expr) {
 	inf.labels[names[0]] = agreed(inf.labels, names[0], other)
 }
 
-// agreed is what a label stands for after one more place says something of it: unknown where two
-// say different things.
+// agreed is a label's expression after one more place states one: unknown if the two differ.
 func agreed(labels map[string]symbolic.Expr, name string, e symbolic.Expr) symbolic.Expr {
 	if old, ok := labels[name]; ok && !old.Equal(e) {
 		return symbolic.Unknown()
@@ -66,7 +65,7 @@ func agreed(labels map[string]symbolic.Expr, name string, e symbolic.Expr) symbo
 	return e
 }
 
-// takeLabels takes over what a subgraph says of labels.
+// takeLabels takes over a subgraph's expressions for labels.
 func (inf *inference) takeLabels(from map[string]symbolic.Expr) {
 	if inf.labels == nil && len(from) > 0 {
 		inf.labels = map[string]symbolic.Expr{}
@@ -76,8 +75,8 @@ func (inf *inference) takeLabels(from map[string]symbolic.Expr) {
 	}
 }
 
-// learn adds to known what was found of labels that are left in types, and reports whether that is
-// anything.
+// learn adds to known the expressions found for labels that are left in types, and reports whether
+// it added any.
 func (inf *inference) learn(known map[string]symbolic.Expr) bool {
 	left := map[string]bool{}
 	inf.res.Walk(inf.g, func(g *graph.Graph, _ *Result) {
@@ -97,7 +96,7 @@ func (inf *inference) learn(known map[string]symbolic.Expr) bool {
 	return len(known) > before
 }
 
-// follow puts labels in place of labels, as long as none comes to be expressed by itself.
+// follow replaces labels in the expressions of labels, unless one would be expressed by itself.
 func follow(known map[string]symbolic.Expr) {
 	names := slices.Sorted(maps.Keys(known))
 	for range maxLabelWalks {
@@ -109,7 +108,7 @@ func follow(known map[string]symbolic.Expr) {
 	}
 }
 
-// relabelled puts what is known of labels in their place.
+// relabelled replaces labels by their known expressions.
 func (inf *inference) relabelled(t graph.Type) graph.Type {
 	if len(inf.known) == 0 {
 		return t

@@ -45,7 +45,7 @@ func (c *Ctx) MatMulShape(a, b graph.Shape) graph.Shape {
 	return graph.Dims(dims...)
 }
 
-// sameInner checks that the dims over which a product sums are not different numbers.
+// sameInner checks that the dims that a product sums over are not different numbers.
 func (c *Ctx) sameInner(a, b graph.Shape, x, y symbolic.Expr) bool {
 	xn, xConst := x.Const()
 	yn, yConst := y.Const()

@@ -39,8 +39,8 @@ func (c *Ctx) rankFrom(i, least int) bool {
 	return true
 }
 
-// dimAt returns dim i of a shape, counted from the end where i is negative; unknown where
-// there is none.
+// dimAt returns dim i of a shape, counted from the end if i is negative; unknown if the shape has
+// no such dim.
 func dimAt(s graph.Shape, i int) symbolic.Expr {
 	if i < 0 {
 		i += len(s.Dims)

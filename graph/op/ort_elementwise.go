@@ -25,8 +25,8 @@ func biasGeluGradRule(c *Ctx) {
 	c.Out(0, c.gradOf(0, 1))
 }
 
-// gradOf returns the type that a gradient has together with the value it belongs to: both have one
-// shape, of which either operand may know more.
+// gradOf returns the type that a gradient shares with its value: both have one shape, and either
+// operand may know more of it.
 func (c *Ctx) gradOf(grad, value int) graph.Type {
 	t, v := c.In(grad), c.Shape(value)
 	if !t.Shape.Ranked {
@@ -89,7 +89,7 @@ func eachRule(c *Ctx) {
 	}
 }
 
-// scaleRule: data, and the scalar by which they are multiplied or divided.
+// scaleRule: data, and the scalar that multiplies or divides them.
 func scaleRule(c *Ctx) {
 	c.wantScalar(1)
 	c.Out(0, c.In(0))

@@ -15,12 +15,12 @@ func shapeFromRule(slot, grad int) func(*Ctx) {
 	}
 }
 
-// broadcastGradientArgsRule: two shapes give, for each, the axes along which broadcasting
-// stretched it, over which a gradient must be summed.
+// broadcastGradientArgsRule: two shapes give, for each, the axes that broadcasting stretched; a
+// gradient must be summed over these.
 //
 // The lists are contents, from the last axis to the first as ONNX Runtime makes them. A dim that is
 // 1 beside a symbol counts as stretched: should the symbol be 1 in a run, the sum over that axis
-// changes nothing. Two different symbols, or an unknown dim, leave the lists unknown.
+// does not change the gradient. Two different symbols, or an unknown dim, leave the lists unknown.
 func broadcastGradientArgsRule(c *Ctx) {
 	if !c.wantRank(0, 1) || !c.wantRank(1, 1) {
 		return

@@ -90,7 +90,7 @@ func biasAddRule(c *Ctx) {
 	c.Out(0, c.gradOf(0, 2))
 }
 
-// biasSplitGeluRule: the last dim is split into two halves, of which one gates the other.
+// biasSplitGeluRule: the last dim is split into two halves; one gates the other.
 func biasSplitGeluRule(c *Ctx) {
 	if !c.wantRank(0, 3) {
 		return

@@ -11,8 +11,8 @@ import (
 // that non_differentiable_outputs does not list, in order.
 //
 // A gradient listed in full_shape_outputs (by the input's index) has the input's shape for sure.
-// The others have it, too, unless their producer sends a smaller one that stretches to it; for
-// them what the file says comes first.
+// The others have it, too, unless their producer sends a smaller one that stretches to it; for them
+// the file's type comes first.
 func yieldRule(c *Ctx) {
 	fixed := c.listAttr("non_differentiable_outputs")
 	full := c.listAttr("full_shape_outputs")
@@ -42,8 +42,9 @@ func yieldRule(c *Ctx) {
 	}
 }
 
-// atenRule calls a function of PyTorch's operator library, named by the attribute operator. Those
-// that ONNX Runtime's exporter is known to leave are understood; of the others nothing is said.
+// atenRule calls a function of PyTorch's operator library, named by the attribute operator. It
+// infers the types of the functions that ONNX Runtime's exporter is known to leave, and of no
+// others.
 func atenRule(c *Ctx) {
 	switch c.Str("operator", "") {
 	case "embedding", "aten::embedding":
@@ -100,8 +101,8 @@ func (c *Ctx) embeddingBackward() {
 	c.OutTensor(0, c.DType(0), graph.Dims(rows, dimAt(c.Shape(0), -1)))
 }
 
-// pythonOpRule: output 0 is the address of the function's context, the others are tensors of which
-// the attributes give types and ranks. Outputs beyond them (saved random states) are unknown.
+// pythonOpRule: output 0 is the address of the function's context, the others are tensors whose
+// types and ranks the attributes give. Outputs beyond them (saved random states) are unknown.
 func pythonOpRule(c *Ctx) {
 	c.OutTensor(0, graph.Int64, graph.Dims())
 	c.pythonTensors(1)

@@ -61,7 +61,7 @@ func (c *Ctx) pads() ([]symbolic.Expr, bool) {
 	return constants(list), true
 }
 
-// eachAxis maps axes in the order in which they are listed.
+// eachAxis maps axes in their listed order.
 func (c *Ctx) eachAxis(raw []int64, rank int) []int {
 	out := make([]int, 0, len(raw))
 	for _, x := range raw {

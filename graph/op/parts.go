@@ -7,8 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// Pieces is a node whose dims are numbers, as the rules see it that say which operands are runs of
-// consecutive elements of another one (Info.Cuts, Info.Joins), and into which parts its work falls
+// Pieces is a node with numeric dims: the argument of the rules for operands that are runs of
+// consecutive elements of another operand (Info.Cuts, Info.Joins), and for the division of its work
 // (Info.Factors).
 type Pieces struct {
 	Graph *graph.Graph
@@ -25,7 +25,7 @@ const notPart = -1
 // maxCutAxes is more axes than a Slice has.
 const maxCutAxes = 64
 
-// splitCuts: parts along an axis lie one behind the other if nothing comes before it.
+// splitCuts: parts along an axis lie one behind the other if all dims before it are 1.
 func splitCuts(p *Pieces) []int64 { return p.along(0, p.Node.Input(0), p.Node.Outputs) }
 
 // concatJoins: as splitCuts. The attribute has had no default since version 4.
@@ -39,8 +39,8 @@ func concatJoins(p *Pieces) []int64 {
 // concatTrainingJoins: the axis is 0 by default.
 func concatTrainingJoins(p *Pieces) []int64 { return p.along(0, p.Node.Output(0), p.Node.Inputs) }
 
-// along returns where the parts of a whole along the axis of the attribute begin. Behind a part
-// that is left out, or of unknown length, nothing is known.
+// along returns the first element of each part of a whole along the axis of the attribute. Behind a
+// part that is left out, or of unknown length, the element is unknown.
 func (p *Pieces) along(preset int64, whole graph.ValueID, parts []graph.ValueID) []int64 {
 	dims := p.dims(whole)
 	axis := p.Node.Int("axis", preset)
@@ -92,8 +92,8 @@ func sliceCuts(p *Pieces) []int64 {
 	return []int64{at}
 }
 
-// firsts returns the first index that a Slice takes of every axis; ok is false where the file does
-// not say it, or where neighbours in the result are none in the input.
+// firsts returns the first index that a Slice takes of every axis; ok is false if the file does not
+// state it, or if neighbours in the result are not neighbours in the input.
 func (p *Pieces) firsts(x, y []int64) (first []int64, ok bool) {
 	starts, axes, steps, ok := p.bounds()
 	if !ok || axes != nil && len(axes) != len(starts) || steps != nil && len(steps) != len(starts) {
@@ -165,8 +165,8 @@ func elements(dims []int64) int64 {
 type Places struct {
 	// Equal are differences that are 0, or are not, and Least are expressions that are at least 0.
 	Equal, Least []symbolic.Expr
-	// At is the element of the whole at which each part begins, by output or input as Info.Cuts and
-	// Info.Joins have it; nil where the operands are no parts.
+	// At is the element of the whole at the beginning of each part, by output or input as in
+	// Info.Cuts and Info.Joins; nil if the operands are not parts.
 	At []symbolic.Expr
 }
 

@@ -1,7 +1,7 @@
 package op
 
-// FlashAttentionFunctions are the functions of flash-attn by which ONNX Runtime
-// recognises an attention block behind a PythonOp.
+// FlashAttentionFunctions are the functions of flash-attn that mark an attention block behind a
+// PythonOp for ONNX Runtime.
 var FlashAttentionFunctions = []string{
 	"flash_attn.flash_attn_interface.FlashAttnVarlenFunc",
 	"flash_attn.flash_attn_interface.FlashAttnFunc",

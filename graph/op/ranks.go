@@ -79,5 +79,5 @@ func unpackRule(c *Ctx) {
 	c.Out(0, c.In(1))
 }
 
-// waitRule: the buffer in which the operation was begun.
+// waitRule: the output is the buffer of the operation's Start.
 func waitRule(c *Ctx) { c.Out(0, c.In(0)) }

@@ -12,10 +12,10 @@ import (
 type Deviation struct {
 	Node graph.NodeID
 	Why  error  // names the node
-	Read string // as what it is read all the same; "": it is opaque
+	Read string // the reading of the node; "" if it is opaque
 }
 
-// Opaque reports whether nothing is known of what the node does.
+// Opaque reports whether the node has no reading, so that its effect is unknown.
 func (d *Deviation) Opaque() bool { return d.Read == "" }
 
 // reading is a way to understand a node.
@@ -24,10 +24,10 @@ type reading struct {
 	version int // 0: that of the imported operator set
 }
 
-// read finds the row and the version by which a node makes sense: those that the file says, if the
-// definition has nothing against the node and the file states no other types for its outputs; else
-// the first other reading of which that holds, or that is at least not refuted by the definition. A
-// node that has no reading is opaque.
+// read finds the row and the version that fit a node: those that the file states, if the node does
+// not contradict the definition and the file states no other types for its outputs; else the first
+// other reading that fits so, or at least does not contradict the definition. A node without a
+// reading is opaque.
 func (inf *inference) read(n *graph.Node) error {
 	kind, start := n.Kind, inf.mark()
 	fault := inf.apply(n, kind, 0)
@@ -68,11 +68,11 @@ func (inf *inference) read(n *graph.Node) error {
 	if loose != nil {
 		inf.deviate(n, loose, inf.ctx.Info.Title(version))
 	}
-	return nil // Result.Conflicts has what the file states
+	return nil // Result.Conflicts has the file's type
 }
 
-// readings lists the other ways to understand a node, the likeliest first: the version in which it
-// is written, or the first that has the operator or as many inputs, and the dialects of tools.
+// readings lists the other ways to understand a node, the likeliest first: the version of its form,
+// the first version that has the operator or as many inputs, and the dialects of tools.
 func (inf *inference) readings(n *graph.Node, kind graph.Kind, written int) []reading {
 	var list []reading
 	if info := Of(kind); kind != Unknown {
@@ -110,8 +110,8 @@ func (inf *inference) dialectsOf(n *graph.Node) []graph.Kind {
 	return dialects[key]
 }
 
-// movedVersion returns the version in which a node is written that has an attribute that became an
-// input, and not the input; else 0.
+// movedVersion returns the version of a node's form if it has an attribute that became an input,
+// and not the input; else 0.
 func (inf *inference) movedVersion(n *graph.Node, kind graph.Kind) int {
 	m := inf.moved(n, kind)
 	if m == nil {
@@ -131,7 +131,7 @@ func (inf *inference) moved(n *graph.Node, kind graph.Kind) *Moved {
 	return nil
 }
 
-// whyNot says what speaks against the plain reading of a node; fault is what its rule says.
+// whyNot returns the reason against the plain reading of a node; fault is the error of its rule.
 func (inf *inference) whyNot(n *graph.Node, kind graph.Kind, fault error) error {
 	info := Of(kind)
 	version := info.SinceVersion(inf.versions[info.Domain])
@@ -179,7 +179,7 @@ func (inf *inference) deviate(n *graph.Node, why error, read string) {
 	inf.res.Deviations = append(inf.res.Deviations, Deviation{n.ID, why, read})
 }
 
-// opaque records a node of which nothing is known but what the file states of its outputs.
+// opaque records a node whose outputs have only the types that the file states.
 func (inf *inference) opaque(n *graph.Node, why error) {
 	n.Kind, n.Version = Unknown, 0
 	setFaults(n, why, n.Clash())
@@ -194,11 +194,11 @@ func (inf *inference) mark() mark {
 	return mark{len(inf.res.NoRow), len(inf.res.Bodies), len(inf.res.Deviations)}
 }
 
-// undo forgets what a rule has found since then.
+// undo forgets the results of a rule since the mark.
 func (inf *inference) undo(n *graph.Node, m mark) {
 	r := inf.res
 	r.NoRow, r.Deviations = r.NoRow[:m.noRow], r.Deviations[:m.deviations]
-	if len(r.Bodies) > m.bodies { // clipping for nothing would have the next one copy them all
+	if len(r.Bodies) > m.bodies { // a needless clip would have the next one copy them all
 		r.Bodies = slices.Clip(r.Bodies[:m.bodies])
 	}
 	for _, id := range n.Outputs {

@@ -7,10 +7,10 @@ import (
 	"memopt/symbolic"
 )
 
-// reduceRule is the rule of reductions. The axes were an attribute before schema version
-// since and are input 1 from then on. No axes means all of them, or none with noop_with_empty_axes.
-// As in ONNX Runtime, the flags noop_with_empty_axes and keepdims are set where they are 1, and not
-// where they are another number.
+// reduceRule is the rule of reductions. The axes were an attribute before schema version since and
+// are input 1 from then on. An empty list of axes means all axes, or no axis with
+// noop_with_empty_axes. As in ONNX Runtime, the flags noop_with_empty_axes and keepdims are set if
+// they are 1, and not if they are another number.
 func reduceRule(since int, fold binary) func(*Ctx) {
 	return func(c *Ctx) {
 		in := c.Shape(0)

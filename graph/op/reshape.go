@@ -5,9 +5,9 @@ import (
 	"memopt/symbolic"
 )
 
-// reshapeRule: the new shape was an attribute before version 5 and is input 1 since. A 0
-// copies the dim of the input (unless allowzero says that it is a 0) and one
-// -1 stands for what is left.
+// reshapeRule: the new shape was an attribute before version 5 and is input 1 since. A 0 copies the
+// dim of the input (unless allowzero says that it is a 0) and one -1 stands for the remaining
+// elements.
 func reshapeRule(c *Ctx) {
 	in := c.Shape(0)
 	var want graph.Shape
@@ -106,7 +106,7 @@ func (c *Ctx) remaining(in graph.Shape, rest []symbolic.Expr) symbolic.Expr {
 	return divide(total, other)
 }
 
-// strike takes out of two lists what they have in common.
+// strike removes common elements from two lists.
 func strike(a, b []symbolic.Expr) (top, bottom []symbolic.Expr) {
 	bottom = append(bottom, b...)
 	for _, d := range a {

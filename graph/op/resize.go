@@ -39,8 +39,8 @@ func resizeRule(c *Ctx) {
 	}
 }
 
-// filled reports whether input i is given and not an empty list, by which version 11
-// leaves inputs out.
+// filled reports whether input i is given and not an empty list, which leaves an input out in
+// version 11.
 func (c *Ctx) filled(i int) bool {
 	n, known := c.length(i)
 	return c.Has(i) && !(known && n == 0)
@@ -69,8 +69,8 @@ func (c *Ctx) resizeTo(in graph.Shape, axes []int, slot int) {
 	c.OutTensor(0, c.DType(0), graph.Dims(dims...))
 }
 
-// keepAspect gives all axes one scale, the smallest ("not_larger") or the largest
-// ("not_smaller") of what they ask for; only numbers decide which that is.
+// keepAspect gives all axes one scale, the smallest ("not_larger") or the largest ("not_smaller")
+// that they ask for; only numbers decide which that is.
 func (c *Ctx) keepAspect(in graph.Shape, dims []symbolic.Expr, axes []int, policy string) {
 	scale, known := 0.0, true
 	for i, axis := range axes {
@@ -97,7 +97,7 @@ func (c *Ctx) keepAspect(in graph.Shape, dims []symbolic.Expr, axes []int, polic
 	}
 }
 
-// dimOf turns a computed length into a dim, unknown where it is beyond what int64 holds.
+// dimOf turns a computed length into a dim, unknown if it exceeds int64.
 func dimOf(x float64) symbolic.Expr {
 	if !(x >= 0 && x < 1<<62) {
 		return symbolic.Unknown()

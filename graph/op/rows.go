@@ -5,8 +5,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Constructors of rows. They state what a family has in common; options add the
-// rest.
+// Constructors of rows state the common columns of a family; options add the rest.
 
 // option sets a column of a row.
 type option func(*Info)
@@ -73,7 +72,7 @@ func reduction(k graph.Kind, name string, since []int, axesSince int, fold binar
 		moved(axesSince, 1, "axes"), factors(reduceFactors(by)))
 }
 
-// moves is an operator that moves or selects elements and computes nothing.
+// moves is an operator that moves or selects elements without arithmetic.
 func moves(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
 	return row(k, name, since, in, exactly(1), Cheap, rule, append([]option{flops(noFLOPs)}, opts...)...)
 }

@@ -5,7 +5,7 @@ import (
 	"memopt/symbolic"
 )
 
-// scan is what the attributes of a Scan say.
+// scan holds the attributes of a Scan.
 type scan struct {
 	states, inputs, outputs int
 	first                   int // node input that is the first state
@@ -120,7 +120,7 @@ func (c *Ctx) directions(name string, n int) {
 	}
 }
 
-// cut removes an axis from a shape and unifies its dim with what other shapes said of it.
+// cut removes an axis from a shape and unifies its dim with the dim of the other shapes.
 func (c *Ctx) cut(s graph.Shape, axis int64, dim symbolic.Expr) (graph.Shape, symbolic.Expr) {
 	if !s.Ranked {
 		return s, dim

@@ -26,7 +26,7 @@ func (c *Ctx) elem(i int, form graph.Form) graph.Type {
 	return *t.Elem
 }
 
-// joinTypes returns what two types have in common: the type of a value that may have either.
+// joinTypes returns the common type of two types: the type of a value that may have either.
 func joinTypes(a, b graph.Type) graph.Type {
 	switch {
 	case a.Form != b.Form || a.Form == graph.FormUnknown:
@@ -71,7 +71,7 @@ func sameType(a, b graph.Type) bool {
 	return a.Elem == nil || sameType(*a.Elem, *b.Elem)
 }
 
-// sequenceConstructRule: a sequence of what the inputs have in common.
+// sequenceConstructRule: a sequence of the inputs' common type.
 func sequenceConstructRule(c *Ctx) {
 	elem := c.In(0)
 	for i := 1; i < len(c.Node.Inputs); i++ {
@@ -84,7 +84,7 @@ func sequenceConstructRule(c *Ctx) {
 	c.Out(0, seqOf(elem))
 }
 
-// sequenceEmptyRule: an empty sequence says nothing of the shapes that may join it.
+// sequenceEmptyRule: an empty sequence leaves open the shapes that may join it.
 func sequenceEmptyRule(c *Ctx) {
 	c.Out(0, seqOf(graph.Tensor(c.DTypeAttr("dtype", graph.Float32), graph.Shape{})))
 }

@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// signature is what a schema version says of operands and attributes.
+// signature holds a schema version's operands and attributes.
 type signature struct {
 	since           int
 	inputs, outputs []operand
@@ -15,7 +15,7 @@ type signature struct {
 
 // operand is a formal input or output. The last one may stand for several.
 type operand struct {
-	variable string // operands with the same variable have one type; "": none
+	variable string // operands with the same variable have one type; "" for a fixed type
 	types    typeSet
 	optional bool
 	variadic bool
@@ -41,7 +41,7 @@ func (i *Info) Attrs(version int) []AttrSpec {
 // typeSet is a set of types: bit d stands for element type d.
 type typeSet struct{ tensor, sequence, optional, optionalSequence uint32 }
 
-// signature returns what the schema of a version says; nil where there is none.
+// signature returns the signature of a schema version; nil if there is no such version.
 func (i *Info) signature(version int) *signature {
 	var found *signature
 	list := signatures()[i.Kind]
@@ -108,7 +108,7 @@ func arity(list []operand) Arity {
 // admits reports whether an arity has room for n operands.
 func (a Arity) admits(n int) bool { return n >= a.Min && (a.Max < 0 || n <= a.Max) }
 
-// has reports whether a type may be in the set; of an unknown one nothing is known.
+// has reports whether a type may be in the set; an unknown type may.
 func (s typeSet) has(t graph.Type) bool {
 	switch t.Form {
 	case graph.FormUnknown:
@@ -133,7 +133,7 @@ func inSet(set uint32, d graph.DType) bool {
 	return set != 0 && (d == graph.Undefined || d.Valid() && set>>uint(d)&1 != 0)
 }
 
-// elementIn is inSet for what a sequence holds.
+// elementIn is inSet for the element type of a sequence.
 func elementIn(set uint32, elem *graph.Type) bool {
 	if elem == nil || elem.Form == graph.FormUnknown {
 		return set != 0

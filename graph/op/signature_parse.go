@@ -116,7 +116,7 @@ func parseSignatures(text string, sets map[string]uint32, kinds map[string]graph
 	return nil
 }
 
-// parseSignature reads what stands behind the version: operands, types of variables, attributes.
+// parseSignature reads the text behind the version: operands, types of variables, attributes.
 func parseSignature(text string, sets map[string]uint32) (sig signature, err error) {
 	operands, rest, _ := strings.Cut(text, "|")
 	variables := map[string]typeSet{}

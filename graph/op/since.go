@@ -2,12 +2,12 @@ package op
 
 import "memopt/graph"
 
-// widening is the first version of ONNX's operator set from which on an operator's schema only changes
+// widening is the first version of ONNX's operator set behind which an operator's schema only changes
 // by more element types, inputs or attributes that may be left out, but for the operators of redefined:
 // a node of an older version is a node of the newer one (ONNX's Changelog.md).
 const widening = 19
 
-// redefined has the versions, from widening on, in which nodes of an older version mean something else.
+// redefined has the versions, from widening on, that change the meaning of nodes of an older version.
 var redefined = map[string]int64{
 	"DFT":                20, // the axis became an input, and the last one the default
 	"GridSample":         20, // the modes have other names

@@ -8,11 +8,11 @@ import (
 	"memopt/symbolic"
 )
 
-// toEnd is the bound from which on exporters mean "to the end" by a number: the largest
-// int32, or the largest int64, or something near.
+// toEnd is the smallest bound that exporters use for "to the end": the largest int32, or the
+// largest int64, or a number near them.
 const toEnd = math.MaxInt32
 
-// cut is what a Slice does to one axis.
+// cut is the range that a Slice takes of one axis.
 type cut struct {
 	axis       int
 	start, end symbolic.Expr
@@ -43,7 +43,7 @@ func sliceRule(c *Ctx) {
 	c.foldSlice(cuts)
 }
 
-// cuts lists what happens to the axes that are named; ok is false where that is not known.
+// cuts lists the cuts of the named axes; ok is false if they are not known.
 func (c *Ctx) cuts(rank int) (cuts []cut, ok bool) {
 	starts, ends, ok := c.bounds()
 	if c.Failed() {
@@ -105,7 +105,7 @@ func (c *Ctx) bounds() (starts, ends []symbolic.Expr, ok bool) {
 	return constants(s), constants(e), true
 }
 
-// cutCount is the number of axes of a Slice of which the bounds are not known, or -1.
+// cutCount is the number of axes of a Slice with unknown bounds, or -1.
 func (c *Ctx) cutCount() int {
 	if n, ok := c.length(1); ok && n <= maxRank {
 		return int(n)
@@ -191,9 +191,9 @@ func (k cut) length(d symbolic.Expr) symbolic.Expr {
 	return span(end, start, -k.step)
 }
 
-// lengthUp is length for positive steps. A start beyond d leaves nothing whether it is held at
-// d or not, so it is not, which keeps the expression small; and the last x elements of
-// d are min(x, d).
+// lengthUp is length for positive steps. A start beyond d gives an empty result whether or not it
+// is clamped to d, so it is not, which keeps the expression small; and the last x elements of d are
+// min(x, d).
 func (k cut) lengthUp(d symbolic.Expr) symbolic.Expr {
 	end := clampUp(k.end, d)
 	if n, ok := k.start.Const(); ok && end.Equal(d) && -toEnd < n && n < toEnd {
@@ -209,7 +209,7 @@ func (k cut) lengthUp(d symbolic.Expr) symbolic.Expr {
 	return span(start, end, k.step)
 }
 
-// span is the number of steps from low to high, none where high is below low.
+// span is the number of steps from low to high, 0 if high is below low.
 func span(low, high symbolic.Expr, step int64) symbolic.Expr {
 	n := high.Sub(low)
 	if step != 1 {
@@ -288,7 +288,7 @@ func (c *Ctx) foldSlice(cuts []cut) {
 	}
 }
 
-// first returns the index at which the cut starts.
+// first returns the first index of the cut.
 func (k cut) first(d symbolic.Expr) (int64, bool) {
 	if k.step > 0 {
 		return clampUp(k.start, d).Const()

@@ -2,7 +2,8 @@ package op
 
 import "memopt/graph"
 
-// sparse is a side table of values in which few have an entry: the others take four bytes each.
+// sparse is a side table of values for a property that few of them have: the others take four bytes
+// each.
 type sparse[T any] struct {
 	at    []int32 // by ValueID: one past the place in items; 0: no entry
 	items []T

@@ -7,9 +7,9 @@ import (
 	"memopt/symbolic"
 )
 
-// SplitSequences replaces every SplitToSequence of the main graph, of which only SequenceAt nodes read
-// tensors at places that are known, by a Split. PyTorch's exporter writes torch.split so where it
-// does not optimize, and few runtimes and no gradient know sequences. A model that inference
+// SplitSequences replaces every SplitToSequence of the main graph whose tensors are only read by
+// SequenceAt nodes, at known places, by a Split. PyTorch's exporter writes torch.split as a sequence
+// unless it optimizes, and few runtimes and no gradient support sequences. A model that inference
 // rejects is not changed.
 //
 // For example, x.split(3, dim=1) of x [2, 8] is SplitToSequence(x, 3), and becomes Split with the
@@ -110,7 +110,7 @@ func (s *sequenceSplitter) become(n *graph.Node, axis int64, sizes []int64, part
 	return nil
 }
 
-// place returns the place at which a node takes a tensor out of a sequence of n tensors; ok is false where
+// place returns the index of the tensor that a node takes out of a sequence of n tensors; ok is false if
 // it is not known.
 func (s *sequenceSplitter) place(u graph.Use, n int64) (at int64, ok bool) {
 	reader := s.g.Nodes[u.Node]
@@ -130,8 +130,8 @@ func (s *sequenceSplitter) place(u graph.Use, n int64) (at int64, ok bool) {
 // maxParts is more parts than a Split gets here: a sequence of more is one that loops go through.
 const maxParts = 1024
 
-// sizes returns the axis of a SplitToSequence and the sizes of its parts; none where they are not known,
-// or where its tensors lack the axis.
+// sizes returns the axis of a SplitToSequence and the sizes of its parts; nil if they are not known, or
+// if its tensors lack the axis.
 func (s *sequenceSplitter) sizes(n *graph.Node) (axis int64, sizes []int64) {
 	shape := s.g.Values[n.Input(0)].Type.Shape
 	axis = n.Int("axis", 0)

@@ -18,8 +18,8 @@ var byName = make(map[opKey]graph.Kind, NumKinds)
 // alone.
 var dialects = map[opKey][]graph.Kind{}
 
-// init fills the table. It is no initial value because the rules of control-flow operators
-// infer bodies, for which they read the table.
+// init fills the table. It is no initial value because the rules of control-flow operators infer
+// bodies and so read the table.
 func init() {
 	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
@@ -97,7 +97,7 @@ func bindNode(n *graph.Node, local map[opKey]bool) {
 	}
 }
 
-// setFaults says what is wrong with a node: see graph.Rare.
+// setFaults records a node's faults: see graph.Rare.
 func setFaults(n *graph.Node, fault, clash error) {
 	if fault != nil || clash != nil || n.Fault() != nil || n.Clash() != nil {
 		n.EditRare(func(r *graph.Rare) { r.Fault, r.Clash = fault, clash })

@@ -1,7 +1,7 @@
 package op
 
-// controlRows are control flow, sequences and optionals. A control-flow node is never made again:
-// its price is that of all it holds, and its bodies may draw random numbers.
+// controlRows are control flow, sequences and optionals. A control-flow node is never recomputed:
+// its price is that of its whole body, and its bodies may draw random numbers.
 var controlRows = []Info{
 	{Kind: ConcatFromSequence, Name: "ConcatFromSequence", Since: []int{11}, Inputs: Arity{1, 1}, Outputs: Arity{1, 1},
 		Infer: concatFromSequenceRule, Class: Cheap, FLOPs: noFLOPs},

@@ -3,9 +3,9 @@ package op
 // deeploy names the dialect.
 const deeploy = "Deeploy's dialect"
 
-// deeployRows are what Deeploy (https://github.com/pulp-platform/Deeploy) takes in training graphs
-// for microcontrollers in place of ONNX's and ONNX Runtime's operators: its front end fuses nodes
-// and takes out operands for its own parsers. All of them count from version 1 on.
+// deeployRows are the operators that Deeploy (https://github.com/pulp-platform/Deeploy) takes in
+// training graphs for microcontrollers in place of ONNX's and ONNX Runtime's operators: its front
+// end fuses nodes and takes out operands for its own parsers. All of them count from version 1 on.
 var deeployRows = []Info{
 	{Kind: GeluGradDeeploy, Dialect: deeploy, Name: "GeluGrad", Since: []int{1}, Inputs: exactly(2),
 		Outputs: exactly(1), Role: Gradient,

@@ -3,12 +3,12 @@ package op
 // DomainMemopt is the domain of operators of memopt's own.
 const DomainMemopt = "memopt"
 
-// rankRows are operators with which the ranks of a job (package collective) work on one step. They have
-// no definition by other operators: only an executor that is one of several ranks can run them.
+// rankRows are the operators of a job whose ranks (package collective) work on one step. They have no
+// definition by other operators: only an executor that is one of several ranks can run them.
 //
-// An operation begins in the memory of its Start's output, which holds nothing until CollectiveWait has
-// waited for it. All ranks begin the same operations in the same order, so that these nodes keep their
-// sequence; that they have side effects says their class.
+// An operation begins in the memory of its Start's output, which is undefined until CollectiveWait has
+// waited for it. All ranks begin the same operations in the same order, so these nodes keep their
+// sequence; their class says that they have side effects.
 var rankRows = []Info{
 	{Kind: AllGatherStart, Domain: DomainMemopt, Name: "AllGatherStart", Since: []int{1}, Inputs: exactly(1),
 		Outputs: exactly(1), Infer: allGatherRule, Class: Never, FLOPs: noFLOPs},
@@ -24,11 +24,11 @@ var rankRows = []Info{
 		Infer: unpackRule, Class: Cheap, InPlace: []int{1}, FLOPs: noFLOPs},
 }
 
-// memoptRows are operators that memopt writes into graphs where neither ONNX nor ONNX Runtime has one
-// for what it does. Files define them as functions of operators that others know: see Define.
+// memoptRows are operators that memopt writes into graphs where neither ONNX nor ONNX Runtime has a
+// fitting one. Files define them as functions of operators that others know: see Define.
 //
-// Both add a product of stacks of matrices to C, which has the shape of the result. They are what Gemm
-// is for two matrices: a sum that is computed in parts goes on where the part before has ended.
+// Both add a product of stacks of matrices to C, which has the shape of the result, as Gemm does for
+// two matrices: each chunk of a sum continues from the sum of the chunks before it.
 var memoptRows = []Info{
 	{Kind: FusedMatMulAdd, Domain: DomainMemopt, Name: "FusedMatMulAdd", Since: []int{1}, Inputs: exactly(3),
 		Outputs: exactly(1),

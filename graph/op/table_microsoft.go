@@ -6,11 +6,11 @@ const (
 )
 
 // microsoftRows are operators that ONNX Runtime defines (its docs/ContribOperators.md and the
-// definitions of its training operators). Gradients are plain arithmetic and may be made again;
-// optimizers, accumulators and what talks to the outside may not. FLOPs of activations count
-// an exponential, tanh or erf as one operation.
+// definitions of its training operators). Gradients are plain arithmetic and may be recomputed;
+// optimizers, accumulators and operators that talk to the outside may not. FLOPs of activations
+// count an exponential, tanh or erf as one operation.
 var microsoftRows = []Info{
-	// Any function of PyTorch: nothing is known of its state.
+	// Any function of PyTorch: its state is unknown.
 	{Kind: ATen, Domain: domainATen, Name: "ATen", Since: []int{1}, Inputs: Arity{0, -1}, Outputs: Arity{1, -1},
 		Infer: atenRule, Class: Never},
 	{Kind: AdamOptimizer, Domain: domainMS, Name: "AdamOptimizer", Since: []int{1}, Inputs: Arity{6, 10},

@@ -1,7 +1,6 @@
 package op
 
-// Versions at which operators changed that admit every element type: most
-// changes only add types.
+// Versions that changed operators which admit every element type: most changes only add types.
 var (
 	flattenVersions = versions(1, 9, 11, 13, 21, 23, 24, 25)
 	squeezeVersions = versions(1, 11, 13, 21, 23, 24, 25)

@@ -9,8 +9,8 @@ import (
 	"memopt/symbolic"
 )
 
-// WatchKey is the metadata key under which a model records the values that must be finite in every
-// step, such as the loss and the norm of the gradients.
+// WatchKey is the metadata key for the names of the values that must be finite in every step, such
+// as the loss and the norm of the gradients.
 const WatchKey = "memopt.watch"
 
 // watchSchema is the schema of RecordedWatch.
@@ -40,8 +40,8 @@ func RecordWatch(m *graph.Model, names []string) {
 	m.SetMeta(WatchKey, string(text))
 }
 
-// RecordedWatched returns the names that a model's metadata has; nil without a record. The error
-// says what is wrong with the record.
+// RecordedWatched returns the names in a model's metadata; nil without a record. The error says why
+// the record is not valid.
 func RecordedWatched(m *graph.Model) ([]string, error) {
 	text, ok := m.Meta(WatchKey)
 	if !ok {

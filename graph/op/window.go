@@ -5,8 +5,8 @@ import (
 	"memopt/symbolic"
 )
 
-// window is what convolutions and pools have in common: a kernel that slides over the spatial
-// axes. All slices have one entry per spatial axis.
+// window holds the common attributes of convolutions and pools: a kernel that slides over the
+// spatial axes. All slices have one entry per spatial axis.
 type window struct {
 	kernel              []symbolic.Expr
 	strides, dilations  []int64
@@ -17,7 +17,8 @@ type window struct {
 }
 
 // spatialRank returns the number of spatial axes: the rank of the data input less batch and
-// channel, or what the attribute kernel_shape or the weights say. ok is false where nothing does.
+// channel, else that of the attribute kernel_shape or of the weights. ok is false if all of these
+// are unknown.
 func (c *Ctx) spatialRank(data, weights int) (n int, ok bool) {
 	switch {
 	case c.Shape(data).Ranked:
@@ -153,9 +154,9 @@ func (w *window) slide(c *Ctx, i int, in symbolic.Expr) symbolic.Expr {
 	return out
 }
 
-// slideCeil counts the windows that begin inside the input or its begin padding. Rounding up
-// gives ceil((in+begin+end-extent)/stride)+1 windows, of which the last counts only if it begins
-// before in+begin; both bounds share the divisor, so the smaller numerator decides.
+// slideCeil counts the windows that begin inside the input or its begin padding. Rounding up gives
+// ceil((in+begin+end-extent)/stride)+1 windows; the last one counts only if it begins before
+// in+begin. Both bounds share the divisor, so the smaller numerator decides.
 func (w *window) slideCeil(i int, in symbolic.Expr) symbolic.Expr {
 	stride := symbolic.Const(w.strides[i])
 	upTo := in.Add(symbolic.Const(w.padBegin[i]))
