@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Clone returns a deep copy of the graph inside the given enclosing graph. What is never edited
-// in place is shared: tensors, wire forms, shapes.
+// Clone returns a deep copy of the graph inside the given enclosing graph. Tensors, wire forms and
+// shapes are shared, because they are never edited in place.
 func (g *Graph) Clone(outer *Graph) *Graph {
 	c := *g
 	c.Outer = outer
@@ -46,8 +46,8 @@ func (n *Node) clone(holder *Graph) *Node {
 	return &c
 }
 
-// Clone returns a copy of the model whose main graph may be edited. Functions
-// are shared: nothing edits them in place.
+// Clone returns a copy of the model whose main graph may be edited. Functions are shared, because
+// they are never edited in place.
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Opsets, c.Metadata = slices.Clone(m.Opsets), slices.Clone(m.Metadata)

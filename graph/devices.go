@@ -2,35 +2,35 @@ package graph
 
 import "slices"
 
-// A model may say on which devices its nodes run (IR version 11, "multi-device annotations"): in
-// which stage of a pipeline, and how tensors are sharded. Nothing in a graph's meaning depends on
-// it. The types here are what a file says, valid or not; [CheckDevices] says whether it is. Parts
-// of them are shared between copies of a node and must not be edited in place.
+// A model may assign its nodes to devices (IR version 11, "multi-device annotations"): the stage of
+// a pipeline that a node is in, and how tensors are sharded. The meaning of a graph does not depend
+// on it. The types here hold a file's statements, valid or not; [CheckDevices] says whether they
+// are. Parts of them are shared between copies of a node and must not be edited in place.
 
 // DeviceConfiguration is a set of devices that annotations of nodes refer to by its name.
 type DeviceConfiguration struct {
 	Name       string
 	NumDevices int32
-	Devices    []string // names, one for each device, or none
+	Devices    []string // names, one for each device, or empty
 	Extra      []byte
 }
 
 // NodeDevices is how a node runs in one device configuration.
 type NodeDevices struct {
 	Configuration string     // the name of a DeviceConfiguration
-	Stage         int64      // of the pipeline; NoStage where the file states none
+	Stage         int64      // of the pipeline; NoStage if the file states no stage
 	Sharding      []Sharding // of the node's operands
 	Extra         []byte
 }
 
-// NoStage is the stage of a node that is in none.
+// NoStage is the stage of a node outside all stages.
 const NoStage int64 = -1 << 63
 
 // Sharding is how one operand of a node is divided among devices. Along each of Axes it is cut into
 // shards; along the others each device has all of it.
 type Sharding struct {
-	// Operand says which operand: input i is i, output i is OutputOperand(i). A name that is none of
-	// the node's operands is NoOperand, and Tensor has it; otherwise Tensor is empty, so that it
+	// Operand identifies the operand: input i is i, output i is OutputOperand(i). A name of no
+	// operand of the node is NoOperand, and Tensor has it; otherwise Tensor is empty, so that it
 	// follows when operands are replaced.
 	Operand int32
 	Tensor  string
@@ -100,8 +100,8 @@ func (s *Sharding) Value(n *Node) ValueID {
 	return n.Input(int(s.Operand))
 }
 
-// OperandOf returns the Operand of a sharding of v at this node, NoOperand where v is none of its
-// operands. Of two inputs that are the same value, it is the first.
+// OperandOf returns the Operand of a sharding of v at this node, NoOperand if v is not an operand
+// of it. If two inputs are the same value, it is the first.
 func (n *Node) OperandOf(v ValueID) int32 {
 	if v == NoValue {
 		return NoOperand
@@ -183,7 +183,7 @@ func (n *Node) InheritStages(other *Node) {
 	}
 }
 
-// WithSharding adds a sharding to what a list says of a configuration, unless that has one of the
+// WithSharding adds a sharding to a list's entry for a configuration, unless that has one of the
 // same operand. It changes no part that other nodes may share.
 func WithSharding(list []NodeDevices, configuration string, s Sharding) []NodeDevices {
 	list = slices.Clone(list)

@@ -151,5 +151,5 @@ func (a *ShardedAxis) check(shape Shape) (int64, error) {
 	return axis, nil
 }
 
-// maxShards bounds the product of shards of an axis: more devices than anybody has.
+// maxShards bounds the product of shards of an axis: more devices than any machine has.
 const maxShards = 1 << 30

@@ -85,8 +85,7 @@ func (d DType) String() string {
 	return dtypes[d].name
 }
 
-// Bits returns the size of one element in bits, or 0 when it has none that is
-// fixed (strings) or known.
+// Bits returns the size of one element in bits, or 0 if it is not fixed (strings) or not known.
 func (d DType) Bits() int {
 	if d < 0 || d >= numDTypes {
 		return 0

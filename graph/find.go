@@ -2,7 +2,7 @@ package graph
 
 import "strings"
 
-// FoundBy says as what of a graph a text was found.
+// FoundBy is the kind of name that a text matched in a graph: that of a value, a node or a layer.
 type FoundBy int
 
 // A text is the name of a value, else of a node, else of a layer, else a glob of all three.
@@ -66,8 +66,8 @@ func (g *Graph) find(matches func(name string) bool, by FoundBy) (found []ValueI
 	return found
 }
 
-// FindableNames lists what Find finds by name, for messages that suggest what was meant: values,
-// nodes and layers, each in the order in which it appears first.
+// FindableNames lists the names that Find looks up, for messages with suggestions: values, nodes
+// and layers, each in the order of first appearance.
 func (g *Graph) FindableNames() []string {
 	seen := map[string]bool{"": true, NoLayer: true}
 	var names []string

@@ -5,15 +5,13 @@ import (
 	"strconv"
 )
 
-// FormatOptions say what Format prints. The zero value prints what the file
-// says, with large tensors elided.
+// FormatOptions control Format. The zero value prints the whole file, with large tensors elided.
 type FormatOptions struct {
 	// Types prints the best known type of every value, inference included, in
 	// place of the types that the file declares.
 	Types bool
-	// MaxElements is the number of elements up to which a tensor's contents are
-	// printed; those of larger ones are elided as {...}. 0 means
-	// DefaultMaxElements, a negative number all contents.
+	// MaxElements is the most elements of a tensor whose contents are printed; those of larger ones
+	// are elided as {...}. 0 means DefaultMaxElements, a negative number all contents.
 	MaxElements int
 	// Extra prints the wire fields that have no Go field, as strings of bytes.
 	Extra bool
@@ -22,9 +20,9 @@ type FormatOptions struct {
 // DefaultMaxElements is the limit that FormatOptions.MaxElements 0 stands for.
 const DefaultMaxElements = 64
 
-// Format prints a model in ONNX's textual syntax. [Parse] reads the text back to an
-// equal model, except for what the options leave out, for the encoded forms in
-// Wire, and for dims whose computation failed, which print as unknown.
+// Format prints a model in ONNX's textual syntax. [Parse] reads the text back to an equal model,
+// except for parts that the options leave out, for the encoded forms in Wire, and for dims whose
+// computation failed, which print as unknown.
 //
 // The grammar is ONNX's own (docs/Syntax.md of onnx/onnx): "float" is the type of a
 // scalar, "float[]" of a tensor of unknown rank. It is extended where ONNX has no
@@ -94,7 +92,7 @@ func (p *printer) newline() {
 	}
 }
 
-// lineWidth is the width beyond which a list is broken into one line per element.
+// lineWidth is the widest line of a list; a longer list is broken into one line per element.
 const lineWidth = 110
 
 // row prints n elements between two brackets on one line.
@@ -174,7 +172,7 @@ type field struct {
 	value func()
 }
 
-// fields prints "<key: value, ...>", or nothing where there are none.
+// fields prints "<key: value, ...>", or an empty text for an empty list.
 func (p *printer) fields(list []field) {
 	if len(list) == 0 {
 		return
@@ -204,7 +202,7 @@ func (p *printer) notesFields(list []field, doc string, meta []Property, extra [
 	return list
 }
 
-// notes prints what describes the part that follows, and says whether there is any.
+// notes prints the description of the part that follows, and says whether there is any.
 func (p *printer) notes(doc string, meta []Property, extra []byte) bool {
 	if doc == "" && len(meta) == 0 && (len(extra) == 0 || !p.opts.Extra) {
 		return false

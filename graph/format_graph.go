@@ -68,7 +68,7 @@ func (p *printer) typed(t *Type, name string) {
 	p.name(name)
 }
 
-// valueInfos prints what is known of inner values, and the initializers.
+// valueInfos prints the types of inner values, and the initializers.
 func (p *printer) valueInfos(g *Graph) {
 	infos := g.ValueInfo
 	if p.opts.Types {

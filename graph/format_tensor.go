@@ -43,7 +43,7 @@ func (p *printer) tensor(t *TensorData) {
 	}
 }
 
-// contents prints what follows a tensor's "=".
+// contents prints the text behind a tensor's "=".
 func (p *printer) contents(t *TensorData) {
 	p.inlineNotes(t.Doc, nil, nil)
 	if t.External != nil {

@@ -50,7 +50,7 @@ func (p *printer) elem(t *Type) {
 
 func (p *printer) dtype(d DType) { p.str(d.String()) }
 
-// shape prints nothing for a scalar, [] for an unknown rank.
+// shape prints an empty text for a scalar, [] for an unknown rank.
 func (p *printer) shape(s Shape) {
 	if !s.Ranked {
 		p.str("[]")

@@ -15,7 +15,7 @@ type Graph struct {
 
 	Inputs    []Decl // in order; an input may also be an initializer, its default
 	Outputs   []Decl
-	ValueInfo []Decl // what the file says of other values
+	ValueInfo []Decl // declarations of other values
 
 	Initializers []ValueID // in file order; Value.Data
 	Sparse       []ValueID // sparse ones; Value.SparseData
@@ -27,7 +27,8 @@ type Graph struct {
 	names map[string]ValueID
 }
 
-// Value is one edge bundle of the graph: what one producer makes.
+// Value is one edge bundle of the graph: an output of its producer, or an input, with all its
+// readers.
 type Value struct {
 	Name       string
 	Type       Type    // best knowledge: declared, then completed by inference
@@ -47,8 +48,7 @@ func (v *Value) IsInitializer() bool { return v.Data != nil || v.SparseData != n
 // is not a graph input.
 func (v *Value) IsConstant() bool { return v.IsInitializer() && !v.Input }
 
-// Decl is what a file says of a value in its lists of inputs, outputs and
-// value_info.
+// Decl is a file's declaration of a value in its lists of inputs, outputs and value_info.
 type Decl struct {
 	Value ValueID
 	Type  Type
@@ -211,10 +211,9 @@ func (g *Graph) checkInitializer(id ValueID, name string) error {
 	return nil
 }
 
-// Seal ends the building of a graph: a value that a node reads, or that the graph
-// returns, and that nothing makes is taken from the enclosing graph, or is an
-// error where there is none. It fills in Rare.Captures of the nodes that hold
-// subgraphs, which must be sealed before.
+// Seal ends the building of a graph: a value without producer that a node reads, or that the graph
+// returns, is taken from the enclosing graph, or is an error if that does not have it. It fills in
+// Rare.Captures of the nodes that hold subgraphs, which must be sealed before.
 func (g *Graph) Seal() error {
 	for _, n := range g.Nodes {
 		for slot, id := range n.Inputs {

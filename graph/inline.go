@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Bounds of inlining. Functions that call functions twice each grow exponentially
-// with their depth, so what they grow to is counted before anything is copied.
+// Bounds of inlining. Functions that call functions twice each grow exponentially with their depth,
+// so their final size is computed before any of them is copied.
 const (
 	maxInlinedNodes = 2_000_000
 	maxInlinedParts = 64 << 20 // operands, attributes and values; a subgraph counts as partsOfGraph
@@ -102,7 +102,7 @@ func (in *inliner) callsAny(g *Graph) bool {
 	return any
 }
 
-// weight measures what a body grows to.
+// weight measures the final size of a body.
 type weight struct {
 	nodes, parts int64
 	depth        int // of calls
@@ -162,8 +162,8 @@ func ownWeight(n *Node) weight {
 	return weight{nodes: 1, parts: int64(len(n.Inputs) + len(n.Outputs) + len(n.Attrs) + len(n.Rare().Metadata))}
 }
 
-// spend counts what is copied. It is a second guard: a subgraph that a call passes as an
-// attribute is copied as often as the function refers to it.
+// spend counts copied parts. It is a second guard: a subgraph that a call passes as an attribute is
+// copied as often as the function refers to it.
 func (in *inliner) spend(w weight) bool {
 	in.spent.add(w)
 	if err := in.spent.check(); in.err == nil {

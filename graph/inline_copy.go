@@ -70,7 +70,7 @@ func (w *writer) finish() {
 	w.in.err = w.g.Seal()
 }
 
-// scope is one call of a function: what its names mean.
+// scope is one call of a function: the meaning of its names.
 type scope struct {
 	f     *Function
 	call  *Node
@@ -257,7 +257,7 @@ func withMissing(list, more []Property) []Property {
 	return out
 }
 
-// attr appends a copy of an attribute, or what it refers to.
+// attr appends a copy of an attribute, or of the attribute that it refers to.
 func (c *copier) attr(n *Node, a Attr) {
 	inner := c.scope
 	if a.Ref != "" && c.scope != nil {
@@ -322,7 +322,7 @@ func (w *writer) check(err error) {
 	}
 }
 
-// decl copies a declaration. Symbols that a function declares mean nothing outside.
+// decl copies a declaration. Symbols that a function declares are meaningless outside.
 func (c *copier) decl(d Decl) Decl {
 	if c.scope != nil {
 		d.Type = withoutSymbols(d.Type)
@@ -347,7 +347,7 @@ func (c *copier) initializers() {
 	}
 }
 
-// valueInfos declares what the file says of values that have not been declared yet.
+// valueInfos copies the file's declarations of values that have not been declared yet.
 func (c *copier) valueInfos() {
 	if c.w.in.err != nil {
 		return

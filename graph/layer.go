@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NoLayer stands for the layer of names that mention none.
+// NoLayer stands for the layer of names that mention no layer.
 const NoLayer = "(other)"
 
 // layerNumber finds the first path component of a name that is, or ends in, a number:

@@ -45,8 +45,8 @@ func CanonicalDomain(domain string) string {
 	return domain
 }
 
-// OpsetVersion returns the version that a list of imports gives a domain, or 0. Of several for one
-// domain the last counts, as for ONNX's checker and for ONNX Runtime.
+// OpsetVersion returns the version that a list of imports gives a domain, or 0. If a domain occurs
+// several times, the last counts, as for ONNX's checker and for ONNX Runtime.
 func OpsetVersion(opsets []Opset, domain string) int64 {
 	domain = CanonicalDomain(domain)
 	for i := len(opsets) - 1; i >= 0; i-- {

@@ -8,8 +8,9 @@ import (
 )
 
 // Names are the names of the nodes and values of a model's graphs, those of subgraphs included.
-// ONNX wants the name of a value to be none of an enclosing graph's, and runtimes refuse a graph
-// that has two nodes of one name. Memopt gives no name twice in a file, whichever graphs it is for.
+// ONNX does not allow the name of a value to be that of a value of an enclosing graph, and runtimes
+// refuse a graph with two nodes of one name. Memopt gives no name twice in a file, whichever graphs
+// it is for.
 //
 // Names that a file already has twice are tolerated: only new names must be unique, which Verify
 // checks.
@@ -91,8 +92,8 @@ func (n *Names) TakeBoth(name string) (ok bool) {
 	return ok
 }
 
-// Verify returns an error that names what two nodes, or two values, of a model are both called,
-// unless that was so when the names were collected.
+// Verify returns an error that gives the common name of two nodes, or two values, of a model,
+// unless they had it when the names were collected.
 func (n *Names) Verify(m *Model) error {
 	values := n.values.verifier("values")
 	if m.Graph.alone() {
@@ -126,7 +127,7 @@ func (s *nameSet) verifier(what string) *verifier {
 	return v
 }
 
-// alone reports whether none of the graph's nodes has a subgraph.
+// alone reports whether the graph has no subgraphs.
 func (g *Graph) alone() bool { return !slices.ContainsFunc(g.Nodes, (*Node).HasSubgraphs) }
 
 // Bounds of the names that Nested makes, in bytes.

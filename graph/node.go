@@ -5,8 +5,8 @@ package graph
 type Node struct {
 	ID   NodeID
 	Kind Kind // row of the op table, set by op.Bind and op.Infer
-	// Version is the schema version by which package op reads a node that is not written in that of
-	// the imported operator set; 0: it is.
+	// Version is the schema version that package op reads a node in, if it is not that of the
+	// imported operator set; 0 means that it is.
 	Version int32
 
 	Name   string
@@ -17,7 +17,7 @@ type Node struct {
 	Outputs []ValueID // NoValue where an optional output is left out
 	Attrs   []Attr
 
-	rare *Rare // nil: nothing of it
+	rare *Rare // nil if all of it is empty
 }
 
 // Rare holds properties that few nodes have.
@@ -26,9 +26,9 @@ type Rare struct {
 	// Fault says how the node contradicts its operator's definition, if it does; the node is then
 	// opaque: its kind is unknown.
 	Fault error
-	// Clash says which output, or which input of a subgraph, the file states to have other
-	// elements, or another rank, than the operator gives. Analyses use the operator's type; no
-	// executor runs the node. Nil: none.
+	// Clash names an output, or an input of a subgraph, that has other elements or another rank in
+	// the file than by the operator. Analyses use the operator's type; no executor runs the node.
+	// Nil means that the types agree.
 	Clash error
 
 	Captures []ValueID // values of this graph that the node's subgraphs read; ascending
@@ -58,7 +58,7 @@ func (n *Node) EditRare(edit func(*Rare)) {
 func (n *Node) SetRare(r Rare) {
 	n.rare = nil
 	if !r.empty() {
-		kept := r // r itself stays off the heap where there is nothing to keep
+		kept := r // r itself stays off the heap if it is empty
 		n.rare = &kept
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Order is a sequence of all nodes of a graph in which every producer comes
-// before its readers.
+// Order is a sequence of all nodes of a graph, every producer before its readers (a topological
+// order).
 type Order []NodeID
 
 // FileOrder returns the order of the file, which may not pass Check.

@@ -17,13 +17,13 @@ type ParseError struct {
 	Msg          string
 }
 
-// Error returns "name:line:column: what is wrong" in one line.
+// Error returns "name:line:column: fault" in one line.
 func (e *ParseError) Error() string {
 	msg := strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(e.Msg)
 	return fmt.Sprintf("%s:%d:%d: %s", e.Name, e.Line, e.Column, msg)
 }
 
-// ParseOptions say what ParseWith reads.
+// ParseOptions control ParseWith.
 type ParseOptions struct {
 	// Elided allows contents to be left out as {...}. Reading such contents
 	// gives ErrElided.
@@ -78,7 +78,7 @@ func (p *parser) fail(at int, format string, args ...any) {
 	})
 }
 
-// unexpected reports that the current token is not what is wanted.
+// unexpected reports that the current token is not the wanted one.
 func (p *parser) unexpected(wanted string) {
 	p.fail(p.tok.at, "got %s, wanted %s", p.tok, wanted)
 }
@@ -115,7 +115,7 @@ func (p *parser) items(end string, item func()) {
 	}
 }
 
-// notes is what describes a part of a model.
+// notes is the description of a part of a model.
 type notes struct {
 	doc      string
 	metadata []Property
@@ -158,7 +158,7 @@ func (n *notes) field(p *parser, key string) bool {
 	return true
 }
 
-// notes reads what describes the part that follows.
+// notes reads the description of the part that follows.
 func (p *parser) notes() (n notes) {
 	p.header("a description", func(key string) bool { return n.field(p, key) })
 	return n

@@ -12,7 +12,7 @@ var listTypes = map[string]string{
 	typeGraph: typeGraphs, typeSparse: typeSparses, typeProto: typeProtos,
 }
 
-// attrRest reads what follows an attribute's name: ": type = value" or "= value".
+// attrRest reads the text behind an attribute's name: ": type = value" or "= value".
 func (p *parser) attrRest(g *Graph, name string) Attr {
 	at := p.tok.at
 	if name == "" {

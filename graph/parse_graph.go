@@ -36,7 +36,7 @@ func (p *parser) model() *Model {
 	return m
 }
 
-// body is what a graph has behind the head that it does not share with functions.
+// body is the part of a graph behind the head that it does not share with functions.
 type body struct {
 	g       *Graph
 	outputs []Decl
@@ -146,7 +146,7 @@ func (p *parser) nodes(b *body) {
 	}
 }
 
-// finish adds what must know all nodes, and seals the graph. at is its place.
+// finish adds the parts that depend on all nodes, and seals the graph. at is its place.
 func (p *parser) finish(b *body, at int) {
 	for _, d := range b.outputs {
 		p.check(at, b.g.AddOutput(d))
@@ -162,7 +162,7 @@ func (p *parser) finish(b *body, at int) {
 	}
 }
 
-// unbound returns the place of the first node with an operand that nothing makes.
+// unbound returns the place of the first node that has an operand without producer.
 func (b *body) unbound(at int) int {
 	for i, n := range b.g.Nodes {
 		for _, list := range [][]ValueID{n.Inputs, n.Captures()} {

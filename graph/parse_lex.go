@@ -9,7 +9,7 @@ import (
 // token is a piece of the text.
 type token struct {
 	kind tokenKind
-	text string // of a quoted name, what it stands for
+	text string // the name inside quotes, unescaped
 	at   int    // its first byte
 }
 
@@ -31,7 +31,7 @@ func (t token) String() string {
 	return strconv.Quote(shorten(t.text))
 }
 
-// shorten cuts what messages quote.
+// shorten cuts quotations in messages.
 func shorten(s string) string {
 	const most = 60
 	if len(s) <= most {
@@ -82,8 +82,8 @@ func (p *parser) skipBlanks() {
 	}
 }
 
-// number moves to the end of what is or wants to be a number, signs of exponents
-// included; who wants it checks it.
+// number moves to the end of a number or of a misspelt one, signs of exponents included; the caller
+// checks it.
 func (p *parser) number() {
 	for ; p.at < len(p.src); p.at++ {
 		c, before := p.src[p.at], p.src[p.at-1]
@@ -139,7 +139,7 @@ func (p *parser) unquote() string {
 	return ""
 }
 
-// escape reads what follows a backslash and returns its length.
+// escape reads the text behind a backslash and returns its length.
 func (p *parser) escape(at int) (b byte, size int) {
 	rest := p.src[at+1:]
 	if rest == "" {

@@ -31,8 +31,8 @@ func (p *parser) node(g *Graph) *Node {
 	return n
 }
 
-// atNotes reports whether a list in angle brackets describes what follows: its first
-// entry has a value behind the colon, where an attribute has a type.
+// atNotes reports whether a list in angle brackets describes the part that follows: its first entry
+// has a value behind the colon, where an attribute has a type.
 func (p *parser) atNotes() bool {
 	if !p.is("<") {
 		return false
@@ -45,8 +45,8 @@ func (p *parser) atNotes() bool {
 	return found
 }
 
-// operands reads names up to a closing mark. An operand is left out as "" or, in front
-// of a comma, as nothing.
+// operands reads names up to a closing mark. An operand that is left out is written as "" or, in
+// front of a comma, not at all.
 func (p *parser) operands(g *Graph, end string) []ValueID {
 	var list []ValueID
 	for !p.accept(end) {

@@ -36,7 +36,7 @@ func (p *parser) fixedDims(at int, t Type) []int64 {
 	return dims
 }
 
-// contents reads what follows a tensor's "=".
+// contents reads the text behind a tensor's "=".
 func (p *parser) contents(t *TensorData) {
 	t.Doc = p.docOnly()
 	switch {

@@ -118,7 +118,7 @@ func (p *parser) dtype() DType {
 	return d
 }
 
-// shape reads the dims behind an element type: none for a scalar, [] for an unknown rank.
+// shape reads the dims behind an element type: an empty text for a scalar, [] for an unknown rank.
 func (p *parser) shape() Shape {
 	s := Shape{Ranked: true}
 	if !p.accept("[") {
@@ -131,8 +131,8 @@ func (p *parser) shape() Shape {
 	return s
 }
 
-// dim reads a number, a symbol, an expression in parentheses or ?. As in files, -1
-// is a dim that nobody knows.
+// dim reads a number, a symbol, an expression in parentheses or ?. As in files, -1 is an unknown
+// dim.
 func (p *parser) dim() symbolic.Expr {
 	switch {
 	case p.is("("):

@@ -5,7 +5,7 @@ import "fmt"
 // Pass is one edit of a model. Run says whether it changed anything.
 type Pass struct {
 	Name string
-	Doc  string // one line: what it does and why it stands where it stands
+	Doc  string // one line: its effect and the reason for its place
 	Run  func(*Model) (changed bool, err error)
 }
 

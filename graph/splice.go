@@ -2,11 +2,11 @@ package graph
 
 import "slices"
 
-// Splice replaces nodes of a graph by the nodes of one of their subgraphs: an If by the branch that
-// is always taken. pick returns that subgraph, which has no inputs, or nil for a node that stays.
-// What the subgraph makes keeps its names where no other graph of the model has them; what it
-// returns takes the names of the node's outputs. Nodes that only the replaced ones read are
-// dropped. The enclosing graphs are to be sealed again.
+// Splice replaces nodes of a graph by the nodes of one of their subgraphs: an If, for example, by
+// the branch that is always taken. pick returns that subgraph, which has no inputs, or nil for a
+// node that stays. Values of the subgraph keep their names unless another graph of the model has
+// them; its outputs take the names of the node's outputs. Nodes that only the replaced ones read
+// are dropped. The enclosing graphs must be sealed again.
 func (n *Names) Splice(g *Graph, pick func(*Node) *Graph) (changed bool, err error) {
 	subs := make([]*Graph, len(g.Nodes))
 	for i, node := range g.Nodes {
@@ -31,7 +31,7 @@ func (n *Names) Splice(g *Graph, pick func(*Node) *Graph) (changed bool, err err
 	return true, nil
 }
 
-// dropCaptures forgets what a subgraph takes from outside and nobody reads.
+// dropCaptures forgets captures of a subgraph that have no readers.
 func (g *Graph) dropCaptures() {
 	read := make([]bool, len(g.Values))
 	g.eachUse(func(v ValueID, _ Use) { read[v] = true })
@@ -69,7 +69,7 @@ func liveNodes(g *Graph) map[*Node]bool {
 type splicer struct {
 	names *Names
 	g     *Graph
-	alive map[*Node]bool // what was read before, and what comes in
+	alive map[*Node]bool // nodes with readers before, and the new nodes
 	nodes []*Node
 }
 
@@ -146,7 +146,7 @@ func (s *splicer) data(sub *Graph, ids []ValueID) error {
 	return nil
 }
 
-// declare keeps what the subgraph says of its values, where the graph itself says nothing of them.
+// declare keeps the subgraph's declarations of values that the graph itself does not declare.
 func (s *splicer) declare(sub *Graph, ids []ValueID) {
 	said := map[ValueID]bool{}
 	for _, list := range [][]Decl{s.g.Inputs, s.g.Outputs, s.g.ValueInfo} {
@@ -195,7 +195,7 @@ func (s *splicer) take(n *Node, ids []ValueID) {
 	})
 }
 
-// nameCaptures gives what a subgraph takes from outside the names that it has there, at any depth.
+// nameCaptures gives the captures of a subgraph their names outside, at any depth.
 func (g *Graph) nameCaptures() {
 	same := true
 	for i := range g.Values {

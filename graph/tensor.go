@@ -7,9 +7,8 @@ import (
 	"math/bits"
 )
 
-// TensorData is a tensor whose contents the file holds: an initializer or an
-// attribute. Contents are read on demand, so a model's weights cost nothing
-// until somebody looks at them.
+// TensorData is a tensor whose contents the file holds: an initializer or an attribute. Contents
+// are read on demand, so a model's weights cost no memory before their first use.
 type TensorData struct {
 	Name     string
 	DType    DType
@@ -29,7 +28,7 @@ type Source interface {
 	Bytes() ([]byte, error)
 }
 
-// External says in which file next to the model, and where in it, a tensor lies.
+// External is the place of a tensor in another file next to the model.
 type External struct {
 	Location string
 	Offset   int64
@@ -71,8 +70,8 @@ func (t *TensorData) Elements() (int64, error) {
 	return int64(n), nil
 }
 
-// Bytes returns the size of the contents in bytes, or an error as Elements does.
-// A string tensor has none.
+// Bytes returns the size of the contents in bytes, or an error as Elements does. A string tensor
+// has no such size.
 func (t *TensorData) Bytes() (int64, error) {
 	n, err := t.Elements()
 	if err != nil {

@@ -6,10 +6,10 @@ import (
 	"memopt/symbolic"
 )
 
-// Form says what a Type describes.
+// Form is the kind of a Type: a tensor, a sequence and so on.
 type Form uint8
 
-// The forms of ONNX's TypeProto. FormUnknown is a type that nobody stated.
+// The forms of ONNX's TypeProto. FormUnknown is a type that is not stated.
 const (
 	FormUnknown Form = iota
 	FormTensor
@@ -20,8 +20,8 @@ const (
 	FormOpaque
 )
 
-// Type is what is known of a value: its form and, for tensors, its element type and
-// shape. The zero value knows nothing.
+// Type is the known type of a value: its form and, for tensors, its element type and shape. The
+// zero value is the unknown type.
 type Type struct {
 	Form  Form
 	DType DType  // elements of a tensor, keys of a map
@@ -52,7 +52,7 @@ func Ints(dims ...int64) Shape {
 	return s
 }
 
-// UnknownDims returns a shape of the given rank in which no dim is known.
+// UnknownDims returns a shape of the given rank and unknown dims.
 func UnknownDims(rank int) Shape {
 	s := Shape{Dims: make([]symbolic.Expr, rank), Ranked: true}
 	for i := range s.Dims {

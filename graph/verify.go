@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Verify checks that a model is what the rest of memopt takes for granted and
-// returns the first thing that is not. It states the invariants of the IR:
+// Verify checks that a model fulfils the assumptions of the rest of memopt and returns the first
+// violation. It states the invariants of the IR:
 //
 //   - IDs are dense and agree with their place; names are unique in a graph.
 //   - Every value that is read has exactly one producer, and Def and DefSlot

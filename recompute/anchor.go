@@ -12,18 +12,18 @@ import (
 // AnchorSuffix ends the names of values that are read through an anchor.
 const AnchorSuffix = "_anchor"
 
-// MinAnchorOpset is the oldest operator set that anchors can be written in: that in which Mul
-// broadcasts as NumPy does.
+// MinAnchorOpset is the oldest operator set that can express anchors: its Mul broadcasts as NumPy
+// does.
 const MinAnchorOpset = 7
 
 // Anchor is a place in the order that a runtime may not move nodes across: from there on, all nodes
-// read Values through views that wait until all Sinks are made. Forward nodes are among them where
-// parts of both halves take turns; of a value that has run again they read what they read before.
+// read Values through views that wait until all Sinks are made. This includes forward nodes where
+// nodes of both halves take turns; they keep reading the originals of recomputed values.
 //
 // An anchor is written in the graph's own operators. Size of every sink, which reads none of its
 // data, gives numbers; their minimum times zero is an axis. Unsqueeze gives a value a dim of 1 there
-// and Squeeze takes it away, and neither copies anything. A runtime cannot fold that without knowing
-// the sinks' sizes, and cannot take a clone that reads the view for a repetition of the original.
+// and Squeeze takes it away, both without a copy. A runtime cannot fold that without knowing the
+// sinks' sizes, and cannot take a clone that reads the view for a repetition of the original.
 //
 //	m = Min(Size(sink), …, m of the anchor before)
 //	value_anchor = Squeeze(Unsqueeze(value, Mul(m, [0])), [0])
@@ -211,8 +211,8 @@ func (w *anchorWriter) freeName(name string) string {
 }
 
 // Loose returns the index of the dim of a type that anchored graphs leave open, the first that is
-// not a number, or -1: in a graph of fixed sizes runtimes fuse nodes by what they know of shapes,
-// and the numbers should not change.
+// not a number, or -1 if all are numbers: in a graph of fixed sizes runtimes fuse nodes by their
+// shapes, and the numbers should not change.
 func Loose(t *graph.Type) int {
 	if t.Form != graph.FormTensor {
 		return -1
@@ -233,10 +233,10 @@ func loosened(t graph.Type, dim int) graph.Type {
 	return t
 }
 
-// loosen leaves a dim that is not a number unknown in what the file says of the values that clones
-// and backward nodes make. ONNX Runtime would otherwise put such a value into the buffer of a
-// forward value of the same shape and keep that buffer allocated in between, which undoes what
-// recomputing saves.
+// loosen makes a dim that is not a number unknown in the file's types of the values that clones and
+// backward nodes make. ONNX Runtime would otherwise put such a value into the buffer of a forward
+// value of the same shape and keep that buffer allocated in between, which undoes the savings of
+// recomputation.
 func (r *rewriter) loosen() {
 	moved := make([]bool, len(r.g.Values))
 	seen := make([]bool, len(r.old.Nodes))

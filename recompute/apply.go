@@ -14,24 +14,25 @@ const Suffix = "_recompute"
 
 // Options of Apply.
 type Options struct {
-	// Seed determines the seeds of random nodes that have none of their own.
+	// Seed determines the seeds of random nodes without a seed of their own.
 	Seed int64
-	// Anchors, as package planner chose them, are written in the order of their places; nil: none.
+	// Anchors, as package planner chose them, are written in the order of their places. Nil means
+	// that the graph gets no anchors.
 	Anchors []Anchor
 	// Guard adds nodes that keep stock ONNX Runtime's optimizations and kernels from changing the
-	// rewritten graph's numbers, at any level of optimization. Graphs with a YieldOp, which stock
-	// ONNX Runtime does not run, get none.
+	// rewritten graph's numbers, at any level of optimization. Graphs with a YieldOp get no guards,
+	// because stock ONNX Runtime does not run them.
 	Guard bool
 }
 
 // Rewritten is the outcome of Apply.
 type Rewritten struct {
 	Model *graph.Model
-	// Origin maps every node of the new graph to the node that it is, or is a clone of, in the old
-	// one; nodes of anchors and guards to NoNode. An Identity that copies what an anchor waits for
-	// to a graph output is left out: its input takes its name.
+	// Origin maps every node of the new graph to its node in the old one, or to its original if it
+	// is a clone; nodes of anchors and guards to NoNode. An Identity that copies a sink of an
+	// anchor to a graph output is left out: its input takes its name.
 	Origin []graph.NodeID
-	// Clones counts the nodes that run again.
+	// Clones counts the recomputed nodes.
 	Clones int
 	// AnchorNodes counts the nodes that anchors are made of.
 	AnchorNodes int
@@ -43,12 +44,12 @@ type Rewritten struct {
 	Seeded []graph.NodeID
 }
 
-// Apply returns a copy of the model in which the placements' nodes run again and every backward
-// node reads the newest clone made before it. The nodes stand in order of execution. The model
-// itself is not changed.
+// Apply returns a copy of the model with the placements' nodes recomputed and every backward node
+// reading the newest clone made before it. The nodes stand in order of execution. The model itself
+// is not changed.
 //
-// Random nodes without a seed are given one before they are cloned, so that the clone draws what
-// the original drew; so are those that compute parts of others (op.Draws). The result is a valid
+// Random nodes without a seed are given one before they are cloned, so that the clone repeats the
+// draw of the original; so are those that compute parts of others (op.Draws). The result is a valid
 // graph; the error names a placement that cannot be applied.
 func Apply(
 	m *graph.Model, b live.Boundary, order graph.Order, placements []Placement, opts Options,
@@ -121,7 +122,7 @@ type rewriter struct {
 	opts     Options
 	out      *Rewritten
 	newest   Versions // of the old values
-	views    Versions // of the old values, clones left out: what forward nodes read
+	views    Versions // of the old values, clones left out: for forward nodes
 	copies   []int    // by old node: how often it was cloned
 	guards   map[*graph.Node]bool
 }
@@ -253,7 +254,7 @@ func (r *rewriter) cloneName(old *graph.Node, suffix string) string {
 	return r.old.ValueName(old.Output(0)) + suffix
 }
 
-// CloneName is the name that what a clone makes has in a rewritten graph, if nothing else has it:
+// CloneName is the name of a clone's output in a rewritten graph, if no other value has the name:
 // that of the original with Suffix, and a number from the second clone on. copy 0 is the original.
 func CloneName(name string, copy int) string {
 	if copy == 0 {

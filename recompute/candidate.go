@@ -13,9 +13,9 @@ import (
 type Strategy int
 
 const (
-	// Keep changes nothing: the cluster is switched off.
+	// Keep recomputes no node: the cluster is switched off.
 	Keep Strategy = 0
-	// Full recomputes the entry's stashed outputs from what is available.
+	// Full recomputes the entry's stashed outputs from available values.
 	Full Strategy = 1
 	// Compromise recomputes from a widening Cast on and stashes its input instead.
 	Compromise Strategy = 2
@@ -55,7 +55,7 @@ func (r Ratio) reduced() Ratio {
 type Candidate struct {
 	Entry    graph.NodeID    // makes the stash; the last of Nodes
 	Strategy Strategy        // Full or Compromise
-	Nodes    []graph.NodeID  // what runs again, in order of execution
+	Nodes    []graph.NodeID  // the recomputed nodes, in order of execution
 	Stashed  []graph.ValueID // the entry's stashed outputs
 	Ratio    Ratio           // share of their bytes that is freed
 	Cluster  int             // index in Analysis.Clusters
@@ -75,11 +75,11 @@ func (c *Cluster) Config() string { return fmt.Sprintf("%s:%d:-1", c.ID, c.Strat
 // Rejection says why an entry has no candidate.
 type Rejection struct {
 	Entry   graph.NodeID
-	Blocker graph.NodeID // the node at which the search failed, or NoNode
+	Blocker graph.NodeID // the node that stopped the search, or NoNode
 	Reason  string
 }
 
-// Analysis is what Find knows about a training graph.
+// Analysis is the result of Find for a training graph.
 type Analysis struct {
 	Model    *graph.Model
 	Graph    *graph.Graph
@@ -97,7 +97,7 @@ type Analysis struct {
 
 	rejected []int32 // by node: one past its place in Rejections, or 0
 	entries  []int32 // by node: one past its first candidate, or 0; the others follow it
-	numbers  []int   // 0, 1, 2 …: what OfEntry returns parts of
+	numbers  []int   // 0, 1, 2 …: OfEntry returns parts of it
 }
 
 // Rejected returns why an entry has no candidate.

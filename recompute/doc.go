@@ -1,19 +1,17 @@
-// Package recompute finds what may be computed a second time in the backward half instead of being
-// stashed, and rewrites a graph to do so.
+// Package recompute finds the nodes that can be recomputed in the backward half in place of a
+// stash, and rewrites a graph to do so.
 //
 // # Finding
 //
 // [Find] takes every node with a stashed output (an entry) and searches upstream from it for the
-// nodes that a second computation has to run. The search succeeds where it meets values that are
-// available in the backward half anyway: outputs of other entries, graph inputs, initializers,
-// small shapes. It fails at an operator that must not run twice. What it found is a [Candidate];
-// candidates with the same operators in the same order share a [ClusterID], the name by which plans
-// refer to them.
+// nodes that must be recomputed. The search succeeds where it meets values that are available in
+// the backward half anyway: outputs of other entries, graph inputs, initializers, small shapes. It
+// fails at an operator that must not run twice. Its result is a [Candidate]; candidates with the
+// same operators in the same order share a [ClusterID], their name in plans: "Gelu+", for example.
 //
-// With a YieldOp the search is that of ONNX Runtime's memory optimizer (its
-// recompute_analysis.cc), so that a configuration made for ORTModule means the
-// same here. Without one ONNX Runtime plans nothing; the same search then runs
-// over memopt's own recompute classes.
+// With a YieldOp the search is that of ONNX Runtime's memory optimizer (its recompute_analysis.cc),
+// so that a configuration made for ORTModule means the same here. ONNX Runtime does not plan graphs
+// without a YieldOp; for these the same search runs over memopt's own recompute classes.
 //
 // Strategy 1 frees the entry's stashed outputs. Strategy 2, the compromise,
 // recomputes only from a widening Cast on and keeps the Cast's narrower input: it frees a
@@ -21,7 +19,7 @@
 //
 // # Rewriting
 //
-// [Apply] applies a list of [Placement]s and decides nothing: it clones the named nodes before the
-// named reader and lets the backward nodes that run later read the newest clone. Package planner
-// chooses placements.
+// [Apply] applies a list of [Placement]s without choices of its own: it clones the named nodes
+// before the named reader and lets the backward nodes that run later read the newest clone. Package
+// planner chooses placements.
 package recompute

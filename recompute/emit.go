@@ -10,17 +10,18 @@ import (
 	"memopt/symbolic"
 )
 
-// AnchorSink is what anchors are emitted into: the graph that Apply writes, or the program that a
-// planner simulates before any graph is written. Values are those of the sink.
+// AnchorSink receives anchors: it is the graph that Apply writes, or the program that a planner
+// simulates before any graph is written. Values are those of the sink.
 type AnchorSink interface {
 	// Origin returns the value of the graph as it is that a value is, or is a clone of.
 	Origin(v graph.ValueID) graph.ValueID
-	// Newest returns what readers of a value read at this place: a clone, a view, or itself.
+	// Newest returns the version of a value that readers at this place read: a clone, a view, or
+	// itself.
 	Newest(v graph.ValueID) graph.ValueID
 	// Constant returns a constant of int64 numbers, the same one for the same name; NoValue where
 	// constants do not count.
 	Constant(name string, numbers ...int64) (graph.ValueID, error)
-	// Add appends a node and returns what it makes.
+	// Add appends a node and returns its output.
 	Add(n AnchorNode) graph.ValueID
 	// SetNewest lets readers of a value read a view of it from now on.
 	SetNewest(v, view graph.ValueID)
@@ -33,14 +34,14 @@ type AnchorSink interface {
 type AnchorNode struct {
 	Kind   graph.Kind
 	Inputs []graph.ValueID
-	Axes   []int64 // the attribute axes; nil: the node has none
+	Axes   []int64 // the attribute axes; nil for a node without it
 	View   AnchorView
 	Axis   int           // of the dim of 1 that a Widened view has beyond the dims of Of
 	Rank   int           // of the numbers that it makes: 0 or 1
 	Dim    int64         // at rank 1
 	Of     graph.ValueID // the value that it is named after; NoValue: the anchor
-	Part   string        // what follows in its name
-	Number int           // and behind that; -1: nothing
+	Part   string        // the middle of its name
+	Number int           // the end of its name; -1 for a name without number
 }
 
 // AnchorView says whether a node of an anchor shows a value.
@@ -120,8 +121,8 @@ func (e *AnchorEmitter) forget() {
 }
 
 // Emit emits an anchor that waits for sinks and for the anchor before, and reads values through it.
-// Late values are read through it once they are made: see Follow. The error says which value cannot
-// be read through an anchor, or that there is nothing to wait for.
+// Late values are read through it once they are made: see Follow. The error names a value that
+// cannot be read through an anchor, or says that the anchor has no sink.
 func (e *AnchorEmitter) Emit(sinks, values, late []graph.ValueID) error {
 	if err := e.wait(sinks); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (e *AnchorEmitter) product(sizes []graph.ValueID) error {
 	return nil
 }
 
-// operandOf makes the operand by which a view gives a value one more dim: the axis 0, or a shape
+// operandOf makes the operand that gives a view one more dim than its value: the axis 0, or a shape
 // that keeps every dim and adds one of 1 behind them. There is one for each anchor, or for each
 // rank.
 func (e *AnchorEmitter) operandOf(v graph.ValueID) (graph.ValueID, error) {

@@ -10,8 +10,8 @@ import (
 	ortsim "memopt/sim/ort"
 )
 
-// Find lists what may be recomputed in a model's main graph. Types must be inferred; order must
-// be an order of the graph.
+// Find lists the candidates of a model's main graph. Types must be inferred; order must be an order
+// of the graph.
 func Find(m *graph.Model, b live.Boundary, order graph.Order, probe Probe) *Analysis {
 	g := m.Graph
 	a := &Analysis{Model: m, Graph: g, Boundary: b, Order: order, Probe: probe,
@@ -43,7 +43,7 @@ type search struct {
 	pos      []int32
 	policy   policy
 	entry    []bool  // by node: it has a stashed output
-	bound    []bool  // by node: a stashed output of it is what a boundary norm normalizes
+	bound    []bool  // by node: a boundary norm normalizes a stashed output of it
 	visited  []int32 // by node: the number of the search that last met it
 	size     []uint8 // by value: whether it is small, once isSmall has been called
 	searches int32
@@ -78,7 +78,7 @@ func (s *search) run() {
 	}
 }
 
-// entryNode runs the searches for one entry and records what came of them.
+// entryNode runs the searches for one entry and records their results.
 func (s *search) entryNode(entry graph.NodeID, values []graph.ValueID) {
 	if why := s.policy.reject(entry); why != "" {
 		s.reject(entry, graph.NoNode, why)

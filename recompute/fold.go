@@ -7,11 +7,11 @@ import (
 	ortsim "memopt/sim/ort"
 )
 
-// folding is the rule by which copies fold: a node that copies what anchors wait for to a graph
-// output is left out, and the node that makes the value makes the output. ONNX Runtime does so by
-// itself where nothing else reads the value; an anchor reads its size.
+// folding is the rule for copies of sinks: a node that copies a sink to a graph output is left out,
+// and the producer of the value makes the output. ONNX Runtime does so by itself if the value has
+// no other reader; an anchor reads its size.
 type folding struct {
-	copies []bool // by node: it copies what a node makes to a graph output that nobody reads
+	copies []bool // by node: it copies the output of a node to a graph output without readers
 	may    []bool // by value: nodes of the graph itself alone read it, and it is no graph output
 	sunk   []bool // by value: an anchor waits for it, and no copy of it has been left out
 }
@@ -41,19 +41,19 @@ func newFolding(g *graph.Graph) folding {
 	return f
 }
 
-// reset forgets what anchors wait for.
+// reset forgets the sinks of anchors.
 func (f *folding) reset() { clear(f.sunk) }
 
 // wait says that an anchor waits for a value of the graph.
 func (f *folding) wait(v graph.ValueID) { f.sunk[v] = f.may[v] }
 
-// CopiesResult reports whether a node of the graph copies what a node makes to a graph output that
-// nobody reads.
+// CopiesResult reports whether a node of the graph copies the output of a node to a graph output
+// without readers.
 func (e *AnchorEmitter) CopiesResult(id graph.NodeID) bool { return e.folds.copies[id] }
 
-// Folds reports whether a node of the graph is left out because its input becomes the output that
-// it makes. It is asked once all anchors are emitted, of the nodes in the order in which they
-// stand: of several copies of a value the first folds.
+// Folds reports whether a node of the graph is left out because its input takes the place of its
+// output. It is asked once all anchors are emitted, for the nodes in their order: if a value has
+// several copies, the first folds.
 func (e *AnchorEmitter) Folds(id graph.NodeID) bool {
 	if !e.folds.copies[id] {
 		return false

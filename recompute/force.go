@@ -14,12 +14,12 @@ type replayPolicy struct{ *Replays }
 func (p replayPolicy) reject(id graph.NodeID) string { return p.WhyNot(id) }
 func (replayPolicy) skip(graph.NodeID) []int         { return nil }
 
-// Force returns how entries, nodes with stashed outputs, are made again together with the bytes that
-// they show: chains has, for each, the views from the entry up to the node that makes these bytes,
-// the entry and that node included. Their own candidates say how, whatever the probe; where they
-// have none, a subgraph of nodes that can be replayed at all does (Replays). No node marked in kept,
-// which is by node or nil, runs again: what it makes is available. What cannot be made again even so
-// is returned as a rejection.
+// Force returns the forced recomputation of entries, nodes with stashed outputs, together with the
+// bytes that they show: chains has, for each, the views from the entry up to the node that makes
+// these bytes, the entry and that node included. Force takes an entry's own candidate, whatever the
+// probe; without one, a subgraph of nodes that can be replayed at all (Replays). No node marked in
+// kept is recomputed: its outputs are available. kept is by node; nil means that no node is kept. An
+// entry that cannot be recomputed even so is returned as a rejection.
 func (a *Analysis) Force(chains [][]graph.NodeID, kept []bool) (forced []Candidate, rejected []Rejection) {
 	var s *search
 	for _, chain := range chains {
@@ -62,8 +62,8 @@ func (s *search) follow(chain []graph.NodeID, c *Candidate) *Rejection {
 	return nil
 }
 
-// forcible returns the first candidate of a chain's entry that can be cloned, makes all of the chain
-// again, and runs nothing again that is kept.
+// forcible returns the first candidate of a chain's entry that can be cloned, recomputes all of the
+// chain, and recomputes no kept node.
 func (a *Analysis) forcible(chain []graph.NodeID, kept []bool) (Candidate, bool) {
 	for _, i := range a.OfEntry(chain[0]) {
 		c := &a.Candidates[i]
@@ -98,5 +98,5 @@ func (c *Candidate) Runs(marked []bool) bool {
 	return false
 }
 
-// ErrDemand means that what a plan is told to keep or to recompute cannot be obeyed.
+// ErrDemand means that a demand to keep or to recompute values cannot be obeyed.
 var ErrDemand = errors.New("what is to be kept or recomputed")

@@ -27,16 +27,16 @@ const GuardSuffix = "_guard"
 //     is given others, which do not count for what it normalizes, and nothing reads the statistics
 //     that it makes.
 //
-// The view through which a constant v is read is a Reshape that no runtime can fold, like those of
+// The view of a constant v for its readers is a Reshape that no runtime can fold, like those of
 // anchors:
 //
 //	v_guard = Reshape(v, Mul(Size(input), zeros))
 type guardWriter struct {
 	*anchorWriter
 	uses   *ortsim.Uses
-	input  graph.ValueID   // a tensor that the graph is given; NoValue where there is none
+	input  graph.ValueID   // an input tensor of the graph; NoValue if it has none
 	size   graph.ValueID   // of the input
-	dims   []graph.ValueID // by rank: the zeros by which a view keeps its dims
+	dims   []graph.ValueID // by rank: the zeros that keep a view's dims
 	opaque map[graph.ValueID]graph.ValueID
 	apart  map[graph.ValueID]graph.ValueID // running statistics and those that clones are given in their place
 	offset graph.ValueID

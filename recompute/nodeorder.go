@@ -14,7 +14,7 @@ import (
 // read as well.
 type NodeOrder []int32
 
-// shortestRun is the number of indices from which on a run stands as a text.
+// shortestRun is the length of the shortest run of indices that is written as a text.
 const shortestRun = 3
 
 // longestOrder bounds the number of nodes that the runs of a file may stand for.

@@ -8,17 +8,17 @@ import (
 	"memopt/graph/pattern"
 )
 
-// layerStart is a norm at which a transformer layer begins: the node, of several that are one the last of
-// them, and the value that it normalizes.
+// layerStart is a norm at the beginning of a transformer layer: the node (if several nodes make up the
+// norm, the last of them) and the value that it normalizes.
 type layerStart struct {
 	norm graph.NodeID
 	of   graph.ValueID
 }
 
-// boundaryNorms finds the norms at which transformer layers begin: a norm whose input
-// also feeds the residual addition that closes the block, and from which a
-// softmax is reached before that addition. They come in order of execution. behind says that there are norms
-// which stand behind such additions instead, where the next block reads their results.
+// boundaryNorms finds the norms that begin transformer layers: the input of such a norm also feeds the
+// residual addition that closes the block, and a path leads from the norm to a softmax before that addition.
+// They come in order of execution. behind reports norms that stand behind such additions instead, where the
+// next block reads their results.
 func boundaryNorms(a *Analysis) (starts []layerStart, behind bool) {
 	g, pos, uses := a.Graph, a.Order.Positions(), graph.NewUses(a.Graph)
 	f := normFinder{a: a, pos: pos, uses: uses, visited: make([]int32, len(g.Nodes))}
@@ -75,13 +75,14 @@ type normFinder struct {
 	work    int // nodes met by all walks
 }
 
-// isBoundary reports whether an addition closes the block that a norm begins, to which a value goes besides.
+// isBoundary reports whether an addition closes the block that a norm begins; the value besides goes to
+// both.
 func (f *normFinder) isBoundary(norm graph.NodeID, besides graph.ValueID) bool {
 	g := f.a.Graph
 	if besides == graph.NoValue {
 		return false
 	}
-	// Of several additions the last to run is taken as the one that closes the block.
+	// If there are several additions, the last to run closes the block.
 	add := graph.NoNode
 	for _, u := range f.uses.Of(besides) {
 		if op.Of(g.Nodes[u.Node].Kind).Has(op.AddNode) && (add == graph.NoNode || f.pos[u.Node] > f.pos[add]) {

@@ -9,10 +9,10 @@ import (
 	"memopt/graph"
 )
 
-// Placement asks for one second computation: Nodes run again right before the
-// node Before, which reads the new value or needs it for another placement.
+// Placement asks for one recomputation: Nodes are recomputed right before the node Before, which
+// reads the new value or needs it for another placement.
 type Placement struct {
-	Value  graph.ValueID  // what is made again: an output of the last of Nodes
+	Value  graph.ValueID  // the recomputed value: an output of the last of Nodes
 	Nodes  []graph.NodeID // in order of execution
 	Before graph.NodeID   // a backward node
 	Copy   int            // 1 for the first clone of Value, 2 for the second, …
@@ -45,9 +45,9 @@ func Labels(g *graph.Graph) []string {
 var ErrPlacement = errors.New("the placements do not fit this graph")
 
 // Arrange checks that the placements can be applied in an order of the graph and returns them in
-// the sequence in which they run: by the place of their reader and, before one reader, by that of
-// the node that makes the value, so that what one makes is available when another needs it. The
-// error wraps ErrPlacement and names the first that cannot be applied.
+// their order of execution: by the place of their reader and, before one reader, by that of the
+// value's producer, so that a value is available when another placement needs it. The error wraps
+// ErrPlacement and names the first that cannot be applied.
 func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Placement) ([]Placement, error) {
 	pos := order.Positions()
 	for i := range placements {
@@ -58,7 +58,7 @@ func Arrange(g *graph.Graph, order graph.Order, backward []bool, placements []Pl
 	return InOrder(order, placements), nil
 }
 
-// InOrder returns placements in the sequence in which they run (Arrange), without checking them.
+// InOrder returns placements in their order of execution (Arrange), without checking them.
 func InOrder(order graph.Order, placements []Placement) []Placement {
 	pos, out := order.Positions(), slices.Clone(placements)
 	slices.SortStableFunc(out, func(a, b Placement) int {

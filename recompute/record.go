@@ -9,7 +9,7 @@ import (
 	"memopt/graph"
 )
 
-// Key is the metadata key under which a rewritten model records the rewrite.
+// Key is the metadata key of a rewritten model's record of the rewrite.
 const Key = "memopt.recompute"
 
 // Schema is the schema of Record.
@@ -32,27 +32,28 @@ type Record struct {
 	Seed            int64             `json:"seed"`
 	Bound           any               `json:"bound"`
 	Anchors         int               `json:"anchors,omitempty"` // in a rewritten model: how many were written
-	// Budget is what the plan was made to or held to, and Recompute what it costs; in plan files
-	// alone, nil without a budget and without sizes.
+	// Budget is the budget that the plan was made to or held to, and Recompute the cost of the
+	// plan; in plan files alone, nil without a budget and without sizes.
 	Budget    *BudgetRecord `json:"budget,omitempty"`
 	Recompute *CostRecord   `json:"recompute,omitempty"`
-	// Demands are what the plan was told to keep and to recompute, which its placements obey; in plan
-	// files alone.
+	// Demands are the values that the plan was told to keep and to recompute; its placements obey
+	// them; in plan files alone.
 	Demands *DemandRecord `json:"demands,omitempty"`
-	// Ranges are the first and the last value of symbols for all of which the plan keeps within the
-	// budget, in plan files alone; Dims has the largest. Nil: the plan is for Dims alone.
+	// Ranges are the first and the last value of symbols; the plan keeps within the budget for all
+	// values in between. In plan files alone; Dims has the largest. Nil means that the plan is for
+	// Dims alone.
 	Ranges map[string][2]int64 `json:"ranges,omitempty"`
-	// Fission are the regions that are computed in parts: Order and Placements are of the graph in
-	// parts, which is made of that of the model in WholeOrder. Neither is there without parts.
+	// Fission are the chunked regions: Order and Placements are of the chunked graph, which is made
+	// of the model's graph in WholeOrder. Neither is set in a plan without chunks.
 	Fission    []CutRecord `json:"fission,omitempty"`
 	WholeOrder NodeOrder   `json:"whole_order,omitempty"`
-	// EarlierFission are the regions that were in parts in the graph that was rewritten; in a rewritten
-	// model alone.
+	// EarlierFission are the regions that were already chunked in the graph before the rewrite; in a
+	// rewritten model alone.
 	EarlierFission []CutRecord `json:"earlier_fission,omitempty"`
 }
 
-// Inherit takes over what still holds of the record of the model that is rewritten: its regions in parts,
-// and the sizes for which they were made.
+// Inherit takes over the valid parts of the former record of the model that is rewritten: its chunked
+// regions, and the sizes that they were made for.
 func (r *Record) Inherit(m *graph.Model) {
 	old := RecordOf(m)
 	if old == nil || len(old.InParts()) == 0 {
@@ -66,10 +67,10 @@ func (r *Record) Inherit(m *graph.Model) {
 	}
 }
 
-// InParts are all regions that are in parts in a rewritten model.
+// InParts are all chunked regions of a rewritten model.
 func (r *Record) InParts() []CutRecord { return slices.Concat(r.EarlierFission, r.Fission) }
 
-// CutRecord is a region in parts on disk (chunk.Cut).
+// CutRecord is a chunked region on disk (chunk.Cut).
 type CutRecord struct {
 	Region string   `json:"region"`
 	Dim    string   `json:"dim"`
@@ -78,7 +79,7 @@ type CutRecord struct {
 	Nodes  []string `json:"nodes"`
 }
 
-// RecordOf returns the record in a model that was rewritten; nil where there is none that can be read.
+// RecordOf returns the record of a rewritten model; nil if it has no readable record.
 func RecordOf(m *graph.Model) *Record {
 	text, ok := m.Meta(Key)
 	r := &Record{}
@@ -88,30 +89,30 @@ func RecordOf(m *graph.Model) *Record {
 	return r
 }
 
-// BudgetRecord is a budget on disk. Of the first three fields one is set, or none where there are
-// only limits of what parts of the graph stash.
+// BudgetRecord is a budget on disk. One of the first three fields is set, or all are empty if there
+// are only limits on the stashes of parts of the graph.
 type BudgetRecord struct {
 	TotalBytes int64   `json:"total_bytes,omitempty"` // of inputs, weights and the arena together
 	Share      float64 `json:"share,omitempty"`       // of the baseline's peak, for the arena
 	ArenaBytes int64   `json:"arena_bytes,omitempty"` // of the arena
-	// In is "memopt", or "ort" where what counts is the arena of stock ONNX Runtime.
+	// In is "memopt", or "ort" for the arena of stock ONNX Runtime.
 	In    string             `json:"in"`
 	Stash []StashLimitRecord `json:"stash,omitempty"`
 }
 
-// StashLimitRecord limits what nodes whose names match a glob stash.
+// StashLimitRecord limits the stash of nodes whose names match a glob.
 type StashLimitRecord struct {
 	Glob  string `json:"glob"`
 	Bytes int64  `json:"bytes"`
 }
 
-// DemandRecord has the names and globs of what must not and of what must run again.
+// DemandRecord has the names and globs of the values to keep and of those to recompute.
 type DemandRecord struct {
 	Keep      []string `json:"keep,omitempty"`
 	Recompute []string `json:"recompute,omitempty"`
 }
 
-// CostRecord says what a plan runs again, and its time as a share of a step by a profile.
+// CostRecord is the recomputation of a plan, and its time as a share of a step by a profile.
 type CostRecord struct {
 	Nodes    int     `json:"nodes"`
 	Overhead float64 `json:"overhead"`
@@ -132,12 +133,13 @@ type PeakRecord struct {
 	BaselineBytes   int64 `json:"baseline_bytes"`
 	PlannedBytes    int64 `json:"planned_bytes"`
 	LowerBoundBytes int64 `json:"lower_bound_bytes"`
-	// PartsBoundBytes is what no plan comes below whatever it computes in parts; 0 where it does not.
+	// PartsBoundBytes is a lower bound for all plans, chunked ones included; 0 if there is no such
+	// bound.
 	PartsBoundBytes int64 `json:"parts_lower_bound_bytes,omitempty"`
 	ArenaBytes      int64 `json:"arena_bytes"`
 	PersistentBytes int64 `json:"persistent_bytes"`
 	TotalBytes      int64 `json:"total_bytes"`
-	// CloneBytes is what clones take besides values; it is included in planned, arena and total
+	// CloneBytes is the memory of clones besides values; it is included in planned, arena and total
 	// bytes.
 	CloneBytes int64 `json:"clone_bytes,omitempty"`
 }

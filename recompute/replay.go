@@ -13,11 +13,11 @@ type Replays struct{ policy classPolicy }
 
 // NewReplays returns the rule for a model.
 func NewReplays(m *graph.Model) *Replays {
-	const arithmetic = 1 // the probe level from which nodes bound by arithmetic are admitted
+	const arithmetic = 1 // the lowest probe level that admits nodes bound by arithmetic
 	return &Replays{classPolicy{newBasePolicy(m, arithmetic)}}
 }
 
-// WhyNot returns why a node may not run again, or "".
+// WhyNot returns why a node may not be recomputed, or "" if it may.
 func (r *Replays) WhyNot(id graph.NodeID) string {
 	n := r.policy.g.Nodes[id]
 	if why := r.policy.reject(id); why != "" {

@@ -6,10 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// Sink is what a rewrite is emitted into: the graph that Apply writes, or the program that a
-// planner simulates before any graph is written.
+// Sink receives a rewrite: it is the graph that Apply writes, or the program that a planner
+// simulates before any graph is written.
 type Sink interface {
-	// Arrive says that what follows stands before a node of the graph, or is that node.
+	// Arrive says that the next nodes stand before a node of the graph, or are that node.
 	Arrive(id graph.NodeID) error
 	// Clone appends a clone of a node for a placement; place is the place in the order of the node
 	// that it stands before.
@@ -18,8 +18,8 @@ type Sink interface {
 	Keep(id graph.NodeID, place int32)
 }
 
-// Emit emits a graph in an order with placements, which are in order, too: what runs again for a
-// node stands right before it.
+// Emit emits a graph in an order with placements, which are in order, too: the clones for a node
+// stand right before it.
 func Emit(order graph.Order, placements []Placement, sink Sink) error {
 	for place, id := range order {
 		if err := sink.Arrive(id); err != nil {

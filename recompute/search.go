@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// smallElements is the number of elements below which ONNX Runtime's search does not follow a
-	// value of known, numeric shape: it counts as available.
+	// smallElements is ONNX Runtime's limit for small values: its search takes a value of known,
+	// numeric shape and fewer elements as available.
 	smallElements = 1 << 20
 	// maxSubgraph and maxWork keep the search from taking quadratic time and space on graphs where
 	// many entries lead to one large subgraph. ONNX Runtime has no such limits; a subgraph of
@@ -101,7 +101,7 @@ func (s *search) isSmall(id graph.ValueID) bool {
 	return s.size[id] == small
 }
 
-// What a search knows of the size of a value.
+// The size of a value as a search knows it.
 const (
 	unasked uint8 = iota
 	small

@@ -55,9 +55,9 @@ func setSeed(n *graph.Node, output string, seed int64) {
 	op.SetSeed(n, hashName(output)+int32(seed))
 }
 
-// Seed returns a copy of a model in which all random nodes have seeds: those without one are given
-// what Apply would give them. A model in which none lacks a seed is returned as it is. Nodes of
-// subgraphs, and operators without a seed, are not changed.
+// Seed returns a copy of a model whose random nodes all have seeds: those without one get the seed
+// that Apply would give them. A model whose random nodes have seeds already is returned as it is.
+// Nodes of subgraphs, and operators without a seed attribute, are not changed.
 func Seed(m *graph.Model, seed int64) *graph.Model {
 	out := m
 	for id, n := range m.Graph.Nodes {

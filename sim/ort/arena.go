@@ -126,10 +126,10 @@ func (a *chunkArena) byPlace(x, y int32) (first, second int32) {
 	return y, x
 }
 
-// chunkScales are sizes below which values are left out in turn. How chunks split, and so how much
-// of them is wasted, depends on small values and on workspaces that the model knows only roughly;
-// the highest of several outcomes is what can be promised. The sizes are chosen here, they are not
-// the runtime's.
+// chunkScales are thresholds of size: a round leaves out the values up to one of them. How chunks
+// split, and so how much of them is wasted, depends on small values and on workspaces that the
+// model knows only roughly; the highest of several outcomes is the one to promise. The sizes are
+// chosen here, they are not the runtime's.
 var chunkScales = []int64{0, 64, 1 << 10, 8 << 10, 64 << 10}
 
 // mostInChunks is the highest of several estimates of the bytes in use in ONNX Runtime's arena.

@@ -12,7 +12,7 @@ import (
 // in core/framework/allocation_planner.cc). Apart from views and operators that write in place, a
 // value takes over the buffer of a dead one that has the same element size and, as far as shapes
 // are known, the same shape: the one that died last (FindReusableTensor). Such a buffer stays
-// allocated in between, which the memory model of package live knows nothing of.
+// allocated in between, unlike in the memory model of package live.
 type bufferPlanner struct {
 	bufferPlan
 	shape    []Shape           // by value of the program
@@ -25,7 +25,7 @@ type bufferPlanner struct {
 
 // bufferPlan says which values of a program share a buffer, and when it is allocated.
 type bufferPlan struct {
-	root  []graph.ValueID // by value: whose buffer it lies in; NoValue: in none
+	root  []graph.ValueID // by value: the value whose buffer it lies in; NoValue for a value without buffer
 	start []int32         // by root: the position of the step that allocates it
 	end   []int32         // by root: the position of the last step that needs it; -1: to the end
 	out   []bool          // by root: a graph output
@@ -85,8 +85,8 @@ func (a *bufferPlan) workspace(s *live.Step, at int, space [][]int64) []int64 {
 // spareOf is how many blocks there are where one may be spared.
 const spareOf = 3
 
-// forgotten reports whether an output that nobody reads stays allocated to the end, as further
-// outputs of most operators do: ONNX Runtime frees a value after the last node that reads it
+// forgotten reports whether an output without readers stays allocated to the end, as further
+// outputs of most operators do: ONNX Runtime frees a value after its last reader
 // (PlannerImpl::GenerateDeallocationPlan).
 func forgotten(s *live.Step, slot int) bool {
 	return slot > 0 && !table[s.Kind].drops
@@ -217,7 +217,8 @@ func (a *bufferPlanner) drop(root graph.ValueID, at int32) {
 	}
 }
 
-// peak adds up what is allocated at each step. space has the workspaces of kernels, by node.
+// peak returns the largest sum of allocated bytes of a step. space has the workspaces of kernels,
+// by node.
 func (a *bufferPlan) peak(p *live.Program, order []int32, space [][]int64) int64 {
 	a.delta = resized(a.delta, len(order)+1)
 	for v, root := range a.root {

@@ -13,7 +13,7 @@ import (
 // classKey is a digest of a node's operator and attributes.
 type classKey [sha256.Size]byte
 
-// classOf digests what makes two nodes do the same to the same inputs.
+// classOf digests the properties of a node that determine its results on given inputs.
 func classOf(n *graph.Node) classKey {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %q %q %d", n.Kind, n.Domain, n.Rare().Overload, len(n.Outputs))

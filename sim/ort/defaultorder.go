@@ -9,13 +9,13 @@ import (
 	"memopt/graph/op"
 )
 
-// DefaultOrder returns the order in which stock ONNX Runtime executes a graph at its default
-// setting, as far as no optimization changes the nodes: a depth-first walk against the edges from
-// the nodes that no other node reads, the last of them in the file first, which goes to the
-// producer that stands last in the file first (its graph_viewer.cc). Constant nodes, which ONNX
-// Runtime turns into initializers, come first. Operators without a kernel of their own it replaces
-// by their function bodies, whose nodes count as if they stood behind all others. In the file,
-// producers must come before their readers.
+// DefaultOrder returns the execution order of a graph in stock ONNX Runtime at its default setting,
+// as far as no optimization changes the nodes: a depth-first walk against the edges from the nodes
+// without readers, the last of them in the file first; at each node it goes first to the producer
+// that stands last in the file (its graph_viewer.cc). Constant nodes, which ONNX Runtime turns into
+// initializers, come first. It replaces operators without a kernel of their own by their function
+// bodies, whose nodes count as if they stood behind all others. In the file, producers must come
+// before their readers.
 func DefaultOrder(g *graph.Graph) graph.Order {
 	p := &live.Program{Steps: make([]live.Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
 	for i := range g.Nodes {
@@ -36,8 +36,8 @@ func DefaultOrder(g *graph.Graph) graph.Order {
 // of the file that it is to be written to.
 type orderer struct {
 	// basic takes Identity nodes out before the walk, as ONNX Runtime does from the basic level of
-	// optimization on, unless the value that it copies has other readers and the copy is a graph
-	// output. They follow what they copy.
+	// optimization on, unless the copied value has other readers and the copy is a graph output.
+	// They follow their producers.
 	basic bool
 	// reverse turns every preference of the walk around. No runtime does this, but a program that
 	// peaks low in both orders does not depend on how nodes are numbered, which changes when a
@@ -55,7 +55,7 @@ type orderer struct {
 	followers [][2]int32 // producer and the Identity taken out behind it, ascending by producer, then by place
 	start     []int32    // by step: where its producers begin in producers
 	producers []int32    // numbered as in ONNX Runtime, without repetition for each step
-	read      []bool     // by step: whether another step reads what it makes
+	read      []bool     // by step: whether another step reads its results
 	seen      []bool
 	stack     []int32 // a step to visit, or ^step to emit
 	late      []int32 // leaves that function bodies stand for
@@ -112,7 +112,7 @@ func (o *orderer) run(p *live.Program) []int32 {
 	return o.order
 }
 
-// emit appends a step and the taken-out copies of what it makes.
+// emit appends a step and the taken-out copies of its results.
 func (o *orderer) emit(step int32) {
 	o.order = append(o.order, step)
 	i, _ := slices.BinarySearchFunc(o.followers, step, func(f [2]int32, step int32) int {
@@ -125,7 +125,7 @@ func (o *orderer) emit(step int32) {
 
 func isConstant(s *live.Step) bool { return op.Of(s.Kind).Has(op.ConstantRole) }
 
-// rank is what ONNX Runtime sorts a step by.
+// rank is ONNX Runtime's sort key of a step.
 func (o *orderer) rank(p *live.Program, step int32) int32 {
 	if !o.numbered && table[p.Steps[step].Kind].expands {
 		return step + int32(len(p.Steps))
@@ -201,7 +201,7 @@ func (o *orderer) defineOutputs(s *live.Step, at int32) {
 	}
 }
 
-// Walk is an order in which the steps of a program run if no optimization changes it.
+// Walk is an execution order of a program's steps in the absence of optimizations.
 type Walk uint8
 
 const (

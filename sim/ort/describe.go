@@ -7,15 +7,15 @@ import (
 	"memopt/graph/op"
 )
 
-// nodeFacts is what the optimizations ask about a node of the graph.
+// nodeFacts holds the properties of a graph's node that the optimizations ask for.
 type nodeFacts struct {
-	copies bool  // it is taken out: Identity, and a Dropout whose mask nobody reads
+	copies bool  // it is taken out: Identity, and a Dropout whose mask has no readers
 	class  int32 // nodes of one class have the same operator and attributes; 0: never merged
 	swaps  bool  // a Transpose of the last two dims
 	matrix bool  // a product that can take a factor and transposed operands: MatMul
 	scaled int8  // a product with a constant scalar: one more than the index of the other operand
 	dense  bool  // a MatMul of matrices, or of shapes that the file fixes, so that an Add of a row becomes part of it
-	chains bool  // a Reshape, with which views of fixed shapes behind it become one
+	chains bool  // a Reshape that becomes one with the views of fixed shapes behind it
 	joins  bool  // such a view: Reshape, Squeeze, Unsqueeze
 	shape  bool  // its result is known from the shapes that the file fixes: Shape
 	row    int8  // an Add: one more than the index of the operand that is a row of fixed length
@@ -133,7 +133,7 @@ func swapsLast(perm []int64, rank int) bool {
 	return true
 }
 
-// mostShared is the number of elements up to which ONNX Runtime looks for equal constants
+// mostShared is the most elements of constants that ONNX Runtime compares with each other
 // (ConstantSharing::TENSOR_ELEM_COUNT_THRESHOLD in optimizer/constant_sharing.h).
 const mostShared = 8
 

@@ -6,9 +6,9 @@ import (
 	"memopt/symbolic"
 )
 
-// Facts is what the simulation knows of a graph, whichever program of it runs: what the
-// optimizations ask about its nodes and constants, which shapes the runtime knows, and what its
-// kernels take besides their operands. Nothing changes them.
+// Facts is the part of a simulation that all programs of a graph share: the properties of nodes and
+// constants that the optimizations ask for, the shapes that the runtime knows, and the workspaces
+// of its kernels. It is read-only.
 type Facts struct {
 	node   []nodeFacts
 	same   []graph.ValueID // by value: the first one of equal small constants, or itself

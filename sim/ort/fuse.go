@@ -134,7 +134,7 @@ func (o *optimizer) isProduct(s *live.Step) bool {
 	return s.Node != graph.NoNode && o.node[s.Node].matrix
 }
 
-// describe returns what is known of a step's node.
+// describe returns the facts of a step's node.
 func (o *optimizer) describe(at int32) nodeFacts {
 	if s := &o.out.Steps[at]; s.Node != graph.NoNode {
 		return o.node[s.Node]
@@ -150,8 +150,8 @@ func (o *optimizer) maker(v graph.ValueID) int32 {
 	return o.def[v]
 }
 
-// onlyReader returns the one step that reads what a step makes, once; -1 if there are others or its
-// result is returned.
+// onlyReader returns the one step that reads the results of a step, once; -1 if there are others or
+// its result is returned.
 func (o *optimizer) onlyReader(s *live.Step) int32 {
 	v := s.Out[0]
 	if v == graph.NoValue || o.reads[v] != 1 || o.results[v] {
@@ -160,7 +160,7 @@ func (o *optimizer) onlyReader(s *live.Step) int32 {
 	return o.reader[v]
 }
 
-// unread counts one reader fewer, and takes out a step that nobody reads any more.
+// unread counts one reader fewer, and takes out a step that has no readers left.
 func (o *optimizer) unread(v graph.ValueID) {
 	if o.reads[v]--; o.reads[v] == 0 && !o.results[v] {
 		o.gone[o.def[v]] = true

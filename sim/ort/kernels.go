@@ -7,7 +7,7 @@ import (
 	"memopt/symbolic"
 )
 
-// kernels tells what ONNX Runtime's kernels need besides their operands.
+// kernels computes the memory that ONNX Runtime's kernels need besides their operands.
 type kernels struct {
 	g     *graph.Graph
 	opset int64
@@ -56,8 +56,8 @@ func (k *kernels) softmax(n *graph.Node) []int64 {
 }
 
 // crossEntropy runs as its function body: the logarithmic softmax of the scores along an axis other
-// than the last, on two transposed copies, and, unless it is an output, its result. Where nothing
-// else reads the scores from then on, the result is written over them.
+// than the last, on two transposed copies, and, unless it is an output, its result. If the scores
+// have no later reader, the result is written over them.
 func (k *kernels) crossEntropy(n *graph.Node) []int64 {
 	copies := 3
 	if n.Output(1) != graph.NoValue {
@@ -111,9 +111,9 @@ func (k *kernels) recurrent(n *graph.Node, gates int64) []int64 {
 	return append(slices.Repeat([]int64{step}, states), gates*x[0]*step)
 }
 
-// loop keeps what the iterations give to scan outputs, a buffer for each, until all are joined
-// after the last one (LoopImpl::SaveOutputsAndUpdateFeeds and ConcatenateLoopOutput in loop.cc).
-// Buffers start at multiples of 256 bytes.
+// loop keeps the scan outputs of the iterations, each in a buffer, until all are joined after the
+// last one (LoopImpl::SaveOutputsAndUpdateFeeds and ConcatenateLoopOutput in loop.cc). Buffers
+// start at multiples of 256 bytes.
 func (k *kernels) loop(n *graph.Node) []int64 {
 	const unit = 256
 	var held []int64

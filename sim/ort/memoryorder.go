@@ -9,9 +9,8 @@ import (
 )
 
 // MemoryEfficientOrder returns the order that ONNX Runtime calls memory-efficient (its
-// graph_viewer.cc and graph.cc). yield is the graph's YieldOp, or graph.NoNode, in which case the
-// order is a depth-first walk from the leaves. Constant nodes, which ONNX Runtime turns into
-// initializers, come first.
+// graph_viewer.cc and graph.cc). yield is the graph's YieldOp; graph.NoNode means a depth-first
+// walk from the leaves. Constant nodes, which ONNX Runtime turns into initializers, come first.
 func MemoryEfficientOrder(g *graph.Graph, yield graph.NodeID) graph.Order {
 	s := &scheduler{g: g, e: newEdges(g), placed: make([]bool, len(g.Nodes))}
 	for i, c := range s.e.constant {
@@ -56,7 +55,7 @@ func (s *scheduler) distances() []int32 {
 	return dist
 }
 
-// reverseDepthFirst emits the starting nodes and their ancestors in post-order. Of several
+// reverseDepthFirst emits the starting nodes and their ancestors in post-order. Among several
 // producers, the one that less puts last is walked first.
 func (s *scheduler) reverseDepthFirst(start []graph.NodeID, less func(a, b graph.NodeID) int) []graph.NodeID {
 	type entry struct {
@@ -165,8 +164,8 @@ func (s *scheduler) forwardHalf(yield graph.NodeID) {
 	}
 }
 
-// backwardHalf places the YieldOp and what remains, breadth-first. Side nodes, those that do
-// not depend on the YieldOp, are put off until something reads them.
+// backwardHalf places the YieldOp and the remaining nodes, breadth-first. Side nodes, those that do
+// not depend on the YieldOp, are put off until their first reader.
 func (s *scheduler) backwardHalf(yield graph.NodeID) {
 	waits := make([]int32, len(s.g.Nodes)) // producers in this half that are not placed
 	for i := range s.g.Nodes {

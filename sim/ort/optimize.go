@@ -9,7 +9,7 @@ import (
 
 // optimizer rewrites a program as ONNX Runtime's optimizations at their default setting rewrite its
 // graph before they order it, as far as memory or the order depends on it: copies and repeated work
-// are removed, and one node, numbered after all others, takes over what two or three did. Its
+// are removed, and one node, numbered after all others, takes over the work of two or three. Its
 // graph_transformer_utils.cc has the passes and their order.
 type optimizer struct {
 	*Facts
@@ -17,7 +17,7 @@ type optimizer struct {
 
 	out     live.Program
 	in      []graph.ValueID // storage of the operands of out
-	as      []graph.ValueID // by value: what stands for it
+	as      []graph.ValueID // by value: its replacement
 	def     []int32         // by value: its step in out, or -1
 	reads   []int32         // by value
 	reader  []int32         // by value: the last step that reads it
@@ -32,8 +32,8 @@ func newOptimizer(f *Facts) *optimizer {
 	return &optimizer{Facts: f, order: orderer{numbered: true}, equal: map[uint64]int32{}}
 }
 
-// rewrite returns the program as it is after the optimizations, and the order in which its steps
-// run. Both are good until the next call.
+// rewrite returns the program after the optimizations, and the execution order of its steps. Both
+// are good until the next call.
 func (o *optimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	o.load(p)
 	for i := range passes {
@@ -44,7 +44,7 @@ func (o *optimizer) rewrite(p *live.Program) (*live.Program, []int32) {
 	return &o.out, o.walk()
 }
 
-// walk returns the order in which optimizations meet the steps. It is good until the next call.
+// walk returns the order of the steps in an optimization's walk. It is good until the next call.
 func (o *optimizer) walk() []int32 { return o.order.run(&o.out) }
 
 // each returns a pass that offers every step to a fusion, in the order of execution.
@@ -147,8 +147,8 @@ func (o *optimizer) compact() {
 	o.count()
 }
 
-// removeCopies takes out the steps that only copy, unless what they copy has other readers and the
-// copy is returned.
+// removeCopies takes out the steps that only copy, unless the copied value has other readers and
+// the copy is returned.
 func (o *optimizer) removeCopies() {
 	for i := range o.out.Steps {
 		s := &o.out.Steps[i]
@@ -171,7 +171,7 @@ func (o *optimizer) removeCopies() {
 	}
 }
 
-// unused reports whether nobody needs a value.
+// unused reports whether a value is neither read nor returned.
 func (o *optimizer) unused(v graph.ValueID) bool {
 	return v == graph.NoValue || o.reads[v] == 0 && !o.results[v]
 }
@@ -211,7 +211,7 @@ func (o *optimizer) mergeEqual() {
 	}
 }
 
-// foldConstants takes out what is computed from constants and fixed shapes alone.
+// foldConstants takes out the steps that depend on constants and fixed shapes alone.
 func (o *optimizer) foldConstants() {
 	o.folded = resized(o.folded, len(o.out.Bytes))
 	copy(o.folded, o.fixed)

@@ -19,11 +19,11 @@ type pass struct {
 	run   func(*optimizer)
 }
 
-// passes has the optimizations in the order in which they run: that of GenerateTransformers in
-// optimizer/graph_transformer_utils.cc, whose rules (GenerateRewriteRules) come first at each
-// level. The transformers of a level run again and again until none changes anything, at most ten
-// times (GraphTransformerManager::ApplyTransformers); an optimization that only a second round
-// finds comes after the one that made it possible.
+// passes has the optimizations in the order of GenerateTransformers in
+// optimizer/graph_transformer_utils.cc; its rules (GenerateRewriteRules) come first at each level.
+// The transformers of a level are repeated until a round makes no change, at most ten times
+// (GraphTransformerManager::ApplyTransformers); an optimization that only a second round finds
+// comes after the one that made it possible.
 //
 // Left out are those that change neither memory nor order in a training graph, or that are not
 // simulated: fusions of LayerNormalization, Gelu and attention, the moves of Transpose, the layout

@@ -55,9 +55,9 @@ func isFormula(d symbolic.Expr) bool {
 }
 
 // lostShapes finds the values whose sizes ONNX Runtime does not know, measured with release 1.30,
-// though this package has a number or a symbol for them: what Range counts, what Concat adds up,
-// the shapes that nodes compute for Reshape; and what is computed from such values, up to a node
-// that is told its shape.
+// though this package has a number or a symbol for them: the length of a Range, the sums of a
+// Concat, the shapes that nodes compute for Reshape; and the values computed from these, up to a
+// node with a known shape.
 func lostShapes(g *graph.Graph) []bool {
 	lost := make([]bool, len(g.Values))
 	for _, id := range graph.FileOrder(g) {
@@ -112,7 +112,7 @@ func fixedDim(g *graph.Graph, v graph.ValueID, axis int64) bool {
 	return ok
 }
 
-// dataInputs lists the operands from which a node's shapes follow.
+// dataInputs lists the operands that determine a node's shapes.
 func dataInputs(n *graph.Node) []graph.ValueID {
 	switch table[n.Kind].told {
 	case byFirst:

@@ -9,7 +9,7 @@ import (
 
 // sideGroups are the side nodes of the backward half, grouped by the set of side outputs that they
 // lead to. A side output is a value that a side node passes to the rest of the backward half, or
-// any output of a side node that nobody reads.
+// any output without readers of a side node.
 type sideGroups struct {
 	group  []int32          // by node: its group, or -1
 	nodes  [][]graph.NodeID // by group, in breadth-first order
@@ -100,7 +100,7 @@ func (sg *sideGroups) placeProducer(s *scheduler, in edge) {
 	}
 }
 
-// placeRest places the groups that nothing asked for, ordered by the first name among the values
+// placeRest places the groups that no node asked for, ordered by the first name among the values
 // that each passes on.
 func (sg *sideGroups) placeRest(s *scheduler) {
 	type rest struct {

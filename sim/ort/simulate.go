@@ -29,8 +29,8 @@ type Peaks struct {
 	Arena int64 // in use in the runtime's arena, whose chunks are up to twice as large as requested
 }
 
-// Simulator simulates one program of a graph after another in the same memory. What it returns
-// depends on its arguments alone.
+// Simulator simulates one program of a graph after another in the same memory. Each result depends
+// on its arguments alone.
 type Simulator struct {
 	*Facts
 	optimizer *optimizer
@@ -75,13 +75,13 @@ func (s *Simulator) shapesOf(c *Case) []Shape {
 
 // Simulate simulates a training graph, rewritten or not, in stock ONNX Runtime at its default
 // settings. The error is a *symbolic.UnboundError, names invalid sizes, or is live.ErrNoBoundary
-// for a graph without a backward half, for which no order is known to be good.
+// for a graph without a backward half, because no order is known to be good for it.
 func Simulate(m *graph.Model, env symbolic.Env) (Peaks, error) {
 	return SimulateBound(m, env, nil, false)
 }
 
-// SimulateBound is Simulate where the caller gives some outputs memory. A cautious simulation is
-// that of Case.Cautious, and takes shapes of which the file leaves a dim open as unknown.
+// SimulateBound is Simulate for a caller that gives some outputs memory. A cautious simulation is
+// that of Case.Cautious, and takes shapes with a dim that the file leaves open as unknown.
 func SimulateBound(m *graph.Model, env symbolic.Env, bound []graph.ValueID, cautious bool) (Peaks, error) {
 	if _, err := live.FindBoundary(m); err != nil {
 		return Peaks{}, err

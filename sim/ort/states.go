@@ -27,8 +27,8 @@ type StateBuffer struct {
 }
 
 // StateBuffers plans the memory of states. bytes has the sizes of the graph's values
-// (live.Sizes.Bytes). What it promises does not rest on a simulated order: an order between two
-// nodes follows from operands alone, those of the graph and those that Sinks stand for.
+// (live.Sizes.Bytes). Its plan does not rely on a simulated order: an order between two nodes
+// follows from operands alone, those of the graph and those that Sinks stand for.
 func StateBuffers(g *graph.Graph, states []live.State, bytes []int64) []StateBuffer {
 	out := make([]StateBuffer, len(states))
 	order, err := graph.Topological(g)
@@ -69,19 +69,19 @@ type statePlanner struct {
 	uses  *graph.Uses
 	order graph.Order
 	pos   []int32
-	// By node: the writers that wait for it, and what it waits for if it is a writer. Both count as
-	// operands in what follows.
+	// By node: the writers that wait for it, and, for a writer, the nodes that it waits for. Both
+	// count as operands below.
 	waiters, waitsFor [][]graph.NodeID
 
 	behind []bool  // by node: it depends on the writer in question
 	before []bool  // by node: the writer in question depends on it
-	inner  []inner // by node: what it is to the writer in question
+	inner  []inner // by node: its relation to the writer in question
 	from   []bool  // by node: it depends on the reader in question
 	stack  []graph.NodeID
 }
 
 // writer returns the node that makes the next value of a state. Nodes that the runtime may take out
-// lead to what they pass on.
+// lead to the producers of their inputs.
 func (p *statePlanner) writer(s live.State) (graph.NodeID, string) {
 	if p.g.Values[s.In].Output {
 		return graph.NoNode, "the old value is an output of the graph as well"
@@ -155,8 +155,8 @@ func (p *statePlanner) place(b *StateBuffer) string {
 	return ""
 }
 
-// readers lists the nodes that may read a state's old value, and the values that may lie where it
-// lies: what the runtime may show as a view, or take out, or have a later node compute.
+// readers lists the nodes that may read a state's old value, and the values that may lie in its
+// memory: those that the runtime may show as a view, or take out, or have a later node compute.
 func (p *statePlanner) readers(in graph.ValueID) (readers []graph.NodeID, aliases []graph.ValueID) {
 	aliases = []graph.ValueID{in}
 	for i := 0; i < len(aliases); i++ {
@@ -179,7 +179,7 @@ func (p *statePlanner) readers(in graph.ValueID) (readers []graph.NodeID, aliase
 	return readers, aliases
 }
 
-// passes reports whether those who read what a node makes may read what it reads instead.
+// passes reports whether the readers of a node's output may read its input instead.
 func (p *statePlanner) passes(n *graph.Node) bool {
 	row := &table[n.Kind]
 	return p.vanishes(n) != graph.NoValue || row.readThrough || n.HasSubgraphs() ||
@@ -211,9 +211,9 @@ func (p *statePlanner) def(v graph.ValueID) *graph.Node {
 	return p.g.Nodes[p.g.Values[v].Def]
 }
 
-// fused returns a reader of the old value that the runtime may make one with the writer, by a
-// kernel of which nothing is known; NoNode: there is none. Nobody else reads what lies between
-// nodes that become one, and no fusion is one of arithmetic alone.
+// fused returns a reader of the old value that the runtime may fuse with the writer, by a kernel of
+// unknown memory behaviour; NoNode if there is no such reader. Values inside a fusion have no other
+// readers, and no fusion is one of arithmetic alone.
 func (p *statePlanner) fused(writer graph.NodeID, readers []graph.NodeID) graph.NodeID {
 	lowest := p.pos[writer]
 	for _, r := range readers {
@@ -230,16 +230,16 @@ func (p *statePlanner) fused(writer graph.NodeID, readers []graph.NodeID) graph.
 	return graph.NoNode
 }
 
-// inner says whether a node makes values for the writer alone, and what lies between the two.
+// inner says whether a node makes values for the writer alone, and which nodes lie between the two.
 type inner uint8
 
 const (
-	outer      inner = iota // others read what it makes
-	arithmetic              // it and what lies between is arithmetic
+	outer      inner = iota // its outputs have other readers
+	arithmetic              // it and the nodes in between are arithmetic
 	other                   // there is something else
 )
 
-// between finds out what a node is to the writer, once that is known of its readers.
+// between determines the relation of a node to the writer, once its readers' relations are known.
 func (p *statePlanner) between(n *graph.Node) inner {
 	is := outer
 	for _, v := range n.Outputs {
@@ -298,13 +298,14 @@ func (p *statePlanner) mark(marked []bool, id graph.NodeID, push func(top graph.
 	}
 }
 
-// sinkShare is which part of a state's bytes a value may have that is kept for its writer to wait
-// for. It keeps what the waiting costs below a hundredth of what binding the state saves.
+// sinkShare bounds a value that is kept for a state's writer to wait for: to the state's bytes
+// divided by sinkShare. So the wait costs less than a hundredth of the savings of binding the
+// state.
 const sinkShare = 100
 
-// sink returns a value that is made from what a reader makes, and for which the writer can wait
-// without waiting for itself: the first in the file that is small beside the state, else the
-// smallest; a graph output only where there is nothing else. NoValue: there is none.
+// sink returns a value that depends on a reader's outputs, and that the writer can wait for without
+// waiting for itself: the first in the file that is small beside the state, else the smallest; a
+// graph output only if there is no other. NoValue means that there is no such value.
 func (p *statePlanner) sink(reader graph.NodeID, state int64) graph.ValueID {
 	clear(p.from)
 	p.from[reader] = true
@@ -337,8 +338,8 @@ func (p *statePlanner) sink(reader graph.NodeID, state int64) graph.ValueID {
 	return best
 }
 
-// waitable reports whether a node that asks for the size of a value, and so reads it, changes
-// nothing else: no copy that the runtime takes out, no fusion.
+// waitable reports whether a node that asks for the size of a value, and so reads it, has no other
+// effect: no copy that the runtime takes out, no fusion.
 func (p *statePlanner) waitable(n *graph.Node, v graph.ValueID) bool {
 	if v == graph.NoValue || p.bytes[v] < 0 ||
 		p.g.Values[v].Type.Form != graph.FormTensor || p.vanishes(n) != graph.NoValue || table[n.Kind].readThrough {
@@ -352,8 +353,8 @@ func (p *statePlanner) waitable(n *graph.Node, v graph.ValueID) bool {
 }
 
 // held returns an operand of a node that can be read through a view that waits: a tensor with dims
-// that a node makes, not a view itself, which the runtime would join with that view. NoValue: it
-// has none.
+// that is the output of a node, but not of a view, which the runtime would join with that view.
+// NoValue means that the node has no such operand.
 func (p *statePlanner) held(n *graph.Node) graph.ValueID {
 	for _, v := range n.Inputs {
 		d := p.def(v)

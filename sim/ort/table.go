@@ -5,32 +5,35 @@ import (
 	"memopt/graph/op"
 )
 
-// row is what stock ONNX Runtime does with the nodes of an operator: the CPU kernels of release
-// 1.30, measured by an allocator that logs, and what its optimizations look for.
+// row describes how stock ONNX Runtime treats the nodes of an operator: the CPU kernels of release
+// 1.30, measured by an allocator that logs, and the conditions of its optimizations.
 type row struct {
 	kind graph.Kind
 	// inPlace lists the inputs that output 0 is written into. The kernels' definitions name the
 	// candidates (KernelDefBuilder::MayInplace); the runtime accepts fewer than memopt's own
 	// kernels: only those of activations, softmax and a few copies, not of arithmetic.
 	inPlace []int
-	// overwrites lists further inputs over which output 0 may be written, element by element, if a
-	// caller binds the output to the input's memory. Its operators are arithmetic: no fusion has
-	// only such nodes.
+	// overwrites lists further inputs that output 0 may overwrite, element by element, if a caller
+	// binds the output to the input's memory. Its operators are arithmetic: no fusion has only such
+	// nodes.
 	overwrites []int
 	// neutral reports whether an operand leaves the other one of two as it is, so that the node may
-	// be taken out (NoopElimination in optimizer/noop_elimination.cc). Nil: none does.
+	// be taken out (NoopElimination in optimizer/noop_elimination.cc). Nil means that no operand
+	// does.
 	neutral func(g *graph.Graph, v graph.ValueID) bool
 	// resizes says that the node may be taken out if its result is as large as its first input.
 	resizes bool
 	// readThrough says that readers of output 0 may come to read an input instead: products read
 	// through a Transpose, and slices through a Concat.
 	readThrough bool
-	// workspace returns the blocks that the kernel holds at once besides its operands. Nil: none.
+	// workspace returns the blocks that the kernel holds at once besides its operands. Nil means
+	// that it needs no workspace.
 	workspace func(k *kernels, n *graph.Node) []int64
-	// spares says that one of three such blocks is not needed where nothing else reads input 0
-	// from then on: the kernel writes over it.
+	// spares says that one of three such blocks is not needed if input 0 has no later reader: the
+	// kernel writes over it.
 	spares bool
-	// describe notes what fusions ask about a node. Nil: nothing.
+	// describe notes the facts of a node that fusions ask for. Nil means that no fusion asks for
+	// any.
 	describe func(g *graph.Graph, n *graph.Node, f *nodeFacts)
 	// copies says that output 0 is input 0, so that the node is taken out.
 	copies bool
@@ -43,12 +46,12 @@ type row struct {
 	// expands says that the function body runs in the operator's place: the CPU has no kernel for
 	// it. Its nodes are numbered after all others.
 	expands bool
-	// drops says that outputs after the first are freed if nobody reads them.
+	// drops says that outputs after the first are freed if they have no readers.
 	drops bool
-	// losesDims reports whether some of the dims that a node makes come from arithmetic, which the
-	// runtime's shape inference does not do. Nil: none do.
+	// losesDims reports whether some dims of a node's outputs come from arithmetic, which the
+	// runtime's shape inference does not do. Nil means that they do not.
 	losesDims func(g *graph.Graph, n *graph.Node) bool
-	// told says from which inputs the shapes that a node makes follow. 0: all.
+	// told says which inputs determine the shapes of a node's outputs. 0 means all.
 	told told
 }
 
@@ -67,7 +70,7 @@ var (
 	secondThird = []int{1, 2}
 )
 
-// rows has the operators of which something is known. All others are in plain or unmeasured.
+// rows has the operators with measured behaviour. All others are in plain or unmeasured.
 var rows = []row{
 	{kind: op.Relu, inPlace: first, activation: true},
 	{kind: op.Sigmoid, inPlace: first, activation: true},
@@ -110,7 +113,7 @@ var rows = []row{
 	{kind: op.Neg, overwrites: first},
 	{kind: op.Reciprocal, overwrites: first},
 	{kind: op.Shape, describe: describeShape},
-	// Whether a Dropout is a copy depends on what reads its mask: see Eliminated.
+	// Whether a Dropout is a copy depends on the readers of its mask: see Eliminated.
 	{kind: op.Dropout},
 
 	{kind: op.Split, drops: true},
@@ -159,7 +162,7 @@ var plain = []graph.Kind{
 	op.SequenceErase, op.SequenceInsert, op.SequenceLength, op.SplitToSequence,
 }
 
-// unmeasured has ONNX Runtime's own operators and those of tools, most of which only its training
+// unmeasured has ONNX Runtime's own operators and those of tools; most of them only its training
 // build or its GPU kernels know. They are simulated as plain ones.
 var unmeasured = []graph.Kind{
 	op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.RankPiece, op.ReduceScatterStart, op.Unpack,
@@ -208,8 +211,9 @@ func Shows(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
 // Copies reports whether an operator's only output is its input, so that ONNX Runtime takes it out.
 func Copies(k graph.Kind) bool { return table[k].copies }
 
-// Overwrites lists the inputs of an operator over which its first output may be written, element by
-// element, where they are of the same shape and a caller gives the output an input's memory.
+// Overwrites lists the inputs of an operator that its first output may overwrite, element by
+// element, if they are of the same shape and a caller gives the output an input's memory. An Add,
+// for example, may write over either input.
 func Overwrites(k graph.Kind) []int {
 	if o := table[k].overwrites; o != nil {
 		return o

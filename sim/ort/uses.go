@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// Uses knows how often the nodes of a list, which need not be in a graph yet, read each value and
-// which of them makes it: what the rewrite rules of ONNX Runtime look at.
+// Uses has the number of readers and the producer of each value, for a list of nodes that need not
+// be in a graph yet: the data of ONNX Runtime's rewrite rules.
 type Uses struct {
 	g     *graph.Graph
 	count []int32       // by value: readers among nodes, their subgraphs and the graph outputs
@@ -78,7 +78,7 @@ func (u *Uses) Loses(n *graph.Node) bool {
 }
 
 // eliminates reports whether it replaces a Dropout by its data at all (EliminateDropout in
-// dropout_elimination.cc): if nobody reads the mask, the result is not a graph output, and one
+// dropout_elimination.cc): if its mask has no readers, its result is not a graph output, and one
 // input is made by a node.
 func (u *Uses) eliminates(n *graph.Node) bool {
 	made := 0

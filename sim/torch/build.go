@@ -21,11 +21,11 @@ type Options struct {
 	Loss string
 	// Keep names the values that the program itself keeps to the end of the step, such as logits.
 	Keep []string
-	// Seconds are the times of nodes, by NodeID; nil: none.
+	// Seconds are the times of nodes, by NodeID; nil means that no times are known.
 	Seconds []float64
 }
 
-// NoRow is the error for an operator of which it is not known what PyTorch does.
+// NoRow is the error for an operator whose counterpart in PyTorch is unknown.
 type NoRow struct{ Node, Op string }
 
 func (e *NoRow) Error() string {
@@ -42,12 +42,12 @@ type builder struct {
 	vals  []tensor // by ValueID
 	reads []int32  // by ValueID: how many nodes read it
 	opset int64
-	lifts []lift // by NodeID: what its nodes together are; the zero lift: the node itself
+	lifts []lift // by NodeID: the operator that its nodes form together; the zero lift for the node itself
 	ofWrt []bool // by ValueID: it is computed of a parameter; nil: not asked yet
 	err   error
 }
 
-// kernel is an operator while it is run: a node, or what several nodes are together.
+// kernel is an operator while it is run: a node, or an operator formed by several nodes.
 type kernel struct {
 	*builder
 	n     *graph.Node
@@ -55,9 +55,9 @@ type kernel struct {
 	call  int32
 }
 
-// Build runs the forward half of a model and its backward, and says what happened. The graph is in the
-// order of its file, which is that of the program that was exported. The error is a *NoRow, or names a
-// value whose size is not known.
+// Build runs the forward half of a model and its backward, and returns the program of both. The graph
+// is in the order of its file, which is that of the program that was exported. The error is a *NoRow,
+// or names a value of unknown size.
 func Build(m *graph.Model, types *op.Result, o Options) (*Program, error) {
 	b := &builder{g: m.Graph, types: types, o: o, vals: make([]tensor, len(m.Graph.Values)), opset: m.OpsetVersion(""),
 		machine: machine{p: &Program{Tree: o.Tree, Stacked: stacked(o.Tree.Torch), Early: stacked(o.Tree.Torch)}},
@@ -160,7 +160,7 @@ func (b *builder) host(id graph.ValueID, t tensor) bool {
 		(v.Def != graph.NoNode || v.IsInitializer())
 }
 
-// run runs a node, if it is not part of what another one is.
+// run runs a node, unless it is part of another node's operator.
 func (b *builder) run(id graph.NodeID, n *graph.Node) error {
 	l := &b.lifts[id]
 	if l.inside {
@@ -217,7 +217,7 @@ func (k *kernel) seconds() float64 {
 	return s
 }
 
-// in is input i as a tensor, none where it is left out or a number of the host.
+// in is input i as a tensor; the zero tensor if it is left out or a number of the host.
 func (k *kernel) in(i int) tensor {
 	v := k.n.Input(i)
 	if v == graph.NoValue {
@@ -257,8 +257,7 @@ func (k *kernel) set(i int, t tensor) {
 	}
 }
 
-// inPlace reports whether the module that an operator is of writes its result over its input, as the exporter
-// noted.
+// inPlace reports whether the operator's module writes its result over its input, as the exporter noted.
 func (k *kernel) inPlace() bool {
 	if k.call < 0 {
 		return false
@@ -273,7 +272,7 @@ func (k *kernel) start(op string, reads ...tensor) {
 	k.read(reads...)
 }
 
-// record puts an operator on the tape, unless no gradient of what it reads is wanted, and returns its
+// record puts an operator on the tape, unless no gradient of its operands is wanted, and returns its
 // outputs with variables. saved are the tensors that its backward reads.
 func (k *kernel) record(op string, outs, of, saved []tensor, run func(b *back)) []tensor {
 	if !wanted(of...) {

@@ -1,13 +1,14 @@
-// Package torch says what PyTorch's eager mode does with memory in one training step of a forward
-// model: which tensors its operators make, what autograd saves of them, what the backward half makes,
-// and when all of it is freed. Nothing here changes a graph, and what a function returns depends on its
-// arguments alone.
+// Package torch simulates the memory of PyTorch's eager mode in one training step of a forward model:
+// the tensors that its operators make, those that autograd saves, those of the backward half, and the
+// lifetime of each. Its functions do not change a graph, and their results depend on their arguments
+// alone.
 //
 // [Build] runs the model as PyTorch would, without numbers: every node becomes the operators of ATen
 // that it was exported from (table.go, lift.go), tensors are storages with strides, and each operator
-// leaves on a tape what its backward does. [Program.Simulate] then counts bytes, with any choice of
-// modules under torch.utils.checkpoint.
+// leaves its backward on a tape. A Gemm, for example, becomes an addmm that saves its factors.
+// [Program.Simulate] then counts bytes, with any choice of modules under torch.utils.checkpoint.
 //
-// What operators save is PyTorch's: the formulas in tools/autograd/derivatives.yaml, whose entries the
-// table names, hold other tensors than gradients in ONNX do. Where devices differ, the CPU counts.
+// Operators save the tensors that PyTorch's save: the formulas in tools/autograd/derivatives.yaml,
+// whose entries the table names, hold other tensors than gradients in ONNX do. Where devices differ,
+// the CPU counts.
 package torch

@@ -133,8 +133,8 @@ func headsInside(dims []int64) []int64 {
 }
 
 // convolution saves its input and its weights. oneDNN, which computes it on the CPU, reads and writes
-// blocked layouts, of which operands are copied there and back through PyTorch's allocator: forward the
-// input and the weights, then the result; backward the gradient and the input, then the weights' gradient.
+// blocked layouts and copies operands to and from these through PyTorch's allocator: forward the input and
+// the weights, then the result; backward the gradient and the input, then the weights' gradient.
 func convolution(k *kernel, r *row) {
 	x, w, bias := k.in(0), k.in(1), k.in(2)
 	k.start(r.aten, x, w, bias)
@@ -207,7 +207,7 @@ func (k *kernel) norm(op string, x, scale, shift tensor, statistics int64) {
 	})
 }
 
-// groupNorm is what several nodes around an instance norm are together.
+// groupNorm is formed by several nodes around an instance norm.
 func groupNorm(k *kernel, r *row) {
 	x := k.value(k.match.Named("x"))
 	groups := k.value(k.match.Named("s")).dims[0]

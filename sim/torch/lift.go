@@ -32,8 +32,8 @@ const (
 	keyed  = `MatMul(Mul(q, a), Mul({Reshape(t: Transpose(Reshape(k, r)), p) | k}, b))`
 )
 
-// liftRows are what torch.onnx writes for one operator of PyTorch. Of those with the same last node the
-// first that fits counts, and later nodes come first.
+// liftRows are the nodes that torch.onnx writes for one operator of PyTorch. Among rows with the same
+// last node the first that fits counts, and later nodes come first.
 var liftRows = []liftRow{
 	{form: `Mul(Mul(x, ` + pattern.Twice + `), 0.5)`, row: row{aten: "gelu", saves: input, run: unary}},
 	{form: `Mul(Mul(x, 0.5), ` + pattern.Twice + `)`, row: row{aten: "gelu", saves: input, run: unary}},
@@ -116,8 +116,8 @@ func isSilu(b *builder, m *pattern.Match) bool {
 	return strings.HasPrefix(class[strings.LastIndexByte(class, '.')+1:], "SiLU") // SiLUActivation in transformers
 }
 
-// isFlash reports whether an attention is one operator: no gradient of its mask is wanted. The CPU computes one with
-// dropout in several operators, too, of which the pattern has none (sdp::select_sdp_backend_cpp).
+// isFlash reports whether an attention is one operator: no gradient of its mask is wanted. The CPU computes an
+// attention with dropout in several operators, too; the pattern has no dropout (sdp::select_sdp_backend_cpp).
 func isFlash(b *builder, m *pattern.Match) bool {
 	for _, name := range []string{"a", "b"} {
 		if t, err := b.sized(m.Named(name)); err != nil || elements(t.dims) != 1 {
@@ -155,14 +155,15 @@ func (b *builder) trained(v graph.ValueID) bool {
 	return b.ofWrt[v]
 }
 
-// layerNormSince is the operator set from which on torch.onnx writes a layer's norm as one operator.
+// layerNormSince is the first operator set that lets torch.onnx write a layer's norm as one
+// operator.
 const layerNormSince = 17
 
 // beforeLayerNorm reports whether the exporter had to write a layer's norm in many nodes; later, a program did.
 func beforeLayerNorm(b *builder, _ *pattern.Match) bool { return b.opset < layerNormSince }
 
-// isLinear reports whether a product and a sum are a layer with a bias: what is added is a parameter or
-// buffer with one dim, and the right factor a matrix.
+// isLinear reports whether a product and a sum are a layer with a bias: the other operand of the sum is
+// a parameter or buffer with one dim, and the right factor a matrix.
 func isLinear(b *builder, m *pattern.Match) bool {
 	bias, w := &b.g.Values[m.Named("b")], &b.g.Values[m.Named("w")]
 	return (bias.IsInitializer() || bias.Input) && bias.Type.Shape.Rank() == 1 && w.Type.Shape.Rank() == 2

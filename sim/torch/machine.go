@@ -16,7 +16,7 @@ type machine struct {
 	shared []int32  // by storage: how many variables' gradients lie there
 }
 
-// record is what an operator left on the tape.
+// record is an operator's entry on the tape.
 type record struct {
 	op     string
 	node   graph.NodeID
@@ -28,7 +28,7 @@ type record struct {
 	backOf func(b *back)
 }
 
-// begin opens a step; what is read and made from now on is the step's.
+// begin opens a step; reads and results from now on are the step's.
 func (m *machine) begin(op string, node graph.NodeID, call int32) {
 	m.p.Steps = append(m.p.Steps, Step{Op: op, Node: node, Call: call})
 	m.step = &m.p.Steps[len(m.p.Steps)-1]
@@ -88,7 +88,7 @@ func wanted(ts ...tensor) bool {
 // back is the backward of an operator while it runs.
 type back struct {
 	*machine
-	outs  []tensor // the gradients of the outputs; none where there are none
+	outs  []tensor // the gradients of the outputs; zero tensors for missing ones
 	given []given
 }
 
@@ -101,14 +101,14 @@ type given struct {
 // g is the gradient of the only output.
 func (b *back) g() tensor { return b.outs[0] }
 
-// give hands a gradient to what a tensor's are added up for, if they are wanted.
+// give adds a gradient to those of a tensor's variable, if they are wanted.
 func (b *back) give(t, grad tensor) {
 	if t.grad != noGrad {
 		b.given = append(b.given, given{t.grad, grad})
 	}
 }
 
-// fresh gives a contiguous gradient of the tensor's own size to each of the tensors for which one is wanted.
+// fresh gives a contiguous gradient of the tensor's own size to each tensor whose gradient is wanted.
 func (b *back) fresh(ts ...tensor) {
 	for _, t := range ts {
 		if t.dims != nil && t.grad != noGrad {

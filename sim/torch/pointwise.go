@@ -32,7 +32,7 @@ func unary(k *kernel, r *row) {
 	})
 }
 
-// kept lists what an operator of one tensor saves.
+// kept lists the tensors that an operator of one tensor saves.
 func (r *row) kept(x, y tensor) []tensor {
 	switch r.saves {
 	case input:
@@ -83,7 +83,8 @@ func prelu(k *kernel, r *row) {
 	})
 }
 
-// plainUnary is an operator of one tensor that saves nothing and whose result has dims of its own.
+// plainUnary is an operator of one tensor that saves no tensor and whose result has dims of its
+// own.
 func plainUnary(k *kernel, r *row) {
 	x := k.in(0)
 	k.start(r.aten, x)
@@ -199,7 +200,7 @@ func power(k *kernel, r *row) {
 		keep = append(keep, out)
 	}
 	k.one(r.aten, out, some(x, y), keep, func(b *back) {
-		b.work(2 * elements(b.g().dims) * b.g().elem) // the power below, and what it is multiplied by
+		b.work(2 * elements(b.g().dims) * b.g().elem) // the power below, and its factor
 		b.times(x)
 		b.times(y)
 	})
@@ -225,7 +226,7 @@ func where(k *kernel, r *row) {
 	})
 }
 
-// cast converts elements; to their own type it does nothing.
+// cast converts elements; a cast to their own type makes no new tensor.
 func cast(k *kernel, r *row) {
 	x := k.in(0)
 	if !x.there() {

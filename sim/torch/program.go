@@ -11,7 +11,7 @@ import (
 // StorageID indexes Program.Storages.
 type StorageID int32
 
-// none stands for no storage: numbers that the host computes with, and gradients that are not there.
+// none stands for a missing storage: numbers that the host computes with, and missing gradients.
 const none StorageID = -1
 
 // Storage is memory that tensors share: a tensor and all views of it.
@@ -31,7 +31,7 @@ type Storage struct {
 type Step struct {
 	Op       string // as ATen names it
 	Node     graph.NodeID
-	Call     int32 // the innermost call of a module that it is of (modules.Tree.Calls), -1: of none
+	Call     int32 // its innermost call of a module (modules.Tree.Calls); -1 outside of all calls
 	Backward bool
 	Of       int32 // of a backward step: the forward step whose backward it is
 	Reads    []StorageID
@@ -62,12 +62,12 @@ type Program struct {
 	Backward int   // the first backward step
 	Held     int64 // bytes of parameters, buffers and inputs
 	Seconds  float64
-	// Stacked: a checkpoint in another one leaves what it reads to that one, which then runs again first, as from
-	// PyTorch 2.1 on (_CheckpointFrame in torch/utils/checkpoint.py). Else it keeps that from the forward half on, and
-	// runs again by itself, as in PyTorch up to 2.0.
+	// Stacked: a checkpoint in another one leaves its inputs to that one, which is then recomputed first, as from
+	// PyTorch 2.1 on (_CheckpointFrame in torch/utils/checkpoint.py). Else it keeps them from the forward half on and
+	// is recomputed by itself, as in PyTorch up to 2.0.
 	Stacked bool
-	// Early: a checkpoint that runs again stops once all that autograd saves is there, as from PyTorch 2.1 on
-	// (_StopRecomputationError in torch/utils/checkpoint.py). Step.Keeps says where that is.
+	// Early: the recomputation of a checkpoint stops once all tensors that autograd saves are made, as from
+	// PyTorch 2.1 on (_StopRecomputationError in torch/utils/checkpoint.py). Step.Keeps says where that is.
 	Early bool
 }
 

@@ -2,7 +2,7 @@ package torch
 
 import "math"
 
-// Usage is what a step takes in PyTorch with a choice of modules under torch.utils.checkpoint.
+// Usage is the memory of a step in PyTorch with a choice of modules under torch.utils.checkpoint.
 type Usage struct {
 	Peak  int64 // bytes, those of parameters, buffers and inputs included
 	Saved int64 // bytes that are live between the halves, without them
@@ -10,8 +10,8 @@ type Usage struct {
 	// allocator for GPUs hands out memory (c10/cuda/CUDACachingAllocator.cpp).
 	Blocks  int64
 	At      int     // the step of the peak
-	Again   bool    // the step of the peak is one that runs again
-	Seconds float64 // of the steps that run again
+	Again   bool    // the step of the peak is a recomputed one
+	Seconds float64 // of the recomputed steps
 }
 
 // GeneratorState is the bytes of the state of PyTorch's generator of random numbers on the CPU, which each
@@ -24,29 +24,29 @@ const block, page = 512, 2 << 20
 // place is a step where it runs: in its turn, or again.
 type place struct {
 	step  int32
-	again int32 // the checkpoint whose steps run again, -1: none
+	again int32 // the checkpoint that is recomputed, or -1 in its own turn
 }
 
-// Simulator has what all simulations of a program share, and their memory.
+// Simulator has the data that all simulations of a program share, and their memory.
 type Simulator struct {
 	p     *Program
-	maker []int32 // by storage: the step that makes it, -1: none
+	maker []int32 // by storage: the step that makes it, or -1
 	state int64   // bytes of the state of the generator that each checkpoint keeps
 	// of one simulation
-	over         []int32 // by call: the innermost checkpoint over it, an index of the selection; -1: none
-	parent       []int32 // by checkpoint: the one around it, -1: none
+	over         []int32 // by call: the innermost checkpoint over it, an index of the selection; -1 outside of all
+	parent       []int32 // by checkpoint: the one around it, or -1
 	depth        []int32 // by checkpoint: how many are around it
 	of           []int32 // by step: the innermost checkpoint
 	seq          []place
 	last         []int32   // by storage: where it is read for the last time
-	again        [][]int32 // by depth and storage: the same of what a checkpoint of this depth made again; -1: nothing
-	first, final []int32   // by checkpoint: the backward steps that need what was saved
-	end          []int32   // by checkpoint: its last step that runs again
+	again        [][]int32 // by depth and storage: last for those recomputed at this depth, or -1
+	first, final []int32   // by checkpoint: the backward steps that need its saved tensors
+	end          []int32   // by checkpoint: its last recomputed step
 	middle       int32     // the place of the last step of the forward half
 	gone         int64     // bytes that are live there for the last time
 	delta        []int64
 	round        []int64
-	top          []int64 // by place: what is live there, workspaces included
+	top          []int64 // by place: the live bytes there, workspaces included
 	peak         int     // the place of the peak
 }
 
@@ -68,8 +68,8 @@ func (p *Program) Simulator() *Simulator {
 	return s
 }
 
-// Simulate says what the step takes with calls of modules under checkpoints, in any order. A call may lie in
-// another one of the list (Program.Stacked).
+// Simulate returns the memory of the step with calls of modules under checkpoints, in any order. A call may
+// lie in another one of the list (Program.Stacked).
 func (p *Program) Simulate(calls []int32) Usage { return p.Simulator().Run(calls) }
 
 // Run is Simulate.
@@ -107,7 +107,8 @@ func (s *Simulator) cover(calls []int32) {
 	}
 }
 
-// under reports whether what a checkpoint has, or one in it, is of another one. -1 has nothing.
+// under reports whether a checkpoint is another one or lies in it. The checkpoint -1 lies in no
+// other.
 func (s *Simulator) under(inner, outer int32) bool {
 	for ; inner >= 0; inner = s.parent[inner] {
 		if inner == outer {
@@ -117,7 +118,8 @@ func (s *Simulator) under(inner, outer int32) bool {
 	return false
 }
 
-// makes is the checkpoint in which a storage is made in the forward half, -1: in none.
+// makes is the checkpoint that makes a storage in the forward half; -1 if it is made outside of
+// all.
 func (s *Simulator) makes(id StorageID) int32 {
 	if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward {
 		return s.of[m]
@@ -125,8 +127,9 @@ func (s *Simulator) makes(id StorageID) int32 {
 	return -1
 }
 
-// sequence puts the steps in the order in which they run: those of a checkpoint run again before the first
-// backward step that needs what they save. Stacked checkpoints need what the ones around them save.
+// sequence puts the steps in their order of execution: those of a checkpoint are recomputed before the
+// first backward step that needs their saved tensors. Stacked checkpoints need the saved tensors of those
+// around them.
 func (s *Simulator) sequence(n int) {
 	s.first, s.final, s.end = fill(s.first, n, -1), fill(s.final, n, -1), fill(s.end, n, -1)
 	s.seq = s.seq[:0]
@@ -148,7 +151,7 @@ func (s *Simulator) sequence(n int) {
 // State is the bytes that a checkpoint keeps beside storages: the state of the generator of random numbers.
 func (s *Simulator) State() int64 { return s.state }
 
-// need has a checkpoint run again if it has not.
+// need recomputes a checkpoint unless that is done.
 func (s *Simulator) need(c int32) {
 	if s.p.Stacked && s.parent[c] >= 0 {
 		s.need(s.parent[c])
@@ -170,14 +173,14 @@ func (s *Simulator) rerun(c int32) {
 	}
 }
 
-// stop is the forward step before which a checkpoint that runs again ends: all that it saves itself is there then,
-// and the inputs of the checkpoints in it, which save the rest when they run again.
+// stop is the forward step that ends the recomputation of a checkpoint: all tensors that it saves itself are made
+// by then, and the inputs of the checkpoints in it, whose own recomputation saves the rest.
 func (s *Simulator) stop(c int32) int {
 	end := s.p.Backward
 	if !s.p.Early {
 		return end
 	}
-	inner := int32(-1) // the checkpoint in this one of which the step is, seen from its last step to its first
+	inner := int32(-1) // the inner checkpoint of the present step, going from the last step to the first
 	first := 0
 	for i := s.p.Backward - 1; i >= 0; i-- {
 		of := s.of[i]
@@ -222,9 +225,9 @@ func fill(list []int32, n int, with int32) []int32 {
 	return list
 }
 
-// lifetimes notes where every storage is needed last. A checkpoint keeps what its module reads from outside
-// until its last gradient is made; it keeps nothing of what the module makes, which what runs again makes
-// anew. The results of what runs again live until all of it has run (torch/utils/checkpoint.py).
+// lifetimes notes the last use of every storage. A checkpoint keeps the live-ins of its module until its
+// last gradient is made; it keeps no results of the module, which its recomputation makes anew. The results
+// of a recomputation live until all of it is done (torch/utils/checkpoint.py).
 func (s *Simulator) lifetimes() {
 	s.last = fill(s.last, len(s.p.Storages), -1)
 	for i := range s.again {
@@ -261,8 +264,8 @@ func (s *Simulator) used(id StorageID, pl place, at int32) {
 	switch {
 	case pl.again >= 0:
 		s.hold(id, s.found(id, pl.again), at)
-		// Checkpoints in what runs again keep what they read, for as long as this graph lives, which
-		// nobody goes back through.
+		// Inner checkpoints in a recomputation keep their live-ins for as long as its graph lives,
+		// although no backward goes through that graph.
 		for d := c; d != pl.again; d = s.parent[d] {
 			if !s.under(made, d) {
 				s.hold(id, s.found(id, pl.again), s.end[pl.again])
@@ -307,7 +310,7 @@ func (s *Simulator) hold(id StorageID, making, at int32) {
 	list[id] = max(list[id], at)
 }
 
-// results keeps what is read outside of a checkpoint until all of it has run again.
+// results keeps the live-outs of a checkpoint until all of it is recomputed.
 func (s *Simulator) results() {
 	for i := range s.p.Steps[:s.p.Backward] {
 		for _, id := range s.p.Steps[i].Reads {
@@ -320,7 +323,7 @@ func (s *Simulator) results() {
 	}
 }
 
-// count adds up what is live.
+// count adds up the live bytes.
 func (s *Simulator) count(n int) Usage {
 	u := Usage{}
 	s.gone, s.peak = 0, 0
@@ -363,7 +366,7 @@ func (s *Simulator) count(n int) Usage {
 	return u
 }
 
-// ends is the last place at which a storage that a step makes at a place is live.
+// ends is the last place of the live range of a storage that a step makes at a place.
 func (s *Simulator) ends(id StorageID, pl place, at int) int32 {
 	end := s.last[id]
 	switch {
@@ -404,7 +407,7 @@ func up(n, unit int64) int64 {
 	return (n + unit - 1) / unit * unit
 }
 
-// Live calls f with what is live at each step of the last run, in order; steps that run again come twice.
+// Live calls f with the live bytes of each step of the last run, in order; recomputed steps come twice.
 func (s *Simulator) Live(f func(step int, live int64)) {
 	for at, pl := range s.seq {
 		f(int(pl.step), s.top[at])
@@ -424,7 +427,8 @@ func (s *Simulator) Between(f func(maker int, bytes int64)) {
 	}
 }
 
-// Ends are the steps of the last run at which storages were needed last, by storage; -1: never.
+// Ends are the steps of the last use of storages in the last run, by storage; -1 for a storage
+// without use.
 func (s *Simulator) Ends() []int {
 	out := make([]int, len(s.last))
 	for id, at := range s.last {

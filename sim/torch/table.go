@@ -14,7 +14,7 @@ const (
 	result        // the output
 )
 
-// row is what PyTorch does where a graph has an operator.
+// row is PyTorch's counterpart of a graph's operator.
 type row struct {
 	kind  graph.Kind
 	aten  string // the operator of ATen, which is the entry's name in derivatives.yaml
@@ -23,9 +23,9 @@ type row struct {
 	run   func(k *kernel, r *row)
 }
 
-// rows has the operators that are known, by what ATen's are called.
+// rows has the known operators, by the names of ATen's.
 var rows = []row{
-	// One operand. derivatives.yaml: what the formula reads of self and result.
+	// One operand. derivatives.yaml: the tensors that the formula reads, self or result.
 	{kind: op.Relu, aten: "relu", saves: result, run: unary},
 	{kind: op.LeakyRelu, aten: "leaky_relu", saves: input, run: unary},
 	{kind: op.Elu, aten: "elu", saves: input, run: unary},

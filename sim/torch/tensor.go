@@ -2,12 +2,13 @@ package torch
 
 import "slices"
 
-// variable numbers what gradients are added up for: a tensor as autograd sees it. noGrad: none are.
+// variable numbers the tensors, as autograd sees them, that gradients are added up for; noGrad for
+// a tensor without gradient.
 type variable int32
 
 const noGrad variable = -1
 
-// tensor is a view of a storage. The zero tensor is none.
+// tensor is a view of a storage. The zero tensor stands for a missing one.
 type tensor struct {
 	storage StorageID
 	dims    []int64
@@ -29,7 +30,7 @@ func elements(dims []int64) int64 {
 	return n
 }
 
-// bytes is what a tensor of its own with these elements takes.
+// bytes is the size of a tensor of its own with these elements.
 func (t tensor) bytes() int64 { return elements(t.dims) * t.elem }
 
 // rowMajor are the strides of a contiguous tensor.
@@ -101,9 +102,9 @@ func (t tensor) stridesLike() []int64 {
 	return rowMajor(t.dims)
 }
 
-// viewStrides returns the strides with which a tensor can be seen under other dims, ok false where it
-// cannot without a copy (computeStride in aten/src/ATen/TensorUtils.cpp): groups of dims that lie beside
-// each other in memory may be joined and cut as one likes.
+// viewStrides returns the strides of a view of a tensor under other dims, ok false if it needs a copy
+// (computeStride in aten/src/ATen/TensorUtils.cpp): groups of dims that lie beside each other in memory
+// may be joined and split at will.
 func (t tensor) viewStrides(dims []int64) (strides []int64, ok bool) {
 	if elements(t.dims) == 0 || len(t.dims) == 0 {
 		return rowMajor(dims), true

@@ -74,7 +74,7 @@ type stepStorage struct {
 	Cached bool  `json:"cached"`
 }
 
-// stepOp is a step in the file. Call and Of are nil for none.
+// stepOp is a step in the file. Call and Of are nil if the step has no call or forward step.
 type stepOp struct {
 	Op     string      `json:"op"`
 	Call   *int32      `json:"call"`
