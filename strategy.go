@@ -17,9 +17,13 @@ import (
 
 // Strategies say what a plan recomputes. They are values, which planning does not change.
 type (
-	// Strategy is a Level, a Config, a Budget, or what a plan file has ([Model.PlanFile]). Nil
+	// Strategy is a Level, a Config, a Budget, a Policy, a plan file's ([Model.PlanFile]), or a program's own. Nil
 	// recomputes nothing: the plan lists what could be.
 	Strategy = planner.Strategy
+	// Policy decides for each stashed activation by itself whether it is kept.
+	Policy = planner.Policy
+	// Activation is a stashed activation, as policies see it.
+	Activation = planner.Activation
 	// Level recomputes every cluster of subgraphs that ONNX Runtime's memory optimizer finds: 1
 	// layer by layer, 2 with compromises. 0 recomputes nothing.
 	Level = planner.Level

@@ -55,12 +55,7 @@ func (r *request) demands(a *recompute.Analysis) (*demands, error) {
 	if len(r.opts.Keep) == 0 && len(r.opts.Recompute) == 0 {
 		return nil, nil
 	}
-	d := &demands{a: a, view: func(n *graph.Node) bool { return op.Of(n.Kind).View },
-		why: make([]string, len(a.Graph.Nodes)), demanded: make([]string, len(a.Graph.Nodes))}
-	if aliased := r.opts.Aliased; aliased != nil {
-		d.view = func(n *graph.Node) bool { return aliased[n.ID] }
-	}
-	d.findRoots()
+	d := r.newDemands(a)
 	for _, do := range []struct {
 		texts []string
 		obey  func(string) error
@@ -74,6 +69,28 @@ func (r *request) demands(a *recompute.Analysis) (*demands, error) {
 		}
 	}
 	return d, nil
+}
+
+// newDemands has what is stashed, and no demands yet.
+func (r *request) newDemands(a *recompute.Analysis) *demands {
+	d := &demands{a: a, view: func(n *graph.Node) bool { return op.Of(n.Kind).View },
+		why: make([]string, len(a.Graph.Nodes)), demanded: make([]string, len(a.Graph.Nodes))}
+	if aliased := r.opts.Aliased; aliased != nil {
+		d.view = func(n *graph.Node) bool { return aliased[n.ID] }
+	}
+	d.findRoots()
+	return d
+}
+
+// markable is the error of a value that is no stashed activation, or is to be kept.
+func (d *demands) markable(v graph.ValueID) error {
+	if v < 0 || int(v) >= len(d.root) {
+		return fmt.Errorf("%w: the graph has no value %d", ErrDemand, v)
+	}
+	if why := d.unstashed(d.root[v]); why != "" {
+		return fmt.Errorf("%w: value %q: %s", ErrDemand, d.a.Graph.ValueName(v), why)
+	}
+	return d.conflict(d.root[v], d.a.Graph.ValueName(v))
 }
 
 // split takes a list apart, unless it is a name itself.

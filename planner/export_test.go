@@ -22,11 +22,11 @@ func Simulated(m *graph.Model, types *op.Result, opts Options) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := opts.Strategy.choose(context.Background(), mk)
-	if err != nil {
+	c := &Chooser{maker: mk}
+	if err := opts.Strategy.Choose(context.Background(), c); err != nil {
 		return 0, err
 	}
-	_, err = mk.plan(context.Background(), c)
+	_, err = mk.plan(context.Background(), c.made)
 	return mk.evaluator.Steps(), err
 }
 

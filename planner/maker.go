@@ -40,11 +40,16 @@ func (r *request) in(ctx context.Context, o graph.Order) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.opts.strategy().choose(ctx, m)
-	if err != nil {
+	c := &Chooser{maker: m}
+	if err := r.opts.strategy().Choose(ctx, c); err != nil {
 		return nil, err
 	}
-	return m.plan(ctx, c)
+	if c.made == nil {
+		if _, err := c.Recompute(); err != nil {
+			return nil, err
+		}
+	}
+	return m.plan(ctx, c.made)
 }
 
 // maker makes a plan in one order: what is known of the graph before anything is chosen, and the
@@ -63,7 +68,7 @@ type maker struct {
 }
 
 func newMaker(r *request, o graph.Order) (*maker, error) {
-	probe := r.opts.strategy().probe()
+	probe := probeOf(r.opts.strategy())
 	if r.opts.Probe != nil {
 		probe = *r.opts.Probe
 	}

@@ -100,7 +100,7 @@ func (o *Options) Limit() *Budget {
 }
 
 // Enabled reports whether the options ask for anything to be recomputed.
-func (o *Options) Enabled() bool { return o.strategy().enables() || len(o.Recompute) > 0 }
+func (o *Options) Enabled() bool { return enables(o.strategy()) || len(o.Recompute) > 0 }
 
 // Plan is what to recompute in a training graph and what it is worth. It is complete when Make
 // returns it, and nothing changes it then.
@@ -219,7 +219,7 @@ func (r *request) made(ctx context.Context) (*Plan, error) {
 
 // plan makes the plan of the request's graph in the order that is asked for.
 func (r *request) plan(ctx context.Context) (*Plan, error) {
-	if o := r.opts.strategy().fixedOrder(); o != nil {
+	if o := fixedOrder(r.opts.strategy()); o != nil {
 		return r.in(ctx, o)
 	}
 	if r.opts.Order == OrderMemory {

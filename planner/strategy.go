@@ -10,17 +10,41 @@ import (
 	"memopt/recompute"
 )
 
-// Strategy chooses what a plan recomputes: a Level, a Config, a Budget or a PlanFile. It is a value
-// from which any number of plans can be made; making a plan does not change it.
+// Strategy chooses what a plan recomputes. Level, Config, Budget, *PlanFile and Policy are strategies; a program may
+// bring its own. It is a value from which any number of plans can be made; making a plan does not change it.
 type Strategy interface {
-	// enables reports whether it asks for anything to be recomputed.
-	enables() bool
-	// probe is how far candidates are searched where Options.Probe does not say.
-	probe() recompute.Probe
-	// fixedOrder is the only order that it can be followed in; nil: any.
-	fixedOrder() graph.Order
-	// choose makes a choice from what the maker knows, trying candidates on its evaluator.
-	choose(ctx context.Context, m *maker) (*choice, error)
+	// Choose marks stashed activations by c.Recompute. A strategy that marks none leaves the graph as it is. An
+	// error ends the making of the plan, and comes back from it as it is.
+	Choose(ctx context.Context, c *Chooser) error
+}
+
+// The strategies of this package say more of themselves than others do.
+type (
+	// optional strategies may ask for no recomputation at all.
+	optional interface{ enables() bool }
+	// probing strategies say how far candidates are searched where Options.Probe does not.
+	probing interface{ probe() recompute.Probe }
+	// ordered strategies can be followed in one order alone, unless it is nil.
+	ordered interface{ fixedOrder() graph.Order }
+)
+
+func enables(s Strategy) bool {
+	o, ok := s.(optional)
+	return !ok || o.enables()
+}
+
+func probeOf(s Strategy) recompute.Probe {
+	if p, ok := s.(probing); ok {
+		return p.probe()
+	}
+	return UserSpecified.DefaultProbe()
+}
+
+func fixedOrder(s Strategy) graph.Order {
+	if o, ok := s.(ordered); ok {
+		return o.fixedOrder()
+	}
+	return nil
 }
 
 // choice is what a strategy chose.
@@ -32,4 +56,24 @@ type choice struct {
 	stopped  bool           // a time limit ended the search
 	answer   *budget.Answer // to a budget that is not one of clusters; else nil
 	warnings []string
+}
+
+// take makes a choice of this package's strategies the chooser's.
+func (c *Chooser) take(made *choice, err error) error {
+	c.made = made
+	return err
+}
+
+// Choose makes the choice of the level.
+func (l Level) Choose(ctx context.Context, c *Chooser) error { return c.take(l.choose(ctx, c.maker)) }
+
+// Choose selects the clusters that the configuration lists.
+func (x Config) Choose(ctx context.Context, c *Chooser) error { return c.take(x.choose(ctx, c.maker)) }
+
+// Choose searches for the cheapest plan within the budget. The error is an *InfeasibleError where none was found.
+func (b Budget) Choose(ctx context.Context, c *Chooser) error { return c.take(b.choose(ctx, c.maker)) }
+
+// Choose takes the placements of the file.
+func (f *PlanFile) Choose(ctx context.Context, c *Chooser) error {
+	return c.take(f.choose(ctx, c.maker))
 }
