@@ -7,9 +7,9 @@ import (
 // Kind says as which of the Parts bytes count.
 type Kind uint8
 
-// The kinds of bytes that are live at a step besides persistent ones, as Parts has them. Unfilled
-// are bytes of a buffer in which no value lies yet, and Beside what belongs to no value
-// (Program.Hidden): both are temporaries there.
+// The kinds of live bytes at a step besides persistent ones, as in Parts. Unfilled are bytes of a
+// buffer that hold no value yet, and Beside are bytes outside all values (Program.Hidden): both
+// count as temporaries there.
 const (
 	Gradient Kind = iota
 	Activation
@@ -25,7 +25,7 @@ var kindNames = [...]string{"gradient", "activation", "temporary", "workspace", 
 // String returns the kind as reports name it.
 func (k Kind) String() string { return kindNames[k] }
 
-// Tenant is what some live bytes hold.
+// Tenant is the value, or other content, of some live bytes.
 type Tenant struct {
 	// Value is the youngest value of the program that lies there; for Unfilled the root, for Inner and
 	// Beside NoValue.
@@ -35,10 +35,10 @@ type Tenant struct {
 	Kind  Kind
 }
 
-// Alive returns what is live at a step of a simulated program, persistent bytes left out: by root in
-// ascending order, and in a buffer by value from the youngest on. All tenants together have
-// Timeline.Live of the step. The second result is by value the one that it shows, through views.
-// The arguments are those of Compose.
+// Alive returns the live bytes at a step of a simulated program, without persistent ones: by root in
+// ascending order, and in a buffer by value from the youngest on. All tenants together are
+// Timeline.Live of the step. The second result maps each value to the one that it shows through
+// views. The arguments are those of Compose.
 func Alive(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool,
 	step int) ([]Tenant, []graph.ValueID) {
 	c := newComposer(g, p, t, roles, backward)
@@ -62,7 +62,7 @@ func Alive(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []boo
 	return out, c.source
 }
 
-// tenants appends what lies in a root's buffer.
+// tenants appends the tenants of a root's buffer.
 func (c *composer) tenants(out []Tenant, root graph.ValueID) []Tenant {
 	first := len(out)
 	c.buffer(root, func(v graph.ValueID, bytes int64) {

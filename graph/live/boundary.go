@@ -17,8 +17,8 @@ const (
 	// YieldBoundary is ORTModule's YieldOp, which hands the forward half's outputs
 	// to the caller and takes their gradients back.
 	YieldBoundary BoundaryKind = "yield"
-	// RecordedBoundary is what memopt wrote into the model's metadata when it made
-	// or rewrote the graph.
+	// RecordedBoundary is the record that memopt wrote into the model's metadata when it made or
+	// rewrote the graph.
 	RecordedBoundary BoundaryKind = "recorded"
 	// LossBoundary is the node that makes the loss.
 	LossBoundary BoundaryKind = "loss"
@@ -34,12 +34,12 @@ type Boundary struct {
 	Backward graph.NodeID
 }
 
-// ErrNoBoundary means that a graph has no backward half, or none that can be told apart from its
-// forward half.
+// ErrNoBoundary means that a graph has no backward half, or that its backward half cannot be told
+// apart from its forward half.
 var ErrNoBoundary = errors.New("no boundary between a forward and a backward half: the graph has no YieldOp, no " +
 	"recorded boundary, and no scalar loss beside nodes that read activations; memopt plans training graphs")
 
-// BoundaryKey is the metadata key under which a model records its boundary.
+// BoundaryKey is the metadata key of a model's recorded boundary.
 const BoundaryKey = "memopt.boundary"
 
 // Recorded is the JSON under BoundaryKey.
@@ -69,9 +69,9 @@ func (b Boundary) Record(g *graph.Graph) string {
 	return string(text)
 }
 
-// FindBoundary returns the boundary of a model's main graph: its YieldOp, else
-// what the metadata records, else the loss. Kinds must be bound and types inferred. The error is
-// ErrNoBoundary, or says what is wrong with a YieldOp or with the record.
+// FindBoundary returns the boundary of a model's main graph: its YieldOp, else the boundary that
+// the metadata records, else the loss. Kinds must be bound and types inferred. The error is
+// ErrNoBoundary, or describes the fault of a YieldOp or of the record.
 func FindBoundary(m *graph.Model) (Boundary, error) {
 	g := m.Graph
 	b := Boundary{Node: graph.NoNode, Loss: graph.NoValue, Backward: graph.NoNode}
@@ -186,10 +186,10 @@ func reachable(g *graph.Graph, role op.Role) (reached []bool, last graph.NodeID)
 	return reached, last
 }
 
-// Split marks the backward nodes of a graph: those that a record says; with a YieldOp, those that
-// stand behind it in the order; otherwise those that the loss does not depend on and that read,
-// directly or through others, what the forward half makes, or that stand behind the loss. The
-// boundary node itself is forward.
+// Split marks the backward nodes of a graph: those of a record; with a YieldOp, those behind it in
+// the order; otherwise those that the loss does not depend on and that read, directly or through
+// others, values of the forward half, or that stand behind the loss. The boundary node itself is
+// forward.
 func Split(g *graph.Graph, b Boundary, order graph.Order) []bool {
 	behind := make([]bool, len(g.Nodes))
 	if b.Kind == RecordedBoundary && b.Backward != graph.NoNode {

@@ -6,21 +6,21 @@ import (
 	"memopt/graph"
 )
 
-// Parts are the bytes that are live at one step, by what they hold. Every live byte is in one of
+// Parts divides the bytes that are live at one step by their content. Every live byte is in one of
 // them.
 type Parts struct {
 	Weights     int64 // and all else that is persistent: inputs of the step and constants
 	State       int64 // of the optimizer
 	Gradients   int64 // of parameters
 	Activations int64 // stashed: made by forward nodes, or by their clones, for backward nodes
-	// Temporaries are all other values, such as gradients of activations, outputs, and what the
-	// forward half needs for itself only; and what is taken besides values (Program.Hidden).
+	// Temporaries are all other values, such as gradients of activations, outputs, and values that
+	// only the forward half needs; and bytes outside all values (Program.Hidden).
 	Temporaries int64
 	Workspace   int64 // of kernels
 	Inner       int64 // inside the subgraphs of the node that runs
 }
 
-// PersistentParts are the bytes that are live throughout: PersistentBytes by what they hold.
+// PersistentParts divides PersistentBytes, which are live throughout, by their content.
 func PersistentParts(g *graph.Graph, s *Sizes, roles *Roles) (p Parts) {
 	for i := range g.Values {
 		n := persistentBytes(g, s, graph.ValueID(i))
@@ -53,15 +53,15 @@ const (
 	NumPhases
 )
 
-// Moment is a step of an execution and what is live then, persistent bytes included.
+// Moment is a step of an execution with its live bytes, persistent ones included.
 type Moment struct {
-	Step  int // place in the order; -1 where there is none
+	Step  int // place in the order; -1 for a phase without steps
 	Node  graph.NodeID
 	Parts Parts
 }
 
-// Composition says what memory is made of when it is at its worst: in a whole step, and in each of
-// its phases.
+// Composition divides the peak of memory by content: that of a whole step, and that of each of its
+// phases.
 type Composition struct {
 	Peak   Moment
 	Phases [NumPhases]Moment // Step is -1 for a phase without nodes
@@ -81,7 +81,7 @@ type composer struct {
 	holds [][]graph.ValueID
 }
 
-// valueKind is what is known of a value.
+// valueKind is a set of properties of a value.
 type valueKind uint8
 
 const (
@@ -93,8 +93,8 @@ const (
 	isWorkspace
 )
 
-// Compose returns what memory is made of in a simulated program of a graph: t must be of p, which
-// may have clones and workspaces. always is what is persistent.
+// Compose returns the composition of the peaks of a simulated program of a graph: t must be of p,
+// which may have clones and workspaces. always are the persistent bytes.
 func Compose(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool, always Parts) *Composition {
 	c := newComposer(g, p, t, roles, backward)
 	phases := c.classify()
@@ -136,7 +136,7 @@ func (c *composer) worst(phases []Phase) *Composition {
 	return out
 }
 
-// classify finds out what the values of a program are, and returns the phase of each step.
+// classify determines the kinds of a program's values, and returns the phase of each step.
 func (c *composer) classify() []Phase {
 	for v := range c.source {
 		c.source[v] = graph.ValueID(v)
@@ -161,7 +161,7 @@ func (c *composer) classify() []Phase {
 	return phases
 }
 
-// reads notes what a step of a phase reads.
+// reads notes the values that a step of a phase reads.
 func (c *composer) reads(s *Step, ph Phase) {
 	if ph == ForwardPhase {
 		return
@@ -177,7 +177,7 @@ func (c *composer) reads(s *Step, ph Phase) {
 	}
 }
 
-// makes notes what a step makes.
+// makes notes the values that a step makes.
 func (c *composer) makes(s *Step, made valueKind) {
 	src, outputs := s.viewSource(), c.g.Nodes[s.Node].Outputs
 	for slot, v := range s.Out {
@@ -195,7 +195,7 @@ func (c *composer) makes(s *Step, made valueKind) {
 			kind |= isGradient
 		}
 		if c.source[v] != v {
-			kind &= isGradient // what it shows was made before
+			kind &= isGradient // the value that it shows was made before
 		}
 		c.kind[c.source[v]] |= kind
 	}
@@ -215,7 +215,7 @@ func (c *composer) place(s *Step) {
 	}
 }
 
-// sum adds what is live at a moment to its parts: every byte as what lies there then.
+// sum adds the bytes live at a moment to its parts, each by its content at that moment.
 func (c *composer) sum(m *Moment) {
 	m.Parts.Temporaries += c.t.Hidden
 	m.Parts.Inner += c.p.Steps[m.Step].Inner
@@ -237,8 +237,8 @@ func (c *composer) sum(m *Moment) {
 // gap is a run of bytes of a buffer.
 type gap struct{ lo, hi int64 }
 
-// buffer tells what the bytes of a root's buffer hold: each the youngest value that lies there, or
-// NoValue where none does yet. A value may be told of several times.
+// buffer calls holds for the contents of a root's buffer: for each byte the youngest value there,
+// or NoValue before any value lies there. A value may be reported several times.
 func (c *composer) buffer(root graph.ValueID, holds func(v graph.ValueID, bytes int64)) {
 	gaps := []gap{{0, max(c.p.Bytes[root], 0)}}
 	for _, v := range slices.Backward(c.holds[root]) {

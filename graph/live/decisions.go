@@ -10,9 +10,9 @@ import "memopt/graph"
 type Decisions struct {
 	Same     []Pair          // whether two values are of equal size
 	Positive []graph.ValueID // whether a value has bytes
-	// Rounds are the executions that a program with parts is simulated as: with all parts copied, then
-	// with fewer and fewer of them copied. Which of them counts depends on the sequence of their
-	// peaks, and what is copied in one on the step at which the one before peaks.
+	// Rounds are the simulations of a program with parts: first with all parts copied, then with fewer
+	// and fewer of them copied. The sequence of their peaks decides which round counts, and the step
+	// of one round's peak decides which parts the next round copies.
 	Rounds []*Timeline
 	// Copying is how many questions of each kind the first of these rounds asked.
 	Copying struct{ Same, Positive int }
@@ -23,7 +23,7 @@ type Decisions struct {
 // Pair is two values whose sizes are compared.
 type Pair struct{ A, B graph.ValueID }
 
-// Trace is Run that also notes what the result depends on.
+// Trace is Run that also notes the decisions that the result depends on.
 func (r *Simulator) Trace(p *Program) (*Timeline, *Decisions, error) {
 	r.s.log = &Decisions{}
 	defer func() { r.s.log = nil }()
@@ -31,10 +31,9 @@ func (r *Simulator) Trace(p *Program) (*Timeline, *Decisions, error) {
 	return t, r.s.log, err
 }
 
-// SimulateApart simulates a program without parts in which two values are of equal size only where
-// same says so. Where same never says so in error, no step has fewer live bytes than in any
-// simulation of the program at sizes of which same speaks: whatever shares memory there and does not
-// here spares bytes.
+// SimulateApart simulates a program without parts in which two values are of equal size only if same
+// says so. If same never errs in saying so, no step has fewer live bytes than in any simulation of
+// the program at sizes that same covers: values that share memory there and not here save bytes.
 func (r *Simulator) SimulateApart(p *Program, same func(a, b graph.ValueID) bool) (*Timeline, error) {
 	r.s.proved = same
 	defer func() { r.s.proved = nil }()

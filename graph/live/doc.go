@@ -1,7 +1,6 @@
-// Package live answers questions about time: which nodes belong to the forward
-// half of a training graph and which to the backward half, from which step to which a value lives,
-// which activations are stashed for the backward half, and how many bytes are live at the worst
-// step.
+// Package live answers questions about time: which nodes belong to the forward half of a training
+// graph and which to the backward half, the live range of each value, which activations are stashed
+// for the backward half, and how many bytes are live at the peak.
 //
 // # Boundary
 //
@@ -12,14 +11,14 @@
 // # The memory model
 //
 // A value occupies its bytes from the step that makes it to the last step that reads it; graph
-// outputs to the end. Everything that a step reads and writes is live during the step. Views cost
-// nothing and keep their source alive; an operator whose row allows it writes into an input of the
-// same size that is not read any more. Graph inputs, initializers and Constant nodes are
-// persistent: live throughout and counted apart. The next value of a [State], an input that the
-// next training step reads anew, is written into that input's buffer if the old value is not read
-// any more; otherwise it has bytes of its own to the end, where it is copied. [Simulate] applies
-// these rules to an order and returns the live bytes of every step. The planner's predictions, the
-// executor's arenas and the reports stand on this function. The search to a budget keeps sums of
-// its own over lists of extra runs (planner/remat), which a test holds to it byte by byte; what
-// stock ONNX Runtime takes is that runtime's matter (sim/ort).
+// outputs to the end. For the bytes of a step, all its operands and results are live. Views cost no
+// bytes and keep their source alive; an operator whose row allows it writes into an input of the
+// same size that no later step reads. So a Relu whose input dies adds no bytes, for example. Graph
+// inputs, initializers and Constant nodes are persistent: live throughout and counted apart. The
+// next value of a [State], an input that the next training step reads anew, is written into that
+// input's buffer if the old value is not read any more; otherwise it has bytes of its own to the
+// end, where it is copied. [Simulate] applies these rules to an order and returns the live bytes of
+// every step. The planner's predictions, the executor's arenas and the reports depend on this
+// function. The search to a budget keeps sums of its own over lists of clones (planner/remat), and
+// a test holds them to it byte by byte; the memory of stock ONNX Runtime is simulated in sim/ort.
 package live

@@ -7,14 +7,14 @@ import (
 	"memopt/graph/op"
 )
 
-// inheritance is what a simulation knows about states: which values may be written into the buffers
-// of inputs whose next values they are or lead to. IDs are stored plus 1, so that memory that is
-// used again need only be cleared.
+// inheritance is a simulation's data on states: which values may be written into the buffers of
+// inputs whose next values they are or lead to. IDs are stored plus 1, so that reused memory need
+// only be cleared.
 //
 // The next value of an input is written straight into the input's buffer by the step that makes it,
 // if no later one reads the old value. If that step itself reads it, it must be able to write in
 // place. A value that leads to the next value through steps that write in place lies there as well:
-// in new = Sub(Mul(old, c), d) the product, if nobody reads old later.
+// in new = Sub(Mul(old, c), d), for example, the product, if no later step reads old.
 //
 // No state is written before the last step that may fail because of the data: a training step either
 // fails while all states have their old values, or does not fail by data any more.
@@ -23,7 +23,7 @@ type inheritance struct {
 	last   []bool          // by value: it is the next value, or a view's source that shows it
 	via    []int32         // by value that is not last: one past the last step that makes an heir of it in place
 	in     []graph.ValueID // by value: the input in whose buffer it lies, plus 1
-	free   []int32         // by input of a state: the step from which on nobody needs what is in its buffer
+	free   []int32         // by input of a state: the first step that may overwrite its buffer
 	commit int32           // one past the last step that may fail by data: until then no state is written
 }
 
@@ -57,7 +57,7 @@ func (s *simulation) inherit() {
 	})
 	s.eachStepBack(func(at int32, step *Step, out graph.ValueID) {
 		for _, slot := range step.inPlace() {
-			// A buffer that is needed to the end goes to nobody else.
+			// A buffer that is needed to the end is not inherited.
 			if in := step.Input(slot); in != graph.NoValue && s.same(in, out) && !s.pinned[in] {
 				s.bequeath(in, out)
 				h.via[in] = max(h.via[in], at+1)
@@ -112,13 +112,13 @@ func (s *simulation) intoState(at int32, step *Step, slot int, id graph.ValueID)
 	case h.free[in] == at+1 && !s.inherits(step, slot, in):
 		return false
 	case h.free[in] > at+1:
-		return false // somebody reads the old value later
+		return false // a later step reads the old value
 	}
 	h.in[id], h.free[in] = in+1, end
 	return true
 }
 
-// inherits reports whether a step that reads what is in a state's buffer may write an output there.
+// inherits reports whether a step that reads a state's buffer may write an output there.
 func (s *simulation) inherits(step *Step, slot int, in graph.ValueID) bool {
 	lies := func(i int) bool {
 		v := step.Input(i)
@@ -134,7 +134,7 @@ func (s *simulation) inherits(step *Step, slot int, in graph.ValueID) bool {
 	return slices.ContainsFunc(op.Of(step.Kind).States, func(u op.Update) bool { return u.Out == slot && lies(u.In) })
 }
 
-// settle notes in the timeline what lies in the buffers of states, and which states are copied.
+// settle notes in the timeline the contents of states' buffers, and which states are copied.
 func (s *simulation) settle() {
 	h, t := &s.state, &s.t
 	if h.in == nil {

@@ -6,11 +6,11 @@ import (
 	"memopt/graph"
 )
 
-// WriteLate returns an order in which the next values of some states are made behind everything that
-// reads the old ones, and, with failing, behind every node that may fail by data (Sizes.Failures):
-// there they can be written in the old ones' place. What makes a next value moves with all that
-// follows from it up to there. A state stays where it is if that would move a forward node, or if a
-// reader follows from the next value itself. Other nodes keep their sequence.
+// WriteLate returns an order in which the next values of some states are made behind all readers of
+// the old ones, and, with failing, behind every node that may fail by data (Sizes.Failures): there
+// they can be written in the old ones' place. The producer of a next value moves together with its
+// dependents up to there. A state stays where it is if that would move a forward node, or if a
+// reader depends on the next value itself. Other nodes keep their sequence.
 //
 // The order that files of other tools have is often another: an update stands right behind its
 // gradient, and the parameter's last reader comes later.
@@ -102,8 +102,8 @@ func (m *lateMover) lastReader(in graph.ValueID) int32 {
 	return last
 }
 
-// follow marks a writer and all that follows from it up to a place. It fails, with nothing marked,
-// where the node at that place does, or a forward node.
+// follow marks a writer and its dependents up to a place. It fails, and marks no node, if the node
+// at that place or a forward node is among them.
 func (m *lateMover) follow(writer graph.NodeID, last int32) bool {
 	m.moves[writer] = true
 	from := m.pos[writer]

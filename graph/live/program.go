@@ -7,10 +7,9 @@ import (
 	"memopt/graph/op"
 )
 
-// Program is what the memory model sees of an execution: steps in order, each with the
-// values that it reads and writes. The planner makes programs for plans that no
-// graph has been written for yet: a value that is computed again gets an ID
-// behind those of the graph.
+// Program is an execution as the memory model sees it: steps in order, each with the values that it
+// reads and writes. The planner makes programs for plans whose graph is not written yet: a
+// recomputed value gets an ID behind those of the graph.
 type Program struct {
 	Steps      []Step
 	Bytes      []int64         // by value: Unsized where unknown
@@ -40,10 +39,10 @@ type Step struct {
 	Inner int64 // bytes live inside the node's subgraphs at their worst step
 	Node  graph.NodeID
 	Kind  graph.Kind
-	// Slices says which operands are parts of which; nil: none are.
+	// Slices says which operands are parts of which; nil means that no operand is a part.
 	Slices *Slices
 	Fails  op.Failure // whether it may fail by data
-	// Memory overrides what the op table says about views and writing in place.
+	// Memory overrides the op table on views and writing in place.
 	Memory Memory
 }
 
@@ -140,7 +139,7 @@ func (s *Step) Output0() graph.ValueID {
 	return s.Out[0]
 }
 
-// viewSource returns the value of which output 0 is a view, or NoValue.
+// viewSource returns the value that output 0 is a view of, or NoValue.
 func (s *Step) viewSource() graph.ValueID {
 	if s.view() {
 		return s.Input(0)
@@ -148,7 +147,7 @@ func (s *Step) viewSource() graph.ValueID {
 	return graph.NoValue
 }
 
-// Traffic returns the bytes that the step reads and writes; a view moves none.
+// Traffic returns the bytes that the step reads and writes; 0 for a view.
 func (s *Step) Traffic(sizes *Sizes) int64 {
 	if s.view() {
 		return 0

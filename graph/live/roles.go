@@ -9,14 +9,14 @@ import (
 )
 
 // Roles says which values of a training graph hold gradients of parameters and which the state of an
-// optimizer, and which nodes update. They follow from states, operators and names; what they do not
-// tell of has no role.
+// optimizer, and which nodes update. They follow from states, operators and names; other values have
+// no role.
 //
 // A state whose old value the forward half reads is a weight; the others, such as moments, are the
-// optimizer's. An update is a backward node that reads these, or joins a weight elementwise with
-// something for the weight's next value, and what depends on it. What updates read besides, and
-// backward nodes made in the form of the result, are gradients. An output NAME_grad of the form of
-// the persistent value NAME is one as well.
+// optimizer's. An update is a backward node that reads these, or combines a weight elementwise with
+// another operand into the weight's next value, and each dependent of such a node. The other
+// operands of updates, and backward nodes made in the form of the result, are gradients. An output
+// NAME_grad of the form of the persistent value NAME is one as well.
 type Roles struct {
 	State    []bool // by value: it is an input that holds state of the optimizer
 	Gradient []bool // by value: it is, or accumulates, the gradient of a parameter
@@ -71,8 +71,8 @@ func (f *roleFinder) findSources() {
 	}
 }
 
-// sortStates tells weights from the optimizer's states, and finds out to which weights' next values
-// each value leads. Where no weight is updated, states are accumulated gradients.
+// sortStates tells weights from the optimizer's states, and finds the weights whose next values
+// depend on each value. If no weight is updated, states are accumulated gradients.
 func (f *roleFinder) sortStates(states []State) {
 	for v := range f.weights {
 		f.weights[v] = graph.NoValue
@@ -167,8 +167,8 @@ func (f *roleFinder) alike(v, w graph.ValueID) bool {
 	return sameShape(f.g.Values[v].Type.Shape, f.g.Values[w].Type.Shape)
 }
 
-// markGradients marks what updates read, and what that is made of elementwise: a gradient that is
-// scaled is still one.
+// markGradients marks the operands of updates, and the elementwise operands of these: a gradient
+// that is scaled is still one.
 func (f *roleFinder) markGradients() {
 	for _, id := range slices.Backward(f.order) {
 		n := f.g.Nodes[id]
@@ -203,8 +203,8 @@ func (f *roleFinder) likeAnOutput(v graph.ValueID, n *graph.Node) bool {
 	})
 }
 
-// markOperands marks what a gradient is made of as a view, in another type, as a multiple, or by
-// adding to it: parts of the gradient of one weight are gradients as well.
+// markOperands marks the operands that a gradient is a view, a cast, a multiple or a sum of: parts
+// of the gradient of one weight are gradients as well.
 func (f *roleFinder) markOperands(n *graph.Node) {
 	info, alone := op.Of(n.Kind), f.operands(n) == 1
 	for i, v := range n.Inputs {
@@ -241,8 +241,8 @@ func (f *roleFinder) markNamed() {
 	}
 }
 
-// markUpdates marks what depends on old values as updates do, and what readers make of a gradient
-// that is complete: its norm, for one.
+// markUpdates marks the dependents of old values as updates, and the values that readers make of a
+// complete gradient: its norm, for example.
 func (f *roleFinder) markUpdates() {
 	update := f.roles.Update
 	for _, id := range f.order {

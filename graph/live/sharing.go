@@ -8,19 +8,19 @@ import (
 	"memopt/graph/op"
 )
 
-// sharing is what a simulation knows about parts (Step.Slices): which values lie in the buffer of
-// another one at some byte of it.
+// sharing is a simulation's data on parts (Step.Slices): which values lie in the buffer of another
+// one at some byte of it.
 //
 // An output that is a part of input 0 is a view of it: the whole buffer lives as long as one of the
 // parts. An input that is a part of output 0 is written into that output's buffer when it is made:
 // the whole buffer lives from the first of these parts on. This saves the copy, but may keep bytes
-// live that nobody needs yet or any more. So the simulation runs with all parts shared first. Where
-// it peaks at a step at which such bytes are live, it runs again without the parts that are to
-// blame, until none is. What peaks lowest counts, of equals what shares most; if copying all parts
-// peaks lower still, that.
+// live before their first use or after their last. So the simulation runs with all parts shared
+// first. While it peaks at a step with such bytes, it runs again without the parts that cause them.
+// The round with the lowest peak counts, among equals the one that shares most; if copying all
+// parts peaks lower still, that.
 //
-// What is declined is copied, as if there were no parts. IDs in lists are stored plus 1, so that
-// memory that is used again need only be cleared.
+// A declined part is copied, as if it were a value of its own. IDs in lists are stored plus 1, so
+// that reused memory need only be cleared.
 type sharing struct {
 	on       bool            // the program has parts
 	shown    []graph.ValueID // by value: the value that it shows whole, through views
@@ -29,29 +29,29 @@ type sharing struct {
 	fixed    []bool          // by that one: one of them is persistent, or may lie in the buffer of a state
 	exempt   []bool          // by shown value: an operator updates it, or it is the next value of a state
 	states   []bool          // by value: it is the input of a state, which has its next value in the end
-	declined []uint8         // by value: as what it does not share
+	declined []uint8         // by value: the kind of sharing that is declined
 	kept     []uint8         // declined, where the peak was lowest
 	start    []int64         // Timeline.Start
 	keep     []int32         // by value: one past the last step that needs it or a part that shows it
 	into     []graph.ValueID // by value: in whose buffer it is written, plus 1
-	intoAt   []int64         // by value: the byte at which it begins there
-	first    []graph.ValueID // by root: the list of what lies in it, plus 1
+	intoAt   []int64         // by value: its first byte there
+	first    []graph.ValueID // by root: the list of the values in its buffer, plus 1
 	next     []graph.ValueID
-	parted   []bool  // by root: not all of what lies in it is as large as it
+	parted   []bool  // by root: some value in its buffer is smaller than the buffer
 	shared   int     // how many values share as parts
 	most     []int64 // by family, at the step of stamp: the largest of its values
 	stamp    []int32
 	filled   []int64 // by whole: bytes of parts that are made
 }
 
-// What a value is declined as.
+// Kinds of sharing that are declined.
 const (
-	asCut  uint8 = 1 << iota // a part of what it was cut from
-	asPart                   // a part of what it is joined to
+	asCut  uint8 = 1 << iota // a part of the value that it was cut from
+	asPart                   // a part of the value that it is joined to
 )
 
-// declineRounds is how often a simulation runs again, at most, without the parts that are to blame
-// for its peak. Training graphs need one or two.
+// declineRounds bounds the simulations without the parts that cause its peak. Training graphs need
+// one or two.
 const declineRounds = 8
 
 // hasSlices reports whether steps of the program have parts.
@@ -59,7 +59,7 @@ func (p *Program) hasSlices() bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Slices != nil })
 }
 
-// best simulates a program with the parts shared that are not to blame for its peak; with none if
+// best simulates a program with those parts shared that do not cause its peak; with all copied if
 // that has a lower peak.
 func (s *simulation) best(p *Program) (*Timeline, error) {
 	q := &s.share
@@ -99,7 +99,7 @@ func (s *simulation) best(p *Program) (*Timeline, error) {
 	return s.steps()
 }
 
-// noteHeirs marks the families of what may lie in the buffer of a state.
+// noteHeirs marks the families of values that may lie in the buffer of a state.
 func (s *simulation) noteHeirs() {
 	for v := range s.p.Bytes {
 		if id := graph.ValueID(v); s.heir(id) {
@@ -114,7 +114,7 @@ func (q *sharing) declineAll() {
 	}
 }
 
-// prepare finds out what does not depend on which parts share.
+// prepare computes the data that do not depend on which parts share.
 func (q *sharing) prepare(p *Program) {
 	n := len(p.Bytes)
 	q.on = true
@@ -205,8 +205,8 @@ func (q *sharing) mayCut(p *Program, step *Step, slot int) bool {
 		!q.exempt[q.shown[src]] && !q.exempt[out]
 }
 
-// mayJoin reports whether input slot of a step, or what it shows whole, may be written into output
-// 0 when it is made.
+// mayJoin reports whether input slot of a step, or the value that it shows whole, may be written
+// into output 0 when it is made.
 func (q *sharing) mayJoin(p *Program, step *Step, slot int) bool {
 	if !step.Slices.Join {
 		return false

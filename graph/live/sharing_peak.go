@@ -2,14 +2,14 @@ package live
 
 import "memopt/graph"
 
-// decline keeps those parts from sharing because of which bytes are live at the peak that nobody
-// needs there. It reports whether there are any.
+// decline keeps those parts from sharing that hold unneeded bytes live at the peak. It reports
+// whether there are any.
 func (s *simulation) decline() bool {
 	any := s.declineCuts(int32(s.t.Peak.Step))
 	return s.declineParts(int32(s.t.Peak.Step)) || any
 }
 
-// declineCuts declines the parts that keep a buffer alive of which others are dead.
+// declineCuts declines the parts that keep a buffer alive after other parts of it are dead.
 func (s *simulation) declineCuts(peak int32) (any bool) {
 	q := &s.share
 	for i := range s.p.Steps[:peak] {
@@ -40,7 +40,7 @@ func (s *simulation) declineCuts(peak int32) (any bool) {
 	return any
 }
 
-// declineParts declines the parts because of which a buffer is there before all of it is made.
+// declineParts declines the parts that begin a buffer before all of it is made.
 func (s *simulation) declineParts(peak int32) (any bool) {
 	q := &s.share
 	clear(q.filled)
@@ -63,7 +63,7 @@ func (s *simulation) declineParts(peak int32) (any bool) {
 	return any
 }
 
-// familyNeed is the bytes that a step cannot do without, whatever shares: of what may lie in one
+// familyNeed is the bytes that a step needs under any sharing: of the values that may lie in one
 // buffer, the largest operand.
 func (s *simulation) familyNeed(at int32, step *Step) int64 {
 	need := addSat(step.Inner, s.largest(at+1, step.In, step.Out))

@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// cut returns what output slot of a step is a view of a part of, and the byte at which it begins
-// there; NoValue where it is none.
+// cut returns the value that output slot of a step is a partial view of, and the first byte of the
+// output there; NoValue if it is no such view.
 func (s *simulation) cut(step *Step, slot int) (src graph.ValueID, at int64) {
 	q := &s.share
 	if !q.on || step.Slices == nil || step.Memory != AsKind || step.Slices.Join || slot >= len(step.Slices.At) {
@@ -31,8 +31,8 @@ func (s *simulation) keepCut(step *Step) {
 	}
 }
 
-// join marks what is written into the buffer of another value, from the last step back. A part that
-// is needed longer than the whole is not: it would keep all of it alive.
+// join marks the values that are written into the buffer of another value, from the last step back.
+// A part with a longer lifetime than the whole is not marked: it would keep all of it alive.
 func (s *simulation) join() {
 	q, p := &s.share, s.p
 	n := len(p.Bytes)
@@ -62,7 +62,7 @@ func (s *simulation) free(v graph.ValueID) bool {
 	return src == graph.NoValue
 }
 
-// bequeathPlace lets an input over which a step writes its output lie where the output does.
+// bequeathPlace lets an input lie at the place of the output that a step writes over it.
 func (s *simulation) bequeathPlace(at int32, step *Step) {
 	q, out := &s.share, step.Output0()
 	if out == graph.NoValue || q.into[out] == 0 {
@@ -134,8 +134,8 @@ func (s *simulation) list(v graph.ValueID) {
 	q.next[v], q.first[root] = q.first[root], v+1
 }
 
-// vacant reports whether nobody needs the bytes of a value, which lies in a root with parts, after
-// a step.
+// vacant reports whether the bytes of a value, which lies in a root with parts, are free after a
+// step.
 func (s *simulation) vacant(at int32, v graph.ValueID) bool {
 	q, t := &s.share, &s.t
 	if s.log != nil {

@@ -20,7 +20,8 @@ type Peak struct {
 	Node  graph.NodeID // the node that runs then
 }
 
-// Timeline is a simulated execution: what lives when.
+// Timeline is a simulated execution: the live range and the root of each value, and the live bytes
+// of each step.
 type Timeline struct {
 	// Live has the live bytes of every step, persistent ones left out.
 	Live []int64
@@ -29,9 +30,9 @@ type Timeline struct {
 	// source of a view, the input it was written into, or NoValue for persistent
 	// values and views of these.
 	Root []graph.ValueID
-	// Start has the byte of its root's buffer at which every value begins: not 0 for parts of another
-	// value (Step.Slices). What a persistent value shows counts from that value. Nil where all begin
-	// at 0.
+	// Start is, by value, its first byte in its root's buffer: not 0 for parts of another value
+	// (Step.Slices). A part of a persistent value counts from that value. Nil means that all begin at
+	// 0.
 	Start []int64
 	// Ranges has the live range of every root.
 	Ranges []Range
@@ -63,7 +64,7 @@ func (t *Timeline) Clone() *Timeline {
 	return &c
 }
 
-// Begin returns the byte of its root's buffer at which a value begins.
+// Begin returns a value's first byte in its root's buffer.
 func (t *Timeline) Begin(v graph.ValueID) int64 {
 	if t.Start == nil {
 		return 0
@@ -71,8 +72,8 @@ func (t *Timeline) Begin(v graph.ValueID) int64 {
 	return t.Start[v]
 }
 
-// Simulate executes a graph in an order under the memory model and returns what
-// lives when. It takes time linear in the graph.
+// Simulate executes a graph in an order under the memory model and returns the timeline. It takes
+// time linear in the graph.
 func Simulate(g *graph.Graph, order graph.Order, sizes *Sizes) (*Timeline, error) {
 	return NewProgram(g, order, sizes).Simulate()
 }
@@ -123,17 +124,17 @@ func (s *simulation) steps() (*Timeline, error) {
 type simulation struct {
 	p       *Program
 	t       Timeline
-	delta   []int64 // by step: what becomes live less what dies
+	delta   []int64 // by step: bytes that become live less bytes that die
 	lastUse []int32 // by value: one past the last step that reads it or a view of all of it
-	keep    []int32 // by value: one past the last step that needs its buffer; lastUse where nothing has parts
-	pinned  []bool  // by value: it, a view of it or what was written into it is a graph output
+	keep    []int32 // by value: one past the last step that needs its buffer; lastUse in a program without parts
+	pinned  []bool  // by value: it, a view of it or a value written into it is a graph output
 	counted []int32 // by root: one past the last step whose inputs it was counted among
 	need    []int64 // by step: bytes that the step cannot do without
 	state   inheritance
 	share   sharing
-	log     *Decisions // notes what is asked of sizes; nil: nothing is noted
-	// proved says which values are of equal size, in place of their bytes (SimulateApart); nil: the
-	// bytes do.
+	log     *Decisions // notes the questions about sizes; nil means that they are not noted
+	// proved says which values are of equal size, in place of their bytes (SimulateApart); nil
+	// means that the bytes do.
 	proved func(a, b graph.ValueID) bool
 }
 
@@ -254,8 +255,8 @@ func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
 	return true
 }
 
-// inPlaceInput returns the input over which output id may be written: one of equal size that the
-// step reads for the last time, in a buffer that is of no graph output and not persistent.
+// inPlaceInput returns the input that output id may be written over: one of equal size that the
+// step reads for the last time, in a buffer that holds no graph output and is not persistent.
 func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.ValueID {
 	if !s.positive(id) {
 		return graph.NoValue
@@ -281,7 +282,7 @@ func (s *simulation) inPlaceInput(at int32, step *Step, id graph.ValueID) graph.
 }
 
 // readsThroughout reports whether a step reads a buffer while it writes its first output, other than to
-// write each element over what it has read.
+// write each element over the one that it has read.
 func (s *simulation) readsThroughout(step *Step, root graph.ValueID) bool {
 	for _, slot := range op.Of(step.Kind).Throughout {
 		if in := step.Input(slot); in != graph.NoValue && s.t.Root[in] == root {
@@ -291,7 +292,7 @@ func (s *simulation) readsThroughout(step *Step, root graph.ValueID) bool {
 	return false
 }
 
-// inPlaceGain is what the step would save if it could write in place.
+// inPlaceGain is the bytes that the step would save by writing in place.
 func (s *simulation) inPlaceGain(step *Step) int64 {
 	out := step.Output0()
 	if out == graph.NoValue || s.t.Root[out] != out {

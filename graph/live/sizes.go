@@ -19,24 +19,23 @@ const Unsized int64 = -1
 // its type does not say, for example because the size depends on data.
 type Sizes struct {
 	Bytes []int64
-	Inner []int64 // by NodeID: the peak of what runs inside a node's subgraphs; nil where no node has any
+	Inner []int64 // by NodeID: the peak inside a node's subgraphs; nil if no node has subgraphs
 	// Aliased says which nodes' first outputs lie in the memory of their first inputs, by NodeID,
-	// in a runtime that writes nothing in place and has no other views. Nil: the op table says what
-	// is a view and what may be written in place.
+	// in a runtime that has no other views and does not write in place. Nil means that the op table
+	// decides on views and on writing in place.
 	Aliased []bool
-	// Slices says of every node which operands are parts of which, by NodeID; nil where no node has
-	// any.
+	// Slices says which operands are parts of which, by NodeID; nil if no node has such operands.
 	Slices []*Slices
-	// States are written into the buffers of their inputs where that is possible. A runtime of which
-	// Aliased speaks has none.
+	// States are written into the buffers of their inputs where that is possible. They are empty for
+	// a runtime with Aliased.
 	States []State
-	// Failures says which nodes may fail by data, by NodeID: no state is written in place before the
-	// last of them has run. Nil: none may.
+	// Failures says which nodes may fail by data, by NodeID: states are written in place only after
+	// the last of them has run. Nil means that no node may fail.
 	Failures []op.Failure
 }
 
-// Alias makes the sizes those of a runtime of which it is known which nodes share memory. There,
-// what updates its operands has outputs without a size of their own.
+// Alias makes the sizes those of a runtime whose sharing of memory is known by node. There,
+// operators that update their operands have outputs without a size of their own.
 func (s *Sizes) Alias(g *graph.Graph, aliased []bool) {
 	s.Aliased, s.States = aliased, nil
 	for _, n := range g.Nodes {
@@ -72,8 +71,8 @@ func (s *Sizes) InPlace(n *graph.Node) []int {
 // is negative or exceeds int64.
 func EvalSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) { return evalSizes(g, env, nil) }
 
-// EvalRunSizes is EvalSizes for a run, which finds out for itself what a symbol stands for that no
-// graph input has: values of such a size are Unsized.
+// EvalRunSizes is EvalSizes for a run, which determines symbols that no graph input has: values of
+// such a size are Unsized.
 func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 	inputs := map[string]bool{}
 	for _, d := range g.Inputs {
@@ -84,8 +83,8 @@ func EvalRunSizes(g *graph.Graph, env symbolic.Env) (*Sizes, error) {
 	return evalSizes(g, env, func(symbol string) bool { return !inputs[symbol] })
 }
 
-// evalSizes evaluates sizes; those that lack only symbols that may stay open are Unsized. open is
-// nil if none may.
+// evalSizes evaluates sizes; those that lack only symbols that may stay open are Unsized. A nil
+// open means that no symbol may.
 func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) (*Sizes, error) {
 	s := &Sizes{Bytes: make([]int64, len(g.Values))}
 	unbound := unboundSymbols{}
@@ -129,7 +128,7 @@ type unboundSymbol struct {
 	origin string       // in words; "" there
 }
 
-// add notes the symbols that a value's size lacks. Of several values with the same symbol, the one
+// add notes the symbols that a value's size lacks. If several values lack the same symbol, the one
 // whose node comes first counts.
 func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.UnboundError) {
 	v := &g.Values[id]
@@ -147,7 +146,7 @@ func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.
 	}
 }
 
-// addInner notes what a subgraph lacks.
+// addInner notes the symbols that a subgraph lacks.
 func (u unboundSymbols) addInner(node graph.NodeID, missing *symbolic.UnboundError) {
 	for _, name := range missing.Symbols {
 		if _, known := u[name]; !known {
@@ -156,7 +155,7 @@ func (u unboundSymbols) addInner(node graph.NodeID, missing *symbolic.UnboundErr
 	}
 }
 
-// err is the error that lists the symbols, nil where there are none.
+// err is the error that lists the symbols, nil if there are no symbols.
 func (u unboundSymbols) err() error {
 	if len(u) == 0 {
 		return nil
@@ -244,8 +243,8 @@ func Persistent(g *graph.Graph, id graph.ValueID) bool {
 	return op.Of(g.Nodes[v.Def].Kind).Has(op.ConstantRole)
 }
 
-// PersistentBytes is the sum of the persistent values' sizes that are known.
-// Values that nothing makes and nothing reads, such as left-over value_info, do not count.
+// PersistentBytes is the sum of the persistent values' known sizes. Values without producer and
+// readers, such as left-over value_info, do not count.
 func PersistentBytes(g *graph.Graph, s *Sizes) (int64, error) {
 	var total int64
 	for i := range g.Values {
@@ -256,7 +255,7 @@ func PersistentBytes(g *graph.Graph, s *Sizes) (int64, error) {
 	return total, nil
 }
 
-// persistentBytes is what a value adds to PersistentBytes.
+// persistentBytes is a value's share of PersistentBytes.
 func persistentBytes(g *graph.Graph, s *Sizes, id graph.ValueID) int64 {
 	if CountsPersistent(g, id) {
 		return max(s.Bytes[id], 0)

@@ -6,8 +6,8 @@ import (
 	"memopt/symbolic"
 )
 
-// PartAlignment is the number of bytes of which the place of a part in its buffer must be a multiple,
-// so that kernels find it as they find any other operand.
+// PartAlignment is the alignment of a part in its buffer, in bytes, so that kernels find it aligned
+// like any other operand.
 const PartAlignment = 64
 
 // Slices says which operands of a node are runs of consecutive bytes of another one: outputs of
@@ -15,8 +15,8 @@ const PartAlignment = 64
 // input can be written where it belongs when it is made.
 type Slices struct {
 	Join bool
-	// At is the byte at which each of these outputs, or inputs, begins; -1 for those that are no
-	// parts, are smaller than PartAlignment, or do not begin at a multiple of it.
+	// At is the first byte of each of these outputs, or inputs; -1 for those that are no parts, are
+	// smaller than PartAlignment, or do not begin at a multiple of it.
 	At []int64
 }
 

@@ -14,24 +14,24 @@ type Span struct {
 	// Beside NoValue.
 	Value graph.ValueID
 	Root  graph.ValueID // whose buffer it is; NoValue for Inner and Beside
-	Lo    int64         // the byte of the buffer at which it begins
+	Lo    int64         // its first byte of the buffer
 	Bytes int64
 	Kind  Kind
 }
 
-// History is what the bytes of a simulated program hold, from its first step to its last.
+// History is the contents of a simulated program's bytes, from its first step to its last.
 type History struct {
-	// Spans are in the order of their first steps, then of roots, then of bytes; what belongs to no
-	// root comes last among those of a step. At every step, those whose range has it are together
-	// Timeline.Live. Persistent bytes are left out.
+	// Spans are in the order of their first steps, then of roots, then of bytes; bytes without a
+	// root come last among those of a step. At every step, the spans whose range has it are
+	// together Timeline.Live. Persistent bytes are left out.
 	Spans  []Span
 	Phases []Phase         // by step
 	Source []graph.ValueID // by value: the one that it shows, through views
 }
 
-// Spans returns what the bytes of a simulated program hold when. The arguments are those of Compose.
-// It takes time in the order of the program, but for buffers with many parts, of which each takes time
-// in the order of their number.
+// Spans returns the contents of the bytes of a simulated program over time. The arguments are those of
+// Compose. It takes time linear in the program, but for buffers with many parts: each part takes time
+// linear in their number.
 func Spans(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []bool) *History {
 	c := newComposer(g, p, t, roles, backward)
 	h := &History{Phases: c.classify(), Source: c.source}
@@ -54,10 +54,10 @@ func Spans(g *graph.Graph, p *Program, t *Timeline, roles *Roles, backward []boo
 	return h
 }
 
-// spanWriter paints values over buffers, and notes what they are painted over.
+// spanWriter paints values over buffers, and notes the spans that they paint over.
 type spanWriter struct {
 	*composer
-	open  [][]Span // by root: what its bytes hold now, without gaps, from the first byte to the last
+	open  [][]Span // by root: the present contents of its bytes, without gaps, from the first byte to the last
 	first []int32  // by step: one past the first root whose buffer begins there
 	next  []int32  // by root: one past the next root that begins with it
 	out   []Span
@@ -74,7 +74,7 @@ func (w *spanWriter) begin() {
 	}
 }
 
-// step opens the buffers that begin at a step, and paints what the step makes.
+// step opens the buffers that begin at a step, and paints the values that the step makes.
 func (w *spanWriter) step(at int32) {
 	for v := w.first[at]; v != 0; v = w.next[v-1] {
 		root := graph.ValueID(v - 1)
@@ -94,7 +94,7 @@ func (w *spanWriter) step(at int32) {
 	}
 }
 
-// paint puts a value over what its bytes held before.
+// paint puts a value over the former contents of its bytes.
 func (w *spanWriter) paint(v graph.ValueID, at int32) {
 	root := w.t.Root[v]
 	old := w.open[root]

@@ -10,8 +10,8 @@ type Stash struct {
 	Readers []graph.NodeID // backward readers in order of execution
 }
 
-// Stashed lists the stashed activations in the order in which they are made, the
-// outputs of one node by slot. Graph inputs, initializers and Constant nodes hold no activations.
+// Stashed lists the stashed activations in the order of their producers, the outputs of one node by
+// slot. Graph inputs, initializers and Constant nodes hold no activations.
 func Stashed(g *graph.Graph, order graph.Order, backward []bool, constant func(graph.NodeID) bool) []Stash {
 	pos := order.Positions()
 	uses := graph.NewUses(g)

@@ -12,12 +12,13 @@ import (
 	"memopt/symbolic"
 )
 
-// State is what a training step hands on to the next one: the input that it reads, which may be an
-// initializer, and the output that is its next value. Both are of one type, and the memory model
-// has the output written into the input's own buffer once nobody needs the old value any more.
+// State is a value that a training step hands on to the next one: the input that it reads, which
+// may be an initializer, and the output that is its next value, such as a weight and its updated
+// value. Both are of one type, and the memory model has the output written into the input's own
+// buffer once the old value has no reader left.
 type State struct{ In, Out graph.ValueID }
 
-// StatesKey is the metadata key under which a model records its states.
+// StatesKey is the metadata key of a model's recorded states.
 const StatesKey = "memopt.states"
 
 // statesSchema is the schema of RecordedStates.
@@ -60,8 +61,8 @@ func ParseStatePair(text string, known func(StatePair) bool) (StatePair, error) 
 	return *first, nil
 }
 
-// RecordStates writes pairs into the model's metadata, in place of those that are there. Without
-// pairs the record says that there are none. Names that are not UTF-8, which JSON cannot hold, are
+// RecordStates writes pairs into the model's metadata, in place of those that are there. An empty
+// list records that the model has no states. Names that are not UTF-8, which JSON cannot hold, are
 // left out with their pairs.
 func RecordStates(m *graph.Model, pairs []StatePair) {
 	r := RecordedStates{statesSchema, []StatePair{}}
@@ -77,8 +78,8 @@ func RecordStates(m *graph.Model, pairs []StatePair) {
 	m.SetMeta(StatesKey, string(text))
 }
 
-// RecordedPairs returns the pairs that a model's metadata has; nil without a record. The error says
-// what is wrong with the record.
+// RecordedPairs returns the pairs in a model's metadata; nil without a record. The error says why
+// the record is not valid.
 func RecordedPairs(m *graph.Model) ([]StatePair, error) {
 	text, ok := m.Meta(StatesKey)
 	if !ok {
