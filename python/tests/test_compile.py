@@ -252,6 +252,12 @@ def scaled(x, scale):
 
 
 @torch._dynamo.disable
+def drawn(x):
+    """A mask without a gradient, which a graph keeps for its backward half."""
+    return torch.rand_like(x) > 0.1
+
+
+@torch._dynamo.disable
 def kept(norm, x):
     return F.dropout(norm(x), 0.2)
 
@@ -275,7 +281,7 @@ class Broken(nn.Module):
         if self.kind == "branch" and x.sum() > self.more:
             x = self.layers[3](x)
         if self.kind == "operators":
-            x = scaled(x, self.scale)
+            x = scaled(x * drawn(x), self.scale)
         x = self.head(self.layers[5](self.layers[4](x)))
         if self.kind == "loop":  # Dynamo compiles each layer by itself, and no part of this function
             for layer in self.layers:
@@ -294,7 +300,7 @@ def test_graphs_share_a_budget(kind):
     model.more = -1e9
 
     def step_of(compiled):
-        return (lambda x: F.cross_entropy(compiled(x), x.argmax(-1))) if kind == "loss" else compiled
+        return (lambda x: (compiled(x) ** 2).mean()) if kind == "loss" else compiled
 
     plain, _ = gradients(model, step_of(torch.compile(model, backend="aot_eager")), x)
     torch._dynamo.reset()
@@ -303,9 +309,9 @@ def test_graphs_share_a_budget(kind):
     found, peak = gradients(model, step_of(compiled), x)
     promise = compiled.memopt
     assert same(found, plain)
-    assert len(promise.graphs) == {"breaks": 4, "branch": 2, "operators": 2, "loop": 11, "loss": 1}[kind]
+    assert len(promise.graphs) == {"breaks": 4, "branch": 2, "operators": 3, "loop": 11, "loss": 1}[kind]
     assert promise.predicted_peak_bytes <= 0.8 * promise.baseline_peak_bytes
-    assert promise.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
+    assert promise.predicted_peak_bytes == pytest.approx(peak, abs=8)
     assert 0 < promise.bound <= promise.overhead
     assert promise.between == (["Mul", "Tanh"] if kind == "operators" else promise.between)
     if kind == "branch":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,21 +89,37 @@ class Workspaces:
         of which that is not known, which have -1: too large ones, ones that may not be run on zeros, ones that fail."""
         done = len(self._peaks)
         self._peaks += [-1] * (len(self._calls) - done)
-        if done < len(self._calls):
-            # A compiler that asks runs under a mode of fake tensors.
-            with (
-                _disable_current_modes(),
-                torch.no_grad(),
-                torch.profiler.profile(
-                    activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
-                ) as profile,
-            ):
-                for i, (func, bare, form) in list(enumerate(self._calls))[done:]:
-                    size = sum(_bytes(t) for t in bare if isinstance(t, _Tensor))
-                    if size > _LARGEST or flops.get(i, 0) > _LONGEST or not _run(i, func, bare, form):
-                        self._left.add(str(func))
-            _count(profile, self._peaks)
+        calls: list[tuple[int, Callable[[], Callable[[], object]]]] = []
+        for i, call in list(enumerate(self._calls))[done:]:
+            size = sum(_bytes(t) for t in call[1] if isinstance(t, _Tensor))
+            if size <= _LARGEST and flops.get(i, 0) <= _LONGEST:
+                calls.append((i, functools.partial(_call, *call)))
+        for i, peak in highest(calls).items():
+            self._peaks[i] = peak
+        self._left.update(str(func) for i, (func, _, _) in enumerate(self._calls) if self._peaks[i] < 0)
         return self._peaks, sorted(self._left)
+
+
+def highest(calls: list[tuple[int, Callable[[], Callable[[], object]]]]) -> dict[int, int]:
+    """The most bytes at one time that each of several calls allocates, results included, by number. One that fails is
+    left out.
+
+    Args:
+        calls: numbers, and functions that make the arguments and return the call.
+    """
+    peaks: dict[int, int] = {}
+    if not calls or torch._C._autograd._profiler_enabled():
+        return peaks
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    # A compiler that asks runs under a mode of fake tensors.
+    with (
+        _disable_current_modes(),
+        torch.no_grad(),
+        torch.profiler.profile(activities=activities, profile_memory=True) as profile,
+    ):
+        done = [i for i, prepare in calls if _run(i, prepare)]
+    _count(profile, peaks)
+    return {i: peaks[i] for i in done}
 
 
 def measures(func: Any) -> bool:
@@ -131,18 +147,23 @@ def _bytes(t: _Tensor) -> int:
     return n
 
 
-def _run(number: int, func: Any, bare: list[Any], form: Any) -> bool:
+def _call(func: Any, bare: list[Any], form: Any) -> Callable[[], object]:
     args, kwargs = tree_unflatten([v.make() if isinstance(v, _Tensor) else v for v in bare], form)
+    return functools.partial(func, *args, **kwargs)
+
+
+def _run(number: int, prepare: Callable[[], Callable[[], object]]) -> bool:
     try:
+        call = prepare()
         with torch.profiler.record_function(f"{_RANGE}{number}"):
-            out = func(*args, **kwargs)
+            out = call()
     except (RuntimeError, IndexError, NotImplementedError):
         return False
     del out
     return True
 
 
-def _count(profile: Any, peaks: list[int]) -> None:
+def _count(profile: Any, peaks: dict[int, int]) -> None:
     """Reads the peaks of the ranges from a profile."""
     events: list[tuple[int, int, int, int]] = []
     stack = [(event, -1) for event in profile.profiler.kineto_results.experimental_event_tree()]

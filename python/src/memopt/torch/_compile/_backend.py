@@ -170,8 +170,10 @@ class Backend:
         self.promise = Compiled(self._settle)
         self.promise.optimizer_bytes = optimizer_bytes
         self.model_bytes = None
+        self._model: Callable[[], nn.Module | None] = lambda: None
         if isinstance(model, nn.Module):
-            self.model_bytes = _storages(model)
+            self._model = weakref.ref(model)
+            self.model_bytes = sum(s.nbytes() for s in _storages(model))
             self.promise.sharded_bytes = _sharding(model)
         self.open: dict[int, Graph] = {}  # by run: the graphs whose forward halves have run in this step
         self.waiting: list[Graph] = []  # graphs that are compiled and have not run
@@ -331,8 +333,10 @@ class Backend:
         self.promise.graphs = []
         if self._recording is not None:
             self._recording.end()
-        self._recording = Recording() if self._wanted and self.follows else None
-        if self._recording is not None:
+        self._recording = None
+        if self._wanted and self.follows:
+            model = self._model()
+            self._recording = Recording(None if model is None else _storages(model))
             self._recording.begin()
 
     def _close(self, number: int, *, begins: bool = False) -> None:
@@ -374,8 +378,9 @@ class Backend:
         plan = self._plan_of(path)
         if len(path) == 1 and plan.fits and recording.ops_bytes <= _LITTLE * plan.graph.peak_bytes:
             return
-        self.promise.held_bytes += recording.given_bytes
-        whole = Whole(recording.runs, recording.ops, recording.tail)
+        recording.settle()
+        self.promise.held_bytes = (self.model_bytes or 0) + recording.given_bytes
+        whole = Whole(recording.runs, recording.ops, recording.tail, recording.roots)
         noted = Noted(path, whole, self._now(whole, path))
         self._steps[path] = noted
         limit = self._limit(noted.step.baseline_peak_bytes)
@@ -634,7 +639,7 @@ def _peak_of_code(whole: Whole, plans: list[Plan]) -> int | None:
         if p.peaks is None:
             return None
         runs.append(dataclasses.replace(run, part=run.part.coarse(p.steps, p.peaks, p.graph.saved_bytes)))
-    coarse = Whole(runs, whole.ops, whole.tail)
+    coarse = Whole(runs, whole.ops, whole.tail, whole.roots)
     return _solve.peak(coarse.instance, coarse.steps([r.part.in_order() for r in runs]))
 
 
@@ -711,12 +716,12 @@ def _tensors(v: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(x)
 
 
-def _storages(model: nn.Module) -> int:
-    """The bytes of a model's parameters and buffers, shared ones once."""
+def _storages(model: nn.Module) -> list[torch.UntypedStorage]:
+    """The storages of a model's parameters and buffers, shared ones once."""
     known = {}
     for t in itertools.chain(model.parameters(), model.buffers()):
-        known.update({s._cdata: s.nbytes() for s in storages(t)})
-    return sum(known.values())
+        known.update({s._cdata: s for s in storages(t)})
+    return list(known.values())
 
 
 def _sharding(model: nn.Module) -> int:

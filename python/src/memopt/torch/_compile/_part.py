@@ -113,7 +113,8 @@ def part(joint: Joint, instance: dict[str, Any]) -> Part:
     nodes: list[dict[str, Any]] = instance["nodes"]
     at = next(i for i, n in enumerate(nodes) if n["id"] == HANDOVER)
     descs = list(joint.gm.graph.find_nodes(op="output")[0].meta.get("desc", ()))
-    places = {p: i for p in joint.placeholders if (i := _place(p.meta.get("desc"))) >= 0}
+    given = [p for p in joint.placeholders if p not in joint.tangents]
+    places = {p: i for p in given if (i := _place(p.meta.get("desc"))) >= 0}
     results: dict[int, str] = {}
     gradients: dict[int, str] = {}
     left: list[str] = []
@@ -129,7 +130,7 @@ def part(joint: Joint, instance: dict[str, Any]) -> Part:
             left.append(root.name)
     left += [r.name for n in joint.mutations[1] for r in joint.roots(n) if r.op == "call_function"]
     gradients.pop(-1, None)
-    given = {t.name for t in joint.tangents}
+    tangents = {t.name for t in joint.tangents}
     return Part(
         forward=nodes[:at],
         backward=nodes[at + 1 :],
@@ -138,7 +139,7 @@ def part(joint: Joint, instance: dict[str, Any]) -> Part:
         reads=_reads(joint, places),
         results=results,
         gradients=gradients,
-        left=[v for v in dict.fromkeys(left) if v not in given],
+        left=[v for v in dict.fromkeys(left) if v not in tangents],
     )
 
 

@@ -2,46 +2,91 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import re
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from .._workspace import highest
 from ._part import Part
 from ._whole import Op, Place, Run
 
 # Backward functions that hand on the memory of the gradient that they are given.
 _PASSING = re.compile(r"(View|UnsafeView|Reshape\w*|Alias|T|Transpose|Permute|Squeeze|Unsqueeze)Backward\d*")
 
+# Backward functions of operators whose result is a view of their argument, and whose gradient has memory of its own.
+_VIEWING = re.compile(r"(Slice|Select|Split\w*|Unbind|Expand|Diagonal|Unfold|AsStrided|Chunk|Narrow)Backward\d*")
+
+# Backward functions that compute gradients and do nothing else: those that PyTorch generates of its formulas.
+_FORMULA = re.compile(r"\w+Backward\d+")
+
 # References to a tensor while `_is_held` asks: its own variable and the argument of getrefcount.
 _ASKING = 2
+
+
+@dataclasses.dataclass
+class _Given:
+    """An argument of a graph without a gradient, which may have been there before the step, as a batch, or have been
+    made in it, as a mask.
+
+    Attributes:
+        ref: a reference to the tensor whose memory it has.
+        held: the program refers to that tensor when the backward half begins.
+    """
+
+    place: Place
+    size: int
+    ref: Any
+    storages: list[StorageWeakRef]
+    held: bool = True
+
+    def is_from_before(self) -> bool:
+        """Whether it was there before the step: the program holds it longer than the step's own tensors."""
+        return self.held or not all(s.expired() for s in self.storages)  # type: ignore[no-untyped-call]
+
+
+class _Gradient(NamedTuple):
+    """The memory of a gradient: whether it is that of the gradient that the function was given, and its bytes."""
+
+    passed: bool
+    bytes: int
 
 
 class Recording:
     """Notes one step while it runs.
 
+    Args:
+        before: storages that were there before the step, as those of a model; None where these are not known, so that
+            leaves that need gradients count in given_bytes.
+
     Attributes:
         runs: the calls until now.
         ops: backward functions of operators that PyTorch runs between the graphs.
         tail: those behind the last graph, as numbers.
+        roots: the results that the backward half begins with, as losses, and the bytes of their gradients.
         over: the backward half has begun.
-        given_bytes: the bytes of arguments that were there before the step, those of the first graph left out.
+        given_bytes: the bytes of arguments that were there before the step, those of ``before`` left out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: Iterable[torch.UntypedStorage] | None = None) -> None:
         self.runs: list[Run] = []
         self.ops: list[Op] = []
         self.tail: list[int] = []
+        self.roots: dict[Place, int] = {}
         self.over = False
         self.given_bytes = 0
         self._known: dict[int, tuple[Place | None, StorageWeakRef]] = {}  # by storage: the value
+        self._known.update({s._cdata: (None, _weak(s)) for s in before or ()})
+        self._leaves_count = before is None
+        self._given: list[_Given] = []
         self._nodes: dict[int, tuple[int, Any]] = {}  # by a graph's node of autograd: the index of the run
         self._functions: dict[int, tuple[int, Any]] = {}  # by another node: its number in ops
         self._todo: list[tuple[int, Any]] = []
@@ -50,8 +95,8 @@ class Recording:
 
     @property
     def ops_bytes(self) -> int:
-        """The bytes that operators outside of the graphs keep, and those of the gradients that they make."""
-        return sum(op.saved_bytes + sum(size for _, size in op.gives) for op in self.ops)
+        """The bytes that operators outside of the graphs make: results, saved values and gradients."""
+        return sum(op.made_bytes + op.saved_bytes + sum(size for _, size in op.gives) for op in self.ops)
 
     def begin(self) -> None:
         """The step begins. Operators behind its last graph are found when the backward half is asked for."""
@@ -69,15 +114,18 @@ class Recording:
     def asked(self, roots: Sequence[torch.Tensor]) -> None:
         """The backward half of some tensors is asked for."""
         if self.runs and not self.over:
-            self.tail = self._walk((t.grad_fn, t.output_nr) for t in roots)
+            self.tail = self._walk(len(self.ops), ((t.grad_fn, t.output_nr) for t in roots))
+            for t in roots:
+                if (to := self._follow(t.grad_fn, t.output_nr)) is not None:
+                    self.roots[to] = t.nbytes
 
     def call(self, part: Part, arguments: Sequence[Any]) -> None:
         """A graph is called."""
-        run = Run(part)
+        run, begin = Run(part), len(self.ops)
         given = [(i, t) for i, t in enumerate(arguments) if isinstance(t, torch.Tensor)]
         for i, t in given:
             self._argument(run, i, t)
-        run.eager = self._walk((t.grad_fn, t.output_nr) for _, t in given if t.grad_fn is not None)
+        run.eager = self._walk(begin, ((t.grad_fn, t.output_nr) for _, t in given if t.grad_fn is not None))
         for i, t in given:
             if t.grad_fn is not None and (to := self._follow(t.grad_fn, t.output_nr)) is not None:
                 run.gives[i] = to
@@ -85,35 +133,76 @@ class Recording:
 
     def _argument(self, run: Run, i: int, t: torch.Tensor) -> None:
         r = len(self.runs)
-        size, made = 0, None
+        place = None if t.is_leaf and t.requires_grad else Place("made", r, i)
+        if (k := self._maker(t)) is not None:
+            place = Place("out", k, 0)
+        size, made, new = 0, None, []
         for s in storages(t):
             if s._cdata not in self._known:
                 size += s.nbytes()
-                self._known[s._cdata] = (Place("made", r, i) if t.grad_fn is not None else None, _weak(s))
+                new.append(_weak(s))
+                self._known[s._cdata] = (place, new[-1])
             elif (found := self._known[s._cdata][0]) is not None:
                 made = found
         if made is not None:
             run.given[i] = made
-        elif size and t.grad_fn is not None:
+        elif size and place is None:
+            self.given_bytes += size if self._leaves_count else 0
+        elif k is not None:
+            run.given[i] = Place("out", k, 0)
+            if not self.ops[k].views:
+                self.ops[k].made_bytes = size
+        elif size:
             run.made[i] = size
-        elif size and r > 0 and not t.requires_grad:
-            self.given_bytes += size
+            if t.grad_fn is None:
+                self._given.append(_Given(Place("made", r, i), size, weakref.ref(_base(t)), new))
 
-    def _walk(self, roots: Iterable[tuple[Any, int]]) -> list[int]:
-        """Notes operators from nodes of autograd on; the numbers of those that are new, as they run backward."""
-        begin = len(self.ops)
+    def _walk(self, begin: int, roots: Iterable[tuple[Any, int]]) -> list[int]:
+        """Notes operators from nodes of autograd on; the numbers of those from begin on, as they run backward."""
         for node, output in roots:
             self._follow(node, output)
+        formulas = {}
         while self._todo:
             k, node = self._todo.pop()
             op = self.ops[k]
-            for n, output in node.next_functions:
+            for i, (n, output) in enumerate(node.next_functions):
                 to = self._follow(n, output)
                 if to is not None:
                     op.gives.append((to, _gradient_bytes(n, output)))
+                    op.slots.append(i)
             self._keep(k, _saved(node))
+            if _FORMULA.fullmatch(node.name()) and all(m.device.type == "cpu" for m in node._input_metadata):
+                formulas[k] = node
+        self._measure(formulas)
         order = {k: node._sequence_nr() for k, node in self._functions.values()}
         return sorted(range(begin, len(self.ops)), key=lambda k: -order[k])
+
+    def _measure(self, formulas: dict[int, Any]) -> None:
+        """Runs backward functions by themselves, on zeros, and notes the bytes that they take. PyTorch computes them
+        without a graph, so that no schedule has their temporary values."""
+        grads: dict[int, list[_Gradient | None]] = {}
+
+        def prepare(k: int) -> Callable[[], None]:
+            node = formulas[k]
+            zeros = [torch.zeros(m.shape, dtype=m.dtype) for m in node._input_metadata]
+            known = {z.untyped_storage()._cdata for z in zeros}
+
+            def call() -> None:
+                out = node(*zeros)
+                found = [
+                    None if g is None else g.untyped_storage() for g in (out if isinstance(out, tuple) else (out,))
+                ]
+                grads[k] = [None if s is None else _Gradient(s._cdata in known, s.nbytes()) for s in found]
+
+            return call
+
+        peaks = highest([(k, functools.partial(prepare, k)) for k in formulas])
+        for k, peak in peaks.items():
+            op = self.ops[k]
+            of = [grads[k][i] if i < len(grads[k]) else None for i in op.slots]
+            op.gives = [(to, _given_bytes(to, size, g)) for (to, size), g in zip(op.gives, of, strict=True)]
+            op.passes = {x for x, g in enumerate(of) if g is not None and g.passed and not op.gives[x][1]}
+            op.workspace = max(0, peak - sum(g.bytes for g in of if g is not None and not g.passed))
 
     def _follow(self, node: Any, output: int) -> Place | None:
         """The place that a gradient of a node's output goes to."""
@@ -127,13 +216,19 @@ class Recording:
             if id(node) in self._functions:
                 return Place("op", self._functions[id(node)][0], 0)
             if not _PASSING.fullmatch(node.name()):
-                k = len(self.ops)
-                self.ops.append(Op(re.sub(r"Backward\d*$", "", node.name())))
+                k, views = len(self.ops), _VIEWING.fullmatch(node.name()) is not None
+                made = 0 if views else sum(_gradient_bytes(node, i) for i in range(len(node._input_metadata)))
+                self.ops.append(Op(re.sub(r"Backward\d*$", "", node.name()), views, made))
                 self._functions[id(node)] = (k, node)
                 self._todo.append((k, node))
                 return Place("op", k, 0)
             node, output = node.next_functions[0]
         return None
+
+    def _maker(self, t: torch.Tensor) -> int | None:
+        """The number of the operator between graphs whose result a tensor is."""
+        to = self._follow(t.grad_fn, t.output_nr)
+        return to.at if to is not None and to.kind == "op" else None
 
     def _keep(self, k: int, saved: list[torch.Tensor]) -> None:
         op = self.ops[k]
@@ -141,9 +236,10 @@ class Recording:
         for t in itertools.compress(saved, made):
             for s in storages(t):
                 if s._cdata not in self._known:
-                    op.saved_bytes += s.nbytes()
-                    self._known[s._cdata] = (Place("saved", k, 0), _weak(s))
-                    continue
+                    maker = self._maker(t)
+                    op.saved_bytes += s.nbytes() if maker is None else 0
+                    place = Place("saved", k, 0) if maker is None else Place("out", maker, 0)
+                    self._known[s._cdata] = (place, _weak(s))
                 found = self._known[s._cdata][0]
                 if found is not None and found not in (Place("saved", k, 0), *op.keeps):
                     op.keeps.append(found)
@@ -175,7 +271,20 @@ class Recording:
         if not self.over:
             self.over = True
             self._mark(len(self.runs), skip=-1)
+            for given in self._given:
+                given.held = _is_held(given.ref)
             self.end()
+
+    def settle(self) -> None:
+        """Tells arguments that were there before the step from those that were made in it, behind its backward half."""
+        before = {g.place: g.size for g in self._given if g.is_from_before()}
+        self._given = []
+        self.given_bytes += sum(before.values())
+        for r, run in enumerate(self.runs):
+            run.made = {i: size for i, size in run.made.items() if Place("made", r, i) not in before}
+            run.given = {i: p for i, p in run.given.items() if p not in before}
+        for op in self.ops:
+            op.keeps = [p for p in op.keeps if p not in before]
 
     def _mark(self, index: int, skip: int) -> None:
         """Notes the results that the program holds, at the end of the run with an index."""
@@ -207,11 +316,23 @@ def _is_held(ref: Any) -> bool:
 def _is_from_before(saved: list[torch.Tensor], i: int) -> bool:
     """Whether a saved tensor was there before the step: a parameter, or one without a gradient that the program holds,
     as a buffer. Those that no program holds an operator has made, as the mask of a dropout."""
-    base = saved[i] if saved[i]._base is None else saved[i]._base
-    if base is None or not base.is_leaf:
+    base = _base(saved[i])
+    if not base.is_leaf:
         return False
     known = _ASKING + sum(t is base for t in saved) + (base._use_count() > 1)
     return bool(base.requires_grad or sys.getrefcount(base) > known)
+
+
+def _base(t: torch.Tensor) -> torch.Tensor:
+    """The tensor of which one is a view, or itself."""
+    return t if t._base is None else t._base
+
+
+def _given_bytes(to: Place, size: int, found: _Gradient | None) -> int:
+    """The bytes of a gradient that goes to a place, of those of its elements and of the memory that it was found in."""
+    if found is None or (to.kind == "result" and found.bytes < size):
+        return size  # AOTAutograd copies a gradient that is one element, which was expanded, for its graph
+    return 0 if found.passed else found.bytes
 
 
 def _gradient_bytes(node: Any, output: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .._replay import HANDOVER
@@ -13,14 +14,17 @@ from ._part import Part
 
 Steps = list[dict[str, str]]
 
+# cross_entropy holds its argument, which the first of its operators reads, until the second has run.
+_HOLDING = {"NllLoss": "LogSoftmax", "NllLoss2D": "LogSoftmax"}
+
 
 class Place(NamedTuple):
     """A value, or where a gradient goes to.
 
     Attributes:
-        kind: "result" of a graph, "made" by PyTorch's operators and given to a graph, "saved" by one of them; or
-            where gradients go to, an "op" or a "leaf".
-        at: the index of the run; of an op and what it saves its number, of a leaf its identity.
+        kind: "result" of a graph, "out" for that of an operator of PyTorch, "made" for an argument of a graph that the
+            step has made without a gradient, "saved" by an operator; or where gradients go to, an "op" or a "leaf".
+        at: the index of the run; of an op, what it makes and saves its number, of a leaf its identity.
         place: that of the result or the argument; of a leaf its bytes.
     """
 
@@ -31,19 +35,29 @@ class Place(NamedTuple):
 
 @dataclasses.dataclass
 class Op:
-    """The backward function of an operator that PyTorch runs between graphs.
+    """An operator that PyTorch runs between graphs, and its backward function.
 
     Attributes:
         name: the operator.
-        saved_bytes: the bytes that it alone keeps for the backward half.
+        views: its result is a view of its argument.
+        made_bytes: the bytes of its result.
+        saved_bytes: the bytes that it alone keeps for the backward half, results of others left out.
         keeps: results and arguments of graphs that it keeps as well, and values that other operators save.
         gives: the places that its gradients go to, and their bytes.
+        slots: by gradient, its place among the results of the backward function.
+        passes: the gradients that have the memory of the one that it is given.
+        workspace: the bytes that its backward function takes beside its gradients.
     """
 
     name: str
+    views: bool = False
+    made_bytes: int = 0
     saved_bytes: int = 0
     keeps: list[Place] = dataclasses.field(default_factory=list)
     gives: list[tuple[Place, int]] = dataclasses.field(default_factory=list)
+    slots: list[int] = dataclasses.field(default_factory=list)
+    passes: set[int] = dataclasses.field(default_factory=set)
+    workspace: int = 0
 
 
 @dataclasses.dataclass
@@ -53,7 +67,7 @@ class Run:
     Attributes:
         part: the graph.
         given: by place of an argument that this step has made before: the value.
-        made: by place of an argument that PyTorch's operators have made behind the run before: its bytes.
+        made: by place of an argument that was made behind the run before, as a mask: its bytes.
         gives: by place of an argument, where its gradient goes to.
         held: by place of a result, the index of the last run at whose end the program held it; the number of
             runs where it held it when the backward half began.
@@ -69,17 +83,31 @@ class Run:
 
 
 class Whole:
-    """The instance of a step. The value ``v`` of the run with index 2 has the name ``2:v``."""
+    """The instance of a step. The value ``v`` of the run with index 2 has the name ``2:v``.
 
-    def __init__(self, runs: list[Run], ops: Sequence[Op] = (), tail: Sequence[int] = ()) -> None:
-        self.runs, self.ops, self.tail = runs, ops, tail
+    Args:
+        runs: the calls of compiled graphs.
+        ops: the operators between and behind them.
+        tail: the numbers of those behind the last run.
+        roots: results that the backward half begins with, and the bytes of their gradients; ``Tensor.backward`` holds
+            both until it ends.
+    """
+
+    def __init__(
+        self,
+        runs: list[Run],
+        ops: Sequence[Op] = (),
+        tail: Sequence[int] = (),
+        roots: Mapping[Place, int] = MappingProxyType({}),
+    ) -> None:
+        self.runs, self.ops, self.tail, self.roots = runs, ops, tail, roots
         self.eager = [*(run.eager for run in runs), list(tail)]
         self.linked: dict[tuple[int, int], str] = {}  # by run and place of an argument: the value
         for r, run in enumerate(runs):
             self.linked.update({(r, i): name for i, p in run.given.items() if (name := self._name(p)) is not None})
             self.linked.update({(r, i): f"made {r}.{i}" for i in run.made})
         self.consumed = set(self.linked.values())
-        self.consumed.update(name for op in ops for p in op.keeps if (name := self._name(p)) is not None)
+        self.consumed.update(name for k in range(len(ops)) for name in self._reads(k))
         self.first: dict[Place, str] = {}  # by place: the first gradient that goes there
         self.passed: set[str] = set()  # gradients of graphs that go on
         self.tangents: dict[str, str] = {}  # by name in its run: the value that it is
@@ -88,13 +116,28 @@ class Whole:
         self.costs: dict[str, float] = {n["id"]: n["cost"] for n in self.instance["nodes"]}
 
     def _name(self, p: Place) -> str | None:
-        """The value at a place; None for a result that is an argument of its graph."""
+        """The value at a place; None for a result that is an argument of its graph, and for a parameter."""
+        if p.kind in ("out", "op"):
+            op = self.ops[p.at]
+            return f"out {p.at}" if not op.views else self._name(op.gives[0][0]) if op.gives else None
+        if p.kind == "leaf":
+            return None
         if p.kind == "saved":
             return f"saved {p.at}"
         if p.kind == "made":
             return f"made {p.at}.{p.place}"
         found = self.runs[p.at].part.results.get(p.place)
         return None if found is None else f"{p.at}:{found}"
+
+    def _reads(self, k: int) -> list[str]:
+        """The values that an operator between graphs reads or keeps."""
+        op = self.ops[k]
+        places = [to for to, _ in op.gives]
+        for p in list(places):
+            if p.kind == "op" and self.ops[p.at].name == _HOLDING.get(op.name):
+                places += [to for to, _ in self.ops[p.at].gives]
+        own = (None, f"out {k}", f"saved {k}")
+        return [name for p in (*places, *op.keeps) if (name := self._name(p)) not in own]
 
     def _flow(self) -> None:
         """Follows the gradients, from the loss on."""
@@ -109,8 +152,12 @@ class Whole:
                         self.passed.add(name)
                         self.first.setdefault(to, name)
             for k in self.eager[r]:
+                given = self.first.get(Place("op", k, 0))
                 for x, (to, _) in enumerate(self.ops[k].gives):
-                    self.first.setdefault(to, f"gradient {k}.{x}")
+                    if x not in self.ops[k].passes:
+                        self.first.setdefault(to, f"gradient {k}.{x}")
+                    elif given is not None:
+                        self.first.setdefault(to, given)
 
     def _value(self, r: int, name: str) -> str:
         return self.tangents.get(f"{r}:{name}", f"{r}:{name}")
@@ -165,21 +212,29 @@ class Whole:
         )
 
     def _between(self, r: int) -> list[dict[str, Any]]:
-        """The operators before a run, behind the one before it."""
-        made = self.runs[r].made if r < len(self.runs) else {}
-        outputs = [{"id": f"made {r}.{i}", "size": size} for i, size in made.items()]
-        outputs += [{"id": f"saved {k}", "size": self.ops[k].saved_bytes} for k in self.eager[r]]
-        if not outputs:
-            return []
-        reads = [name for k in self.eager[r] for p in self.ops[k].keeps if (name := self._name(p)) is not None]
-        own = {v["id"] for v in outputs}
-        inputs = [*([f"end {r - 1}"] if r else []), *(v for v in reads if v not in own)]
-        return [_event(f"between {r}", inputs, outputs)]
+        """The operators before a run, behind the one before it, and the arguments that are made there. A function that
+        reads a result of a graph holds it until it ends, as a loss: until the last of the operators."""
+        nodes, before, held = [], [f"end {r - 1}"] if r else [], []
+        for k in reversed(self.eager[r]):
+            op, reads = self.ops[k], self._reads(k)
+            outputs = [{"id": f"made {k}", "size": 0}, {"id": f"saved {k}", "size": op.saved_bytes}]
+            outputs.append({"id": f"out {k}", "size": op.made_bytes, "keep": Place("op", k, 0) in self.roots})
+            held += [name for name in reads if name[0].isdigit()]
+            nodes.append(_event(f"make {k}", [*before, *reads], outputs))
+            before = [f"made {k}"]
+        if nodes:
+            nodes[-1]["inputs"] = list(dict.fromkeys([*nodes[-1]["inputs"], *held]))
+        if r < len(self.runs):
+            made = [{"id": f"made {r}.{i}", "size": size} for i, size in self.runs[r].made.items()]
+        else:
+            asked = sum(size for p, size in self.roots.items() if p.kind == "op")
+            made = [{"id": "asked", "size": asked, "keep": True}] if asked else []
+        return [*nodes, _event(f"between {r}", before, made)] if made else nodes
 
     def _eager_backward(self, r: int, nodes: list[dict[str, Any]]) -> list[str]:
         """Adds the backward functions of the operators before a run; values that are there when they are done."""
         if r == len(self.runs):
-            done = [f"end {r - 1}"]
+            done = [f"end {r - 1}", *(f"made {k}" for k in self.eager[r][:1])]
         else:
             done = [f"begin {r}", *(self._value(r, v) for v in self.runs[r].part.left)]
         for k in self.eager[r]:
@@ -189,7 +244,7 @@ class Whole:
                 inputs.append(given)
             outputs: list[dict[str, Any]] = [{"id": f"op {k}", "size": 0}]
             outputs += [self._given(k, x, to, size) for x, (to, size) in enumerate(op.gives)]
-            nodes.append(_event(f"op {k}", inputs, outputs))
+            nodes.append({**_event(f"op {k}", inputs, outputs), "workspace": op.workspace})
             done = [f"op {k}"]
         return done
 
@@ -212,7 +267,9 @@ class Whole:
         tangents = self.runs[r].part.tangents
         given = [v for t, _, _ in tangents if (v := self._value(r, t)) != f"{r}:{t}"]
         outputs: list[dict[str, Any]] = [{"id": f"begin {r}", "size": 0}]
-        outputs += [{"id": v, "size": size} for t, size, _ in tangents if (v := self._value(r, t)) == f"{r}:{t}"]
+        for t, size, j in tangents:
+            if self._value(r, t) == f"{r}:{t}":
+                outputs.append({"id": f"{r}:{t}", "size": size, "keep": Place("result", r, j) in self.roots})
         return _event(f"begin {r}", [*done, *given], outputs)
 
     def steps(self, halves: list[Steps]) -> Steps:
@@ -220,16 +277,17 @@ class Whole:
         out: Steps = []
         at = [next(i for i, s in enumerate(steps) if s.get("compute") == HANDOVER) for steps in halves]
         for r, steps in enumerate(halves):
-            out += [*self._computed(f"between {r}"), *self._named(r, steps[: at[r]]), {"compute": f"end {r}"}]
+            out += [*self._outside(r), *self._named(r, steps[: at[r]]), {"compute": f"end {r}"}]
             out += self._named(r, _given_up(steps[at[r] + 1 :]))
-        out += self._computed(f"between {len(halves)}")
+        out += self._outside(len(halves))
         for r in reversed(range(len(halves))):
             out += [{"compute": f"op {k}"} for k in self.eager[r + 1]]
             out += [{"compute": f"begin {r}"}, *self._named(r, _begun(halves[r][at[r] + 1 :]))]
         return [*out, *({"compute": f"op {k}"} for k in self.eager[0]), {"compute": "last"}]
 
-    def _computed(self, name: str) -> Steps:
-        return [{"compute": name}] if name in self.costs else []
+    def _outside(self, r: int) -> Steps:
+        names = (*(f"make {k}" for k in reversed(self.eager[r])), f"between {r}")
+        return [{"compute": name} for name in names if name in self.costs]
 
     def _named(self, r: int, steps: Steps) -> Steps:
         """Steps under the names of the whole. Results, which other runs read, are given up behind their last reader."""
