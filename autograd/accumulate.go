@@ -7,19 +7,20 @@ import (
 	"memopt/graph/live"
 )
 
-// Names of what accumulation adds to a graph. The next value of input x is output x + NewSuffix.
+// Names of the values that accumulation adds to a graph. The next value of input x is output x +
+// NewSuffix.
 const (
 	// SumSuffix ends the names of sums of gradients: state of the parameter's type, in float where
 	// that is of 16 bits.
 	SumSuffix = "_grad_sum"
-	// CountInput counts the gradients that the sums are of: state, an int64 scalar. Of gradients that have weights it
-	// is the sum of these, a double.
+	// CountInput counts the gradients in the sums: state, an int64 scalar. For weighted gradients it is the sum of
+	// the weights, a double.
 	CountInput = "grad_count"
 )
 
-// beginSums makes the inputs to which the gradients are added. A parameter's gradient begins as the
-// sum so far and not as nothing, so that each product of the sweep is added to it as soon as it is
-// there, in place, and gathers scatter onto it: no gradient waits for another.
+// beginSums makes the inputs that the gradients are added to. A parameter's gradient begins as the
+// sum so far, not as zero, so that each product of the sweep is added to it as soon as it is there,
+// in place, and gathers scatter onto it: no gradient waits for another.
 func (j *joint) beginSums(wrt []Value) error {
 	j.sums = make(map[Value]Value, len(wrt))
 	for _, v := range wrt {
@@ -91,7 +92,7 @@ func (j *joint) nextCount(count Value) Value {
 	return e.Add(count, e.Int(1))
 }
 
-// newState adds a graph input that holds what steps hand on.
+// newState adds a graph input for a state, which steps hand on.
 func (j *joint) newState(name string, t graph.Type) (Value, error) {
 	if !j.taken.TakeValue(name) {
 		return None, fmt.Errorf("the graph has a value %q already, the name of an input of the training step", name)
@@ -100,7 +101,7 @@ func (j *joint) newState(name string, t graph.Type) (Value, error) {
 	return v, j.g.AddInput(graph.Decl{Value: v, Type: t})
 }
 
-// addOutput makes a value a graph output under a name of its own; what says what for.
+// addOutput makes a value a graph output under a name of its own; what names its purpose in errors.
 func (j *joint) addOutput(name string, v Value, what string) error {
 	if !j.taken.TakeValue(name) {
 		return fmt.Errorf("the graph has a value %q already, the name for %s", name, what)
@@ -121,8 +122,8 @@ func (j *joint) addOutput(name string, v Value, what string) error {
 	return nil
 }
 
-// updateType is the type in which sums of gradients, and updates, are computed: float for types of
-// 16 bits.
+// updateType is the type of the computation of sums of gradients, and of updates: float for types
+// of 16 bits.
 func updateType(d graph.DType) graph.DType {
 	if d == graph.Float16 || d == graph.BFloat16 {
 		return graph.Float32

@@ -16,7 +16,7 @@ func leakyReluRule(c *Ctx) {
 }
 
 // preluRule: the gradient where x is positive, else times the slope; the slope gets g*x where x is
-// not positive, summed over what it was stretched to. Stashes x, and for its gradient the slope.
+// not positive, summed over its broadcast axes. Stashes x, and for its gradient the slope.
 func preluRule(c *Ctx) {
 	if c.Version < 7 {
 		c.Unsupported("schema version %d broadcasts the slope differently", c.Version)

@@ -8,13 +8,13 @@ func numpyBroadcast(c *Ctx) {
 	}
 }
 
-// addRule: both inputs get the gradient, summed over what broadcasting added. Stashes nothing.
+// addRule: both inputs get the gradient, summed over the broadcast axes. No stash.
 func addRule(c *Ctx) {
 	numpyBroadcast(c)
 	sumRule(c)
 }
 
-// sumRule: every input gets the gradient, summed over what broadcasting added. Stashes nothing.
+// sumRule: every input gets the gradient, summed over the broadcast axes. No stash.
 func sumRule(c *Ctx) {
 	for i := range c.Node.Inputs {
 		if c.Wants(i) {
@@ -23,7 +23,7 @@ func sumRule(c *Ctx) {
 	}
 }
 
-// meanRule: every one of n inputs gets the gradient / n. Stashes nothing.
+// meanRule: every one of n inputs gets the gradient / n. No stash.
 func meanRule(c *Ctx) {
 	g := c.mathScale(c.Grad(0), 1/float64(len(c.Node.Inputs)))
 	for i, v := range c.Node.Inputs {
@@ -33,7 +33,7 @@ func meanRule(c *Ctx) {
 	}
 }
 
-// subRule: the gradient, and its negative for what is subtracted. Stashes nothing.
+// subRule: the gradient, and its negative for the subtrahend. No stash.
 func subRule(c *Ctx) {
 	numpyBroadcast(c)
 	if c.Wants(0) {
@@ -115,7 +115,7 @@ func modRule(c *Ctx) {
 	}
 }
 
-// negRule: -g. Stashes nothing.
+// negRule: -g. No stash.
 func negRule(c *Ctx) { c.Set(0, c.Neg(c.Grad(0))) }
 
 // absRule: g * sign(x). Stashes x.
@@ -132,7 +132,7 @@ func sqrtRule(c *Ctx) {
 	c.Set(0, c.Div(c.mathScale(c.Grad(0), 0.5), c.Out(0)))
 }
 
-// castRule: the gradient in the type of the input. Stashes nothing.
+// castRule: the gradient in the type of the input. No stash.
 func castRule(c *Ctx) { c.setCast(c.Grad(0)) }
 
 // whereRule: the gradient goes to the operand that each element was taken from. Stashes the

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// arrange puts the nodes in order of execution, forward half first, drops what is never read, and
-// records where the halves meet.
+// arrange puts the nodes in order of execution, forward half first, drops values without readers,
+// and records where the halves meet.
 func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) error {
 	early := j.earlyShapes(forward)
 	nodes := slices.Clone(early[graph.NoNode])
@@ -54,8 +54,8 @@ func (j *joint) earlyShapes(forward int) map[graph.NodeID][]*graph.Node {
 	return early
 }
 
-// shapeOfForward reports whether an emitted node only reads the shape of a forward value, and what
-// makes that.
+// shapeOfForward reports whether an emitted node only reads the shape of a forward value, and
+// returns that value's producer.
 func (j *joint) shapeOfForward(n *graph.Node, forward int) (graph.NodeID, bool) {
 	if !op.Of(n.Kind).Has(op.ShapeOf) {
 		return graph.NoNode, false
@@ -99,7 +99,7 @@ func (j *joint) live(nodes []*graph.Node, losses []lossValue) []*graph.Node {
 	return kept
 }
 
-// dropConstants removes the constants of rules that nothing reads.
+// dropConstants removes the constants of rules that have no readers.
 func (j *joint) dropConstants() {
 	uses := graph.NewUses(j.g)
 	made := map[Value]bool{}

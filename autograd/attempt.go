@@ -26,8 +26,8 @@ func attempts(version int64, attempt func(version int64) (*Joint, error)) (*Join
 	}
 }
 
-// caught turns what an emitter has thrown, as recover returns it, into an error: nil for nothing, a
-// *raised where a newer operator set is needed. Any other panic goes on.
+// caught turns a panic of an emitter, as recover returns it, into an error: nil without a panic, a
+// *raised if a newer operator set is needed. Any other panic goes on.
 func caught(thrown any) error {
 	switch r := thrown.(type) {
 	case nil:

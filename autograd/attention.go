@@ -10,10 +10,10 @@ import (
 //
 //	Y = softmax(softcap(scale·Q·Kᵀ) + masks)·V
 //
-// so that each gradient is that of plain operators, and the planner decides what is stashed, above
-// all the probabilities. A query that the mask leaves no key gets zeros, and has no gradient. Where several
-// query heads share a key head, the queries of the group are the rows of one matrix: keys and values
-// are not repeated.
+// so that each gradient is that of plain operators, and the planner decides which values are stashed, above
+// all the probabilities. A query whose keys are all masked gets zeros, and has no gradient. Where several
+// query heads share a key head, the queries of the group are the rows of one matrix: keys and values are
+// not repeated.
 
 // attend is an attention at work. Queries, keys and values are [batch, heads, length, size].
 type attend struct {
@@ -21,14 +21,15 @@ type attend struct {
 	q, k, v         Value
 	headsQ, headsKV int64
 	scale           float64 // 0: one over the root of the size
-	softcap         float64 // 0: none
+	softcap         float64 // 0 means no cap
 	causal          bool
-	offset          Value   // how many keys come before the first query's, a scalar; None: 0
+	offset          Value   // the number of keys before the first query's, a scalar; None means 0
 	adds            []Value // the summands of the scores
-	// mask is added as well, and may be -∞, or bools, false for keys that are left out; None: there is none.
+	// mask is added as well, and may be -∞, or bools, false for keys that are left out. None means that all
+	// keys count.
 	mask      Value
 	precision graph.DType // of the softmax
-	// Set by run: scores, probabilities, and true for queries that the mask leaves no key; None: there are none.
+	// Set by run: scores, probabilities, and true for queries whose keys are all masked, or None.
 	products, shares, dead Value
 }
 
@@ -68,7 +69,8 @@ func (a *attend) orZero(v Value) Value {
 	return a.c.Where(a.dead, a.c.Scalar(0, v), v)
 }
 
-// factor is what scores are multiplied by; the queries are, which have fewer elements.
+// factor is the factor of the scores; the queries are multiplied by it, because they have fewer
+// elements.
 func (a *attend) factor() Value {
 	c := a.c
 	if a.scale != 0 {
@@ -199,7 +201,7 @@ func (a *attend) attentionMask() {
 	a.mask = mask
 }
 
-// stage is the output of scores: products or probabilities; what is between them is not given.
+// stage is the output of scores: products or probabilities; the stages in between are not given.
 func (a *attend) stage() Value {
 	switch a.c.Node.Int("qk_matmul_output_mode", 0) {
 	case 0:

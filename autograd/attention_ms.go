@@ -26,8 +26,8 @@ func expandMultiHeadAttention(c *Ctx) []Value {
 	return c.microsoftAttention(c.splitHeads(q, heads), c.splitHeads(k, heads), c.splitHeads(v, heads), 4, 5)
 }
 
-// microsoftAttention is what com.microsoft's operators have in common; mask and bias are the slots
-// of the mask of paddings and of what is added to the scores.
+// microsoftAttention is the common part of com.microsoft's operators; mask and bias are the slots
+// of the mask of paddings and of the addend of the scores.
 func (c *Ctx) microsoftAttention(q, k, v Value, mask, bias int) []Value {
 	heads := c.Node.Int("num_heads", 0)
 	a := &attend{c: c, q: q, k: k, v: v, headsQ: heads, headsKV: heads, offset: None, mask: None, dead: None,

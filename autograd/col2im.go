@@ -1,7 +1,7 @@
 package autograd
 
-// col2ImRule: the gradient of the blocks is what lies under each of them: a convolution with a
-// kernel per place in the block. Stashes nothing.
+// col2ImRule: each block's gradient is the part of dY under it: a convolution with a kernel per
+// place in the block. No stash.
 func col2ImRule(c *Ctx) {
 	g := c.Grad(0)
 	block, ok := c.Ints(c.In(2))

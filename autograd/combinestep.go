@@ -68,7 +68,7 @@ func newStep(of *Joint, o Optimizer, version int64, name string) *updater {
 }
 
 // finishStep completes a step that newStep has begun. All of it but the first node is the second half;
-// nothing of it is a forward model's.
+// no node of it is a forward model's.
 func (u *updater) finishStep() (*Joint, error) {
 	m, out := u.j.m, u.j.out
 	live.RecordStates(m, u.states)

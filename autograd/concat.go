@@ -1,7 +1,7 @@
 package autograd
 
 // concatRule: each input gets its part of the gradient: one Split, or slices where not all inputs
-// want theirs. Concat and ConcatTraining. Stashes nothing where the lengths are known.
+// want theirs. Concat and ConcatTraining. No stash where the lengths are known.
 func concatRule(c *Ctx) {
 	inputs, wanted := c.Node.Inputs, 0
 	for i := range inputs {
@@ -63,8 +63,8 @@ func (c *Ctx) split(v Value, axis int64, like []Value) []Value {
 	return c.Ops("Split", len(like), Attrs{A("axis", axis)}, v, c.vector(sizes))
 }
 
-// splitRule: the gradients of the parts joined, with zeros for parts that have none. Split and
-// SplitTraining. Stashes nothing where the lengths are known.
+// splitRule: the gradients of the parts joined, with zeros for parts without gradient. Split and
+// SplitTraining. No stash where the lengths are known.
 func splitRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY in
-// which batch and channels as well as strides and dilations are swapped; dbias sums dY. Stashes X
-// for dW and W for dX.
+// convRule: dX is the transposed convolution of dY with W; dW is a convolution of X with dY that
+// swaps batch and channels as well as strides and dilations; dbias sums dY. Stashes X for dW and W
+// for dX.
 func convRule(c *Ctx) { c.convGradients(c.Grad(0)) }
 
-// fusedConvRule: Conv and an activation, of which only Relu is known here. Stashes X and W, and the
-// output for Relu. The fourth input is added before the activation.
+// fusedConvRule: Conv and an activation, with Relu only. Stashes X and W, and the output for Relu.
+// The fourth input is added before the activation.
 func fusedConvRule(c *Ctx) {
 	g := c.beforeActivation(c.Grad(0))
 	c.Set(3, g)

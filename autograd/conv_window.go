@@ -148,8 +148,8 @@ func (c *Ctx) settle(s *slide, i int, in, out symbolic.Expr) {
 	}
 }
 
-// spread is the transposed convolution that takes g, of the smaller size, back to the larger: what
-// each element of the larger tensor gave to the places that read it.
+// spread is the transposed convolution that takes g, of the smaller size, back to the larger: each
+// element of the larger tensor gets the gradients of the places that read it.
 func (c *Ctx) spread(s *slide, g, w, large Value, group int64) Value {
 	n := s.axes()
 	extra := append([]int64(nil), s.over...)

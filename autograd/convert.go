@@ -123,7 +123,7 @@ func (c *converter) graph(g *graph.Graph, version int64) (err error) {
 	return nil
 }
 
-// changeOf returns what the step to an operator set does to a node, or nil.
+// changeOf returns a node's change at the step to an operator set, or nil.
 func changeOf(n *graph.Node, version int64) change {
 	if graph.CanonicalDomain(n.Domain) != "" || n.Kind == op.Unknown {
 		return nil
@@ -159,7 +159,7 @@ func (x *conversion) first(name string, attrs Attrs, in ...Value) Value {
 	return out
 }
 
-// then lets a node behind the one at hand make its i-th output, from what it makes itself.
+// then lets a node behind the one at hand make its i-th output, from that node's own outputs.
 func (x *conversion) then(i int, name string, attrs Attrs, in ...Value) {
 	out := x.n.Outputs[i]
 	x.n.Outputs[i] = x.value(x.g.ValueName(out) + "_before_" + name)

@@ -109,8 +109,8 @@ func maskToBool(x *conversion) (string, error) {
 	return "the mask is bool and converted", nil
 }
 
-// ratioToInput: before 12 Dropout was defined for inference only, where it drops nothing; without
-// an input training_mode it still drops nothing.
+// ratioToInput: before 12 Dropout was defined for inference only, as an identity; without an input
+// training_mode it still is one.
 func ratioToInput(x *conversion) (string, error) {
 	ratio := x.n.Float("ratio", 0.5)
 	x.take("ratio")

@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// Changes of what an operator computes, or of what names mean.
+// Changes of an operator's computation, or of the meaning of names.
 
 // softmaxOneAxis: before 13, Softmax, LogSoftmax and Hardmax took all axes from the given one on,
 // by default from 1 on, as one; since, they take one axis.

@@ -9,7 +9,7 @@ import (
 
 // Changes of Upsample and Resize.
 
-// upsampleToResize: Resize does what Upsample did.
+// upsampleToResize: Resize repeats Upsample.
 func upsampleToResize(x *conversion) (string, error) {
 	x.rename("Resize")
 	x.grows[x.n] = true

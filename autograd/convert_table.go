@@ -5,11 +5,11 @@ import (
 	"memopt/graph/op"
 )
 
-// change rewrites a node for the operator set at which its operator changed. It returns what it
-// did, or "" if there was nothing to do.
+// change rewrites a node for the operator set that changed its operator. It returns a description
+// of the rewrite, or "" if the node stays as it is.
 type change func(x *conversion) (what string, err error)
 
-// kindSince names an operator and the set at which it changed.
+// kindSince names an operator and the set that changed it.
 type kindSince struct {
 	kind    graph.Kind
 	version int64

@@ -1,8 +1,8 @@
 package autograd
 
-// centerCropPadRule: what was cut comes back as zeros and what was added is cut: the operator with
-// the lengths of the input. An odd difference is split the same way in both directions. Stashes
-// nothing where the shape is known.
+// centerCropPadRule: cropped places come back as zeros and padding is cropped: the operator with
+// the lengths of the input. An odd difference is split the same way in both directions. No stash
+// where the shape is known.
 func centerCropPadRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

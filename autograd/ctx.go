@@ -10,11 +10,11 @@ import (
 // Value is a value of the graph; None stands for a missing one.
 type Value = graph.ValueID
 
-// None is no value: an input left out, an output without a gradient.
+// None stands for a missing value: an input left out, an output without a gradient.
 const None = graph.NoValue
 
 // Rule emits the gradients of a node's inputs: for every i with Wants(i) it calls Set. At least one
-// output has a gradient. A rule reports what it cannot do with Errorf.
+// output has a gradient. A rule reports an unsupported case with Errorf.
 type Rule func(c *Ctx)
 
 // Ctx is a forward node as its rule sees it.
@@ -28,7 +28,7 @@ type Ctx struct {
 
 // In returns input i, or None if it is left out. If the value is equal to an earlier one, element
 // by element, it returns that one, so that the backward half keeps one and not both. A value that
-// is cheap to make from one that is kept anyway is made again.
+// is cheap to make from one that is kept anyway is recomputed.
 func (c *Ctx) In(i int) Value {
 	v := c.remade(c.j.source(c.Node.Input(i)))
 	if c.cut != nil {
@@ -54,7 +54,7 @@ func (c *Ctx) Out(i int) Value {
 	return c.Node.Outputs[i]
 }
 
-// Grad returns the gradient of output i, or None: nothing depends on the output.
+// Grad returns the gradient of output i, or None if no loss depends on the output.
 func (c *Ctx) Grad(i int) Value {
 	c.account.read = append(c.account.read, i)
 	v := c.Node.Output(i)
@@ -94,8 +94,8 @@ func (c *Ctx) Set(i int, g Value) {
 }
 
 // Sum returns the gradient that input i has from other readers so far, for a rule that adds to it by
-// an operator of its own and gives the result to SetSum: that spares zeros in the input's shape, and
-// a copy. None where there is no gradient yet, or none is wanted.
+// an operator of its own and gives the result to SetSum: that saves zeros in the input's shape, and
+// a copy. It is None if there is no gradient yet, or it is not wanted.
 func (c *Ctx) Sum(i int) Value {
 	if !c.Wants(i) {
 		return None
@@ -107,8 +107,7 @@ func (c *Ctx) Sum(i int) Value {
 	return sum
 }
 
-// SetSum sets the gradient of input i to what a rule has made of Sum, or of zeros where there was
-// none.
+// SetSum sets the gradient of input i to a rule's result from Sum, or from zeros if Sum was None.
 func (c *Ctx) SetSum(i int, g Value) {
 	c.account.given = append(c.account.given, i)
 	x := c.Node.Input(i)
@@ -154,7 +153,7 @@ func (j *joint) unsupportedAt(n *graph.Node, why string) {
 	panic(failure{&NoRule{Node: j.labelOf(n), Op: n.Op, Value: j.firstWanted(n), Why: why}})
 }
 
-// unsupported is Unsupported for what emits nodes on behalf of a rule.
+// unsupported is Unsupported for emitters on behalf of a rule.
 func (j *joint) unsupported(format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	if j.node == nil {
@@ -216,8 +215,8 @@ func (c *emitter) Dims(v Value) (dims []symbolic.Expr, ok bool) {
 // Rank returns the rank of a value; if it is unknown, the rule ends with an error.
 func (c *Ctx) Rank(v Value) int { return len(c.Ranked(v, 0)) }
 
-// Ranked returns the dims of a value, of which there must be at least n: otherwise, or if the rank
-// is unknown, the rule ends with an error.
+// Ranked returns the dims of a value, at least as many as least says: if there are fewer, or the
+// rank is unknown, the rule ends with an error.
 func (e *emitter) Ranked(v Value, least int) []symbolic.Expr {
 	dims, ok := e.Dims(v)
 	switch name := e.j.g.Values[v].Name; {

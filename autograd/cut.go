@@ -11,7 +11,7 @@ import (
 // part is all that there is of its output's.
 type cut struct {
 	part
-	axes   []int64 // by input: which of its axes is cut; -1: none
+	axes   []int64 // by input: the axis that is cut; -1 for a whole input
 	inputs []Value // by input: the slice, once it has been made; else None
 }
 
@@ -52,7 +52,7 @@ func (j *joint) cutPays(n *graph.Node, axis int64) bool {
 	return false
 }
 
-// slice is the part of input i of which the cut node makes the part of its output.
+// slice is the part of input i that the cut node makes the part of its output from.
 func (c *Ctx) slice(i int, v Value) Value {
 	axis := c.cut.axes[i]
 	if axis < 0 {
@@ -111,7 +111,7 @@ func (c *Ctx) padPart(p *part, x Value) Value {
 		return c.padZeros(p.g, pads)
 	}
 	c.need(scatterFirst)
-	left := c.Sub(c.Shape(x), c.ShapeOf(p.g)) // nothing along the other axes
+	left := c.Sub(c.Shape(x), c.ShapeOf(p.g)) // zero along the other axes
 	before := left                            // where the part ends with x
 	if known {
 		pads[p.axis] = first

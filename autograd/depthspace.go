@@ -1,12 +1,12 @@
 package autograd
 
-// spaceToDepthRule: DepthToSpace is the inverse. Stashes nothing.
+// spaceToDepthRule: DepthToSpace is the inverse. No stash.
 func spaceToDepthRule(c *Ctx) {
 	c.Set(0, c.Op("DepthToSpace", Attrs{A("blocksize", c.Node.Int("blocksize", 1))}, c.Grad(0)))
 }
 
 // depthToSpaceRule: SpaceToDepth is the inverse in mode DCR; in mode CRD, where the channel is the
-// slower index, the axes are moved by a Transpose. Stashes nothing where the plane is known.
+// slower index, the axes are moved by a Transpose. No stash where the plane is known.
 func depthToSpaceRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

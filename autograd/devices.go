@@ -2,12 +2,12 @@ package autograd
 
 import "memopt/graph"
 
-// Device annotations: a gradient is made where its forward node runs, and is sharded as what it is
-// the gradient of.
+// Device annotations: a gradient is made where its forward node runs, and is sharded like its
+// value.
 
-// annotate gives a new node the stages of the forward node whose rule is at work, and the shardings
-// that this node has for operands that both have; the gradient of an output is sharded as the output
-// is. Where no rule is at work, it gives the stages of what makes its first input that has some.
+// annotate gives a new node the stages of the forward node whose rule is at work, and this node's
+// shardings of operands that both have; the gradient of an output is sharded as the output is.
+// Outside of rules, it gives the stages of the producer of its first input that has some.
 func (j *joint) annotate(n *graph.Node) {
 	if len(j.m.Configurations) == 0 {
 		return
@@ -48,7 +48,8 @@ func (j *joint) shardAlike(n, of *graph.Node, d *graph.NodeDevices) {
 	}
 }
 
-// shard gives a node a sharding of v, in a configuration, if v is its operand and has none.
+// shard gives a node a sharding of v, in a configuration, if v is its operand and has no sharding
+// yet.
 func (j *joint) shard(n *graph.Node, v Value, configuration string, like *graph.Sharding) {
 	s := *like
 	s.Tensor, s.Operand = "", n.OperandOf(v)

@@ -14,37 +14,37 @@ import (
 
 // Options of Differentiate.
 type Options struct {
-	// Losses are what is differentiated: the weighted sum of them. Empty: the loss of the
-	// graph, as live finds it.
+	// Losses are differentiated as their weighted sum. An empty list means the loss of the graph,
+	// as live finds it.
 	Losses []Loss
 	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
 	// the parameters. These are, in the order of the file, the float initializers and the float graph
 	// inputs that a loss depends on through differentiable inputs and that are parameters by their
 	// roles (roles.Find).
 	Wrt []string
-	// Params and NoGrad are globs (Match): Params lists what to take instead of the parameters,
-	// NoGrad what to leave out.
+	// Params and NoGrad are globs (Match): Params lists values to take instead of the parameters,
+	// NoGrad values to leave out. "*.bias" in NoGrad, for example, freezes all biases.
 	Params, NoGrad []string
 	// Data names inputs that are known to be data; nil: the roles of inputs tell.
 	Data []string
 	// AllInputs takes float inputs of any shape as parameters, not only those of static shape that
 	// are not data.
 	AllInputs bool
-	// Outputs are globs (Match) of the outputs of the forward model that stay outputs; without any, all
-	// of them stay. TheLosses stands for the losses whatever their names are. The other outputs die where
-	// training reads them last, nodes that are then never read are dropped, and a product of which a Slice
-	// takes a part computes only that part.
+	// Outputs are globs (Match) of the outputs of the forward model that stay outputs; if it is empty, all
+	// of them stay. TheLosses stands for the losses whatever their names are. The other outputs die after
+	// their last reader in training, nodes without readers are dropped, and a product whose only reader is
+	// a Slice computes only the part that it takes.
 	Outputs []string
-	// LossOutput makes the loss a graph output if it is none, whatever Outputs says; the weighted sum
-	// of several losses is the output TotalLoss.
+	// LossOutput makes the loss a graph output if it is not one, whatever Outputs says; the weighted
+	// sum of several losses is the output TotalLoss.
 	LossOutput bool
 	// Statistics keeps the running statistics that the forward model updates: their new values become
 	// outputs of the graph, and they states of the training step, whether the file has the outputs or
 	// not. Two nodes with the same statistics update them one after the other.
 	Statistics bool
-	// LossScale names a new graph input, a float scalar, by which the gradients of the losses, and
-	// so all gradients, are multiplied, so that small ones of float16 do not vanish.
-	// AppendOptimizer divides by it. "": none.
+	// LossScale names a new graph input, a float scalar, that multiplies the gradients of the
+	// losses, and so all gradients, to keep small ones of float16 from vanishing. AppendOptimizer
+	// divides by it. "" means that gradients are not scaled.
 	LossScale string
 	// Accumulate makes a micro-step: it adds each gradient to the input <param> + SumSuffix, and 1 to
 	// CountInput, in place of making the gradient an output. UpdateStep makes the step that applies
@@ -53,9 +53,9 @@ type Options struct {
 	// Weigh makes a step whose gradients count in the update as much as its loss does among those of other batches
 	// (Joint.Weights); without it all count the same.
 	Weigh bool
-	// Unfused differentiates node by node what several nodes compute that are one operator: norms,
-	// GELUs and softmaxes as exporters write them. Otherwise these have the operator's gradient, which
-	// keeps fewer activations and rounds otherwise.
+	// Unfused differentiates node by node where several nodes together are one operator: norms, GELUs
+	// and softmaxes as exporters write them. Otherwise these have the operator's gradient, which keeps
+	// fewer activations and rounds differently.
 	Unfused bool
 }
 
@@ -87,7 +87,7 @@ type Joint struct {
 	Model *graph.Model
 	Types *op.Result
 	Wrt   []string // whose gradients are outputs, in order
-	// Unreached lists those of Wrt on which no loss depends: their gradients are zeros.
+	// Unreached lists those of Wrt that no loss depends on: their gradients are zeros.
 	Unreached []string
 	// Data lists the float inputs of static shape that are data by their roles.
 	Data []string
@@ -103,16 +103,17 @@ type Joint struct {
 	// several losses has a name, and is an output, with Options.LossOutput. "": the graph makes no
 	// scalar that is the loss.
 	Loss string
-	// LossGrad names what the gradient of the loss comes from, where it comes from outside: a graph
-	// input (Loss.Seed) or what a YieldOp hands out. It must be given 1, or the scale of the loss: an
-	// executor that is given nothing hands out the loss itself. "": it is 1 in the graph.
+	// LossGrad names the source of the loss's gradient if it comes from outside: a graph input
+	// (Loss.Seed) or an output of a YieldOp. It must be given 1, or the scale of the loss: an
+	// executor that is not given a value hands out the loss itself. "" means that it is 1 in the
+	// graph.
 	LossGrad string
 	// OtherGrads names the gradients of outputs other than the loss that a YieldOp hands out. They
 	// must be given zeros.
 	OtherGrads []string
-	// LossScale is the graph input by which all gradients are multiplied, or "". Where they are
-	// because LossGrad is given the scale, it may be set to a name for the input from which
-	// AppendOptimizer is to learn it.
+	// LossScale is the graph input that multiplies all gradients, or "". If they are scaled because
+	// LossGrad is given the scale, it may be set to a name for the input that AppendOptimizer is to
+	// read it from.
 	LossScale string
 	// Accumulates says that the graph adds to sums of gradients (Options.Accumulate).
 	Accumulates bool
@@ -120,9 +121,10 @@ type Joint struct {
 	Updates bool
 	// Weights says how the loss and the gradients count beside those of other batches (Options.Weigh).
 	Weights Weights
-	// Shards are what the states of the optimizer are of, where they are sharded (Ranks.Zero).
+	// Shards are the rows of parameters behind the states of the optimizer, if they are sharded
+	// (Ranks.Zero).
 	Shards []Shard
-	// Fused counts where patterns have gradients of their own (Options.Unfused: none).
+	// Fused counts the patterns with gradients of their own; it is empty with Options.Unfused.
 	Fused []Fused
 	// Raised says that the operator set had to be raised from From to To.
 	Raised   bool
@@ -135,7 +137,7 @@ type Joint struct {
 
 // The errors that callers can test for.
 var (
-	// ErrNoLoss: there is nothing to differentiate.
+	// ErrNoLoss means that the graph has no loss to differentiate.
 	ErrNoLoss = errors.New("no loss to differentiate: the graph makes no scalar float output; name the loss")
 	// ErrBackward: the graph is a training graph already.
 	ErrBackward = errors.New("the graph already has a backward half")
@@ -202,22 +204,22 @@ type joint struct {
 	quantized []bool           // by value: it holds the quantized numbers of floats
 	grads     []Value          // by value: its gradient so far
 	parts     map[Value][]part // by value: gradients of parts that wait to be added
-	sums      map[Value]Value  // by parameter: the input that its gradients are added to; nil: none is
+	sums      map[Value]Value  // by parameter: the input that its gradients are added to; nil without accumulation
 	taken     *graph.Names     // in all graphs of the model
-	readers   []int32          // by value: how often forward nodes read it; nil: nobody has counted
+	readers   []int32          // by value: how many forward nodes read it; nil before they are counted
 	fewer     bool             // outputs of the model were left out
 	unfused   bool             // no patterns are looked for
-	forward   int              // the number of nodes before the sweep; 0: nothing is made again
+	forward   int              // the number of nodes before the sweep; 0 means that no value is recomputed
 	stashed   []bool           // by value: an emitted node reads it
-	remakes   map[Value]Value  // of forward values that the backward half makes again
+	remakes   map[Value]Value  // of forward values that the backward half recomputes
 	cleaned   map[Value]Value  // of values whose NaNs the forward half replaces: the values with 0 for these
 	constants map[string]Value
 	weight    Value // of the loss, where weighed
 	weighed   bool
 	base      string      // of the names of everything that is made in a subgraph; "" in the main graph
 	prefix    string      // of the names of emitted nodes
-	node      *graph.Node // whose rule is at work; nil: none
-	owner     *graph.Node // whose stages emitted nodes have where no rule is at work; nil: nobody's
+	node      *graph.Node // whose rule is at work; nil outside of rules
+	owner     *graph.Node // whose stages emitted nodes have outside of rules; nil for no stages
 }
 
 func (j *joint) run(opts Options) (err error) {
@@ -294,7 +296,7 @@ func (j *joint) run(opts Options) (err error) {
 	return graph.Verify(j.m)
 }
 
-// release frees what only the sweep needs: in large graphs that is as much as the graph itself, and
+// release frees the data of the sweep: in large graphs that is as much as the graph itself, and
 // types are still to be inferred once more.
 func (j *joint) release() {
 	j.taken.Done()

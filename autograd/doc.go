@@ -6,23 +6,23 @@
 // gradients hands them to the Rule of its operator, which emits nodes for the vector-Jacobian
 // products and so gives gradients to the node's inputs. Gradients that a value gets from several
 // readers are added up as they come, each sum in the memory of one of its terms. table.go lists the
-// rules, one row per operator; each says what it stashes: which forward values its backward nodes
-// read.
+// rules, one row per operator; each names its stash: the forward values that its backward nodes
+// read. For c = a·b, for example, da = dc·bᵀ stashes b.
 //
-// A rule that scatters, Gather's, scatters onto the gradient that is there: the table of an embedding
-// that is also a matrix of scores has one gradient, and none of zeros beside it. The slices are then
-// added one after the other to what is there, and not as a sum of their own, so that a row that was
-// looked up twice may be rounded otherwise than by the plain sum, and -0 may stand for 0.
+// A rule that scatters, such as Gather's, scatters onto the present gradient: the table of an
+// embedding that is also a matrix of scores has one gradient, without zeros beside it. The slices are
+// then added to it one after the other, and not as a sum of their own, so that a row that was looked
+// up twice may be rounded otherwise than by the plain sum, and -0 may stand for 0.
 //
 // Nodes that together are one operator, norms, GELUs and softmaxes as exporters write them, have that
 // operator's gradient, which reads less of the forward half and rounds otherwise than theirs.
 // fuse_table.go lists the patterns. The forward nodes stay.
 //
-// Conventions: the gradient of a value has the value's type and shape. Integers and bools have none, nor
-// have inputs for which a row of the table gives a mathematical reason (Operand.None), such as Range's
-// end: the output is constant between jumps. A gradient that exists and that no rule makes is a *NoRule
-// wherever it is wanted, and never left out of a sum. Rounding to quantized numbers has a straight-through
-// estimate (quantized.go).
+// Conventions: the gradient of a value has the value's type and shape. Integers and bools have no
+// gradient, nor have inputs whose row of the table gives a mathematical reason (Operand.None), such as
+// Range's end: the output is constant between jumps. A gradient that exists and that no rule makes is a
+// *NoRule wherever it is wanted, and never left out of a sum. Rounding to quantized numbers has a
+// straight-through estimate (quantized.go).
 //
 // # Kinks and ties
 //

@@ -1,7 +1,7 @@
 package autograd
 
 // dropoutRule: dX is dY/(1-ratio) where the mask keeps, else zero; dY without training mode or with
-// a ratio of 0. Stashes the mask, a bool per element, which is made an output if it was none.
+// a ratio of 0. Stashes the mask, a bool per element, which is made an output if it is not one.
 func dropoutRule(c *Ctx) {
 	g := c.Grad(0)
 	if c.Version < 7 && c.Node.Int("is_test", 0) == 0 {
@@ -38,8 +38,8 @@ func (c *Ctx) dropoutRatio() Value {
 	return c.Cast(c.reshapeBack(sum, c.In(1)), c.DType(c.In(1)))
 }
 
-// neverTrains reports whether a Dropout is known not to be in training mode, in which it gives
-// its input whatever the ratio is. Without input 2 it is not.
+// neverTrains reports whether a Dropout is known not to be in training mode and so returns its
+// input whatever the ratio is. Without input 2 it is not.
 func (c *Ctx) neverTrains() bool {
 	if c.Version < 12 {
 		return c.Version >= 7 || c.Node.Int("is_test", 0) != 0
@@ -92,10 +92,10 @@ func expandBiasDropout(c *Ctx) []Value {
 	return out
 }
 
-// expandBitmaskBiasDropout: the same with a mask of packed bits, which nothing here can make.
+// expandBitmaskBiasDropout: the same with a mask of packed bits, which cannot be made here.
 func expandBitmaskBiasDropout(c *Ctx) []Value { return expandBiasDropout(c)[:1] }
 
-// expandBitmaskDropout: a Dropout with a mask of packed bits, which nothing here can make.
+// expandBitmaskDropout: a Dropout with a mask of packed bits, which cannot be made here.
 func expandBitmaskDropout(c *Ctx) []Value { return c.plainDropout(c.In(0), 1)[:1] }
 
 // plainDropout emits a Dropout with its result and its mask; ratio is the input slot of the ratio,

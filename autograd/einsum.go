@@ -15,7 +15,7 @@ type equation struct {
 const ellipsisLabel = '.'
 
 // einsumRule: the gradient of an operand is the Einsum of dY and the other operands with that
-// operand's labels as the result. Labels that none of these has were summed over the operand alone:
+// operand's labels as the result. Labels that all of these lack were summed over the operand alone:
 // along them the gradient is repeated. Stashes the other operands. An ellipsis is written out as
 // letters.
 func einsumRule(c *Ctx) {

@@ -166,8 +166,8 @@ func (e *emitter) Zeros(like Value) Value {
 	return e.filled(0, e.ShapeOf(like), like)
 }
 
-// axesInput is the operator set from which on ReduceSum, Squeeze and Unsqueeze take their axes as
-// an input.
+// axesInput is the first operator set that makes the axes of ReduceSum, Squeeze and Unsqueeze an
+// input.
 const axesInput = 13
 
 // Reduce emits a reduction (ReduceSum, ReduceMean, …) over axes in [0, rank). No axes: v itself.
@@ -229,8 +229,8 @@ func (e *emitter) Dim(v Value, axis int64) Value {
 	return e.Op("Gather", nil, e.Shape(v), e.Vector(axis))
 }
 
-// SumTo sums a gradient over what broadcasting has added, so that it gets the shape of like. Where
-// the dims do not tell, the axes are found at run time.
+// SumTo sums a gradient over the broadcast axes, so that it gets the shape of like. If the dims do
+// not determine them, the axes are found at run time.
 func (e *emitter) SumTo(g, like Value) Value {
 	have, ok := e.Dims(g)
 	want, ok2 := e.Dims(like)
@@ -281,8 +281,8 @@ func neverStretched(dim, to symbolic.Expr) bool {
 	return symbolic.AtMost(dim, to, bounds) && symbolic.AtMost(symbolic.Min(to, symbolic.Const(2)), dim, bounds)
 }
 
-// sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: where g has 1 as
-// well, that changes nothing.
+// sumAtRunTime sums over the axes along which like, with leading dims of 1, has 1: if g has 1 as
+// well, the sum is an identity.
 func (e *emitter) sumAtRunTime(g, like Value) Value {
 	e.need(axesInput)
 	shape := e.Shape(like)

@@ -25,7 +25,7 @@ func (e *emitter) inverseDeviation(variance Value, epsilon float64) Value {
 	return e.Op("Reciprocal", nil, e.Op("Sqrt", nil, e.Add(variance, e.Scalar(epsilon, variance))))
 }
 
-// normType returns the type in which gradients of a norm are computed: float32 for 16-bit types.
+// normType returns the type of the computation of a norm's gradients: float32 for 16-bit types.
 func (e *emitter) normType(v Value) graph.DType {
 	if d := e.DType(v); d != graph.Float16 && d != graph.BFloat16 {
 		return d

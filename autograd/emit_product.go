@@ -42,7 +42,7 @@ func (e *emitter) through(m matrixView) matrixView {
 	return matrixView{n.Inputs[0], !m.t}
 }
 
-// swapsLastTwo reports whether a node swaps the last two of rank axes and does nothing else.
+// swapsLastTwo reports whether a node swaps the last two of rank axes and has no other effect.
 // Without a permutation a Transpose reverses all axes.
 func swapsLastTwo(n *graph.Node, rank int) bool {
 	if !opInfo(n).Has(op.TransposeRole) || rank < 2 {
@@ -118,7 +118,7 @@ func (e *emitter) joinInts(parts ...Value) Value {
 	return e.Vector(all...)
 }
 
-// joinVectors emits a Concat in which neighbouring constants are one.
+// joinVectors emits a Concat with neighbouring constants joined into one.
 func (e *emitter) joinVectors(parts []Value) Value {
 	var merged []Value
 	var run []int64

@@ -59,7 +59,7 @@ func (s *scan) Slice(v Value, axis int64, backward bool) Value {
 	return x
 }
 
-// Next says what the next iteration gets as its state, in the order of State.
+// Next states the next iteration's states, in the order of State.
 func (s *scan) Next(v Value) { s.next = append(s.next, v) }
 
 // Stack joins a value of all iterations along a new axis, that of the last iteration first where

@@ -11,7 +11,7 @@ import (
 // extent is one dim of a wanted shape: the length of an axis of a value, or a number.
 type extent struct {
 	length symbolic.Expr
-	of     Value // whose axis it is; None for a number
+	of     Value // the value that has the axis; None for a number
 	axis   int64
 }
 
@@ -162,7 +162,7 @@ func (e *emitter) filled(x float64, shape, like Value) Value {
 // lastIndex, as the end of a Slice, means the end of the axis.
 const lastIndex = math.MaxInt64
 
-// The operator sets from which on the operators have their present inputs.
+// The first operator sets that give the operators their present inputs.
 const (
 	sliceInputs   = 10 // Slice
 	scatterFirst  = 11 // ScatterND, ScatterElements, Range and the inputs of Pad
@@ -202,8 +202,8 @@ func (e *emitter) iota(n Value) Value {
 	return e.Op("Range", nil, e.Int(0), e.Squeeze(n, 0), e.Int(1))
 }
 
-// scatterND puts updates at tuples of indices into data: in place of what is there, or on top of
-// it.
+// scatterND puts updates at tuples of indices into data: in place of the elements there, or added
+// to them.
 func (e *emitter) scatterND(data, indices, updates Value, add bool) Value {
 	if !add {
 		e.need(scatterFirst)

@@ -19,13 +19,13 @@ func carriesFloat(t graph.Type) bool {
 	return !isCode(t.DType) && t.DType.IsFloat()
 }
 
-// markReaches marks the values on which a loss depends.
+// markReaches marks the values that a loss depends on.
 func (j *joint) markReaches(order graph.Order, losses []lossValue) {
 	j.markQuantized(order)
 	j.reaches = j.reachedBy(order, losses, j.differentiable, func(*graph.Node, Value) bool { return true })
 }
 
-// markTrained marks the values on which a loss depends through inputs that are no settings.
+// markTrained marks the values that a loss depends on through inputs that are no settings.
 func (j *joint) markTrained(order graph.Order, losses []lossValue) {
 	j.weighs = j.reachedBy(order, losses, j.trainable, func(n *graph.Node, v Value) bool {
 		trains := false
@@ -34,7 +34,8 @@ func (j *joint) markTrained(order graph.Order, losses []lossValue) {
 	})
 }
 
-// trainsIn reports whether a subgraph has a reader of a captured value for which it is no setting.
+// trainsIn reports whether a subgraph has a reader of a captured value that is not a setting of the
+// reader.
 func trainsIn(g *graph.Graph, captured Value) bool {
 	for i := range g.Values {
 		v := Value(i)
@@ -60,7 +61,7 @@ func trainsIn(g *graph.Graph, captured Value) bool {
 	return false
 }
 
-// reachedBy marks the values on which a loss depends through inputs of nodes that flows admits, and
+// reachedBy marks the values that a loss depends on through inputs of nodes that flows admits, and
 // captured values that captures admits.
 func (j *joint) reachedBy(
 	order graph.Order, losses []lossValue, flows func(*graph.Node, int) bool, captures func(*graph.Node, Value) bool,
@@ -88,7 +89,7 @@ func (j *joint) reachedBy(
 	return reached
 }
 
-// markRequires marks the values through which the wanted gradients flow.
+// markRequires marks the values on the way of the wanted gradients.
 func (j *joint) markRequires(order graph.Order, wrt []Value) {
 	j.requires = make([]bool, len(j.g.Values))
 	for _, v := range wrt {

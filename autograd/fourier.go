@@ -3,8 +3,8 @@ package autograd
 import "memopt/graph"
 
 // With the transform y = F·x of complex numbers, and the gradients of real and imaginary parts as one complex
-// number, dx = Fᴴ·dy: n times the inverse transform of dy. A real operand takes the real part.
-// Frequencies that the transform leaves out have a gradient of zero, and padding has none.
+// number, dx = Fᴴ·dy: n times the inverse transform of dy. A real operand takes the real part. Frequencies
+// that the transform leaves out have a gradient of zero, and padding has no gradient.
 
 // dft is a transform along an axis.
 type dft struct {
@@ -32,7 +32,7 @@ func dftRule(c *Ctx) {
 	d.length = c.dftLength(d.axis, inverse && onesided)
 	dx, n := None, c.Cast(d.length, c.DType(g))
 	switch {
-	case inverse && onesided: // a real signal, of which each frequency but 0 and the middle is two
+	case inverse && onesided: // a real signal: each frequency but 0 and the middle counts twice
 		d.onesided = true
 		dx = c.Mul(c.fourier(g, d), c.twice(d.length, int64(rank)-d.axis-1, g))
 		dx = c.Div(dx, n)
@@ -66,8 +66,8 @@ func (c *Ctx) dftAxis(rank int) int64 {
 	return c.Axis(axis, rank)
 }
 
-// dftLength is the length of the transform, a scalar: that of the axis where none is given; of the inverse of
-// a one-sided one the even length that has so many frequencies.
+// dftLength is the length of the transform, a scalar: if it is not given, that of the axis; for the inverse
+// of a one-sided one the even length that has so many frequencies.
 func (c *Ctx) dftLength(axis int64, real bool) Value {
 	if c.Has(1) {
 		return c.Reshape(c.Cast(c.In(1), graph.Int64), c.Vector())

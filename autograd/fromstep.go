@@ -7,7 +7,8 @@ import (
 	"memopt/graph/live"
 )
 
-// ErrNoUpdate: a graph with a backward half updates nothing that its forward half reads.
+// ErrNoUpdate means that a graph with a backward half does not update any value that its forward
+// half reads.
 var ErrNoUpdate = errors.New("the graph updates no parameter: none of its outputs is known to be the next value of " +
 	"an input that its forward half reads (--state IN=OUT says so)")
 
@@ -47,7 +48,7 @@ func FromStep(m *graph.Model) (*Joint, error) {
 }
 
 // findUpdated lists the states that are parameters: the forward half reads them, and they are not
-// what an operator counts, as the statistics of a norm.
+// running counts of an operator, as the statistics of a norm.
 func (r *gradientReader) findUpdated(states []live.State, backward []bool) {
 	uses := graph.NewUses(r.g)
 	for _, s := range states {

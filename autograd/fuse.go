@@ -9,7 +9,7 @@ import (
 )
 
 // fusion is a pattern in the forward half: nodes that together are one operator. They stay as they
-// are; their gradient is that of the operator, which reads less of what is between them.
+// are; their gradient is that of the operator, which reads fewer of the values between them.
 type fusion struct {
 	*Ctx // of the last node, whose output is the operator's
 	*pattern.Match
@@ -82,8 +82,8 @@ func (f *fusion) read(v Value) Value { return f.remade(f.j.source(v)) }
 // over reduces v over the axes of the pattern, and keeps them as dims of 1.
 func (f *fusion) over(name string, v Value) Value { return f.reduces[0].over(name, v) }
 
-// match returns the pattern that a node is the last one of, or nil. Where somebody else reads what is
-// between the nodes, a gradient comes there from elsewhere.
+// match returns the pattern that ends in a node, or nil. If a value between the nodes has another
+// reader, a gradient comes there from elsewhere.
 func (j *joint) match(n *graph.Node, row *fusedRow, readers []int32) *fusion {
 	root := n.Output(0)
 	if root == None || !j.requires[root] {
@@ -103,7 +103,7 @@ func (j *joint) match(n *graph.Node, row *fusedRow, readers []int32) *fusion {
 	return f
 }
 
-// fixedNumber returns the number that a value of one element has, and whose gradient nobody wants.
+// fixedNumber returns the number in a value of one element whose gradient is not wanted.
 func (j *joint) fixedNumber(v Value) (float64, bool) {
 	if j.requires[v] {
 		return 0, false

@@ -2,16 +2,16 @@ package autograd
 
 import "memopt/graph/pattern"
 
-// fusedRows are the patterns that are recognised, as exporters write them. Of those with the same last
-// node the first that fits counts. Each is here because its operator's gradient reads less of the
+// fusedRows are the patterns that are recognised, as exporters write them. Among those with the same
+// last node the first that fits counts. Each is here because its operator's gradient reads less of the
 // forward half than those of its nodes:
 //
 //	norms         the output and the deviation, in place of the input less its mean as well
 //	gelus         the input, in place of three values of its size
 //	softmaxes     the output, in place of the input and the exponentials
 //
-// What is scaled and shifted behind a norm is not part of it: the gradient of the scale reads the
-// output, too.
+// The scale and shift behind a norm are not part of it: the gradient of the scale reads the output,
+// too.
 var fusedRows = []fusedRow{
 	{name: "layer norm", rule: fusedLayerNorm, form: `Div(` + pattern.Centred + `, s: ` + pattern.Spread + `)`},
 	{name: "layer norm", rule: fusedLayerNorm, form: `Mul(` + pattern.Centred + `, ` + pattern.Inverse + `)`},
@@ -37,9 +37,9 @@ func fusedLayerNorm(f *fusion) Value {
 // fusedRMSNorm: with y = d/s, dd = (dY - y·mean(dY·y))/s.
 func fusedRMSNorm(f *fusion) Value { return f.norm(func(g Value) Value { return g }) }
 
-// norm is the gradient of what a norm divides by the root of its mean square, or multiplies by the
-// inverse. project takes from dY what does not come to the input. 16-bit values are converted to
-// float32.
+// norm is the gradient of the input that a norm divides by the root of its mean square, or
+// multiplies by the inverse. project removes from dY the part that does not reach the input. 16-bit
+// values are converted to float32.
 func (f *fusion) norm(project func(Value) Value) Value {
 	d := f.normType(f.Out(0))
 	y, g := f.Cast(f.Out(0), d), f.Cast(f.Grad(0), d)

@@ -120,8 +120,8 @@ func distinct(ints []int64) bool {
 	return true
 }
 
-// gatherElementsRule: each element of the gradient is added where it was taken from, onto what is
-// there, as in gatherRule. Stashes the indices.
+// gatherElementsRule: each element of the gradient is added at its source, onto the present sum, as
+// in gatherRule. Stashes the indices.
 func gatherElementsRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -132,7 +132,7 @@ func gatherElementsRule(c *Ctx) {
 		c.Grad(0)))
 }
 
-// sumOrZeros is what a scatter adds to: the gradient of input i so far, or zeros.
+// sumOrZeros is the base of a scatter: the gradient of input i so far, or zeros.
 func (c *Ctx) sumOrZeros(i int) Value {
 	if sum := c.Sum(i); sum != None {
 		return sum
@@ -140,8 +140,8 @@ func (c *Ctx) sumOrZeros(i int) Value {
 	return c.zerosOf(c.ShapeOf(c.In(i)), c.Grad(0))
 }
 
-// gatherNDRule: the slices of the gradient are added where they were taken from, onto what is there,
-// as in gatherRule. Stashes the indices. Batch dims become leading elements of the tuples.
+// gatherNDRule: the slices of the gradient are added at their sources, onto the present sum, as in
+// gatherRule. Stashes the indices. Batch dims become leading elements of the tuples.
 func gatherNDRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -11,7 +11,7 @@ func geluRule(c *Ctx) {
 	c.Set(0, c.Mul(c.Grad(0), slope(c.In(0))))
 }
 
-// geluMSRule is geluRule for ONNX Runtime's operator, which approximates nothing.
+// geluMSRule is geluRule for ONNX Runtime's operator, which is exact.
 func geluMSRule(c *Ctx) { c.Set(0, c.Mul(c.Grad(0), c.geluSlope(c.In(0)))) }
 
 // biasGeluRule: y = gelu(x + bias). Stashes x and the bias, and makes the sum again.

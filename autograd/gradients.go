@@ -21,11 +21,11 @@ var ErrNoGradients = errors.New("the graph makes no gradient of a parameter: for
 //
 // The gradient of a parameter NAME, a float initializer or float input of static shape, is the value
 // NAME_grad, be it an output or not. Nodes that only add gradients to buffers (InPlaceAccumulatorV2)
-// are left out, with these. The nodes of the backward half come behind all others; those of a graph
-// with a YieldOp are in ONNX Runtime's memory-efficient order, which its Memory Optimizer plans for,
-// and the record of the boundary makes a planner keep to the file: appended updates have no place in
-// that order. The loss becomes a graph output if it is none, and running statistics that the graph
-// updates become states (Options.Statistics).
+// are left out, together with the buffers. The nodes of the backward half come behind all others;
+// those of a graph with a YieldOp are in ONNX Runtime's memory-efficient order, which its Memory
+// Optimizer plans for, and the record of the boundary makes a planner keep to the file: appended
+// updates have no place in that order. The loss becomes a graph output if it is not one, and running
+// statistics that the graph updates become states (Options.Statistics).
 //
 // The error is live.ErrNoBoundary where there is no backward half, and ErrNoGradients where that
 // makes no gradients, as that of a file whose optimizer is appended already.
@@ -65,7 +65,7 @@ func FromGradients(m *graph.Model) (*Joint, error) {
 	return r.j, r.infer()
 }
 
-// gradientReader finds out what is what in a graph with gradients.
+// gradientReader determines the roles of values in a graph with gradients.
 type gradientReader struct {
 	j *Joint
 	g *graph.Graph
@@ -105,8 +105,8 @@ func (r *gradientReader) isBackward(v graph.ValueID) bool {
 	return def != graph.NoNode && def >= r.j.Backward
 }
 
-// dropAccumulators drops the backward nodes that update buffers in place and whose results nobody
-// reads, with the outputs that they make and the inputs that only they read.
+// dropAccumulators drops the backward nodes that update buffers in place and whose results have no
+// readers, with the outputs that they make and the inputs that only they read.
 func (r *gradientReader) dropAccumulators() {
 	uses := graph.NewUses(r.g)
 	dropped := make([]bool, len(r.g.Nodes))
@@ -173,8 +173,8 @@ func (r *gradientReader) isParameter(v graph.ValueID) bool {
 	return t.Form == graph.FormTensor && t.DType.IsFloat() && t.Shape.Ranked && static
 }
 
-// mayBeGradient reports whether a value is a float tensor of which no dim speaks against its being
-// the gradient of another.
+// mayBeGradient reports whether a value is a float tensor whose dims do not rule it out as the
+// gradient of another.
 func (r *gradientReader) mayBeGradient(grad, of graph.ValueID) bool {
 	t, want := r.g.Values[grad].Type, r.g.Values[of].Type.Shape
 	if t.Form != graph.FormTensor || !t.DType.IsFloat() {
@@ -195,7 +195,7 @@ func (r *gradientReader) mayBeGradient(grad, of graph.ValueID) bool {
 	return true
 }
 
-// findLoss says what the loss is, and where its gradient comes from.
+// findLoss determines the loss, and the source of its gradient.
 func (r *gradientReader) findLoss(b live.Boundary) error {
 	if b.Kind == live.YieldBoundary {
 		return r.yieldLoss(r.g.Nodes[b.Node])

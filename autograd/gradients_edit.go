@@ -10,11 +10,11 @@ import (
 	"memopt/graph/op"
 )
 
-// errNotRead: what edits gradients is for graphs that have them already.
+// errNotRead means that an edit of gradients was asked of a graph without gradients.
 var errNotRead = errors.New("the training graph is not one of FromGradients; Differentiate has options for that " +
 	"(Accumulate, NoGrad)")
 
-// UnmatchedError says that a glob of parameters that are to have no gradients matches none.
+// UnmatchedError means that a glob of parameters without gradients matches no parameter.
 type UnmatchedError struct {
 	Glob       string
 	Parameters string // some of their names
@@ -25,8 +25,8 @@ func (e *UnmatchedError) Error() string {
 }
 
 // Freeze leaves the parameters that globs match out of a Joint that FromGradients has made: their
-// gradients are no outputs, and the nodes that only these need are dropped, so that nothing is stashed
-// for them. A glob that matches none is an error.
+// gradients are no outputs, and the nodes that only these need are dropped, so that no value is
+// stashed for them. A glob without a match is an error.
 func Freeze(j *Joint, globs []string) error {
 	if !j.plain || j.Accumulates {
 		return errNotRead

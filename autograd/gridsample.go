@@ -66,7 +66,7 @@ func (s *sampler) length(axis int64) Value {
 func (s *sampler) axis(a int64) sampledAxis {
 	n := s.length(a)
 	g := s.Squeeze(s.sliceAxis(s.places, 2, s.rank-1-a, s.rank-a), 2)
-	span := n // by which a step of 2 in the grid moves the place
+	span := n // the movement of the place for a step of 2 in the grid
 	if s.align {
 		span = s.mathShift(n, -1)
 	}

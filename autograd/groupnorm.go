@@ -1,7 +1,7 @@
 package autograd
 
 // instanceNormalizationRule: as layerNormalizationRule, over the spatial axes, with a scale and a
-// bias per channel. Stashes X, of which the statistics are made again.
+// bias per channel. Stashes X, and recomputes the statistics.
 func instanceNormalizationRule(c *Ctx) {
 	rank := c.Rank(c.In(0))
 	d := c.normType(c.In(0))
@@ -32,7 +32,7 @@ func (c *Ctx) channelBiasCast(g Value) {
 
 // groupNormalizationRule: as layerNormalizationRule, over groups of neighbouring channels of each
 // sample, the data lying as [N, groups, …]. Scale and bias have one element per channel, before
-// version 21 one per group. Stashes X, of which the statistics are made again.
+// version 21 one per group. Stashes X, and recomputes the statistics.
 func groupNormalizationRule(c *Ctx) {
 	x, groups := c.In(0), c.Node.Int("num_groups", 1)
 	d := c.normType(x)
@@ -60,7 +60,7 @@ func groupNormalizationRule(c *Ctx) {
 	}
 }
 
-// reshaped is Reshape from one shape to another; nothing where they are the same.
+// reshaped is a Reshape from one shape to another, or v itself if they are the same.
 func (c *Ctx) reshaped(v, to, from Value) Value {
 	if to == from {
 		return v

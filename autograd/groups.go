@@ -11,7 +11,7 @@ import (
 // groups do.
 type Group struct {
 	Match   []string // globs of names of parameters
-	LRScale float64  // what the learning rate is multiplied by; 0: 1
+	LRScale float64  // the factor of the learning rate; 0 means 1
 	// WeightDecay takes the place of the optimizer's, NoDecay or not; nil: it does not.
 	WeightDecay *float64
 }
@@ -47,7 +47,7 @@ func (o *Optimizer) checkGroups() error {
 	return nil
 }
 
-// member is what a parameter's update has of its group.
+// member is the part of a group in a parameter's update.
 type member struct {
 	scale float64 // of the learning rate
 	decay float64
@@ -60,7 +60,7 @@ type pace struct {
 	kept           []kept
 }
 
-// kept is what decay in adamw's way leaves of a parameter.
+// kept is the share of a parameter that decay in adamw's way keeps.
 type kept struct {
 	decay float64
 	value Value // double
@@ -108,8 +108,7 @@ func (u *updater) memberOf(name string) member {
 	return m
 }
 
-// setPaces makes the learning rates of all groups. unbiased is what the rate of adam is divided by,
-// or None.
+// setPaces makes the learning rates of all groups. unbiased is the divisor of adam's rate, or None.
 func (u *updater) setPaces(rate, unbiased Value) {
 	for _, m := range u.members {
 		if u.pace(m.scale) != nil {

@@ -21,9 +21,10 @@ type scalar struct {
 // its place, which a choice between two tensors cannot.
 func (u *updater) guards() bool { return u.Guard && u.finite != None }
 
-// scalar converts a number that updates use to the type of a gradient. A guard chooses idle in its
-// place where nothing is to change, once for all parameters. It is asked for last: numbers of type
-// double are computed on the host, which then need not wait for a device that knows the answer.
+// scalar converts a number that updates use to the type of a gradient. If the update is to be
+// skipped, a guard chooses idle in its place, once for all parameters. It is asked for last:
+// numbers of type double are computed on the host, which then need not wait for a device that knows
+// the answer.
 func (u *updater) scalar(v Value, d graph.DType, idle float64) Value {
 	if !u.guards() {
 		return u.Cast(v, d)
@@ -70,12 +71,12 @@ func (u *updater) shareScalars() {
 	}
 }
 
-// factor is what an update multiplies an old state by.
+// factor is the factor of an old state in an update.
 func (u *updater) factor(x float64, state Value) Value {
 	return u.scalar(u.Scalar(x, state), u.DType(state), 1)
 }
 
-// guarded is a gradient, or zeros where nothing is to change.
+// guarded is a gradient, or zeros if the update is to be skipped.
 func (u *updater) guarded(grad Value) Value {
 	if !u.guards() {
 		return grad
@@ -84,8 +85,8 @@ func (u *updater) guarded(grad Value) Value {
 }
 
 // spareStatistics gives the nodes that update running statistics copies of them, which come before all
-// nodes: ONNX Runtime's kernels write the new ones over what they read, and a guard may want the old
-// ones. Its optimizations would take out an Identity; they leave alone what chooses elements.
+// nodes: ONNX Runtime's kernels write the new ones over the old, and a guard may want the old ones.
+// Its optimizations would take out an Identity; they leave alone operators that choose elements.
 func (u *updater) spareStatistics() {
 	g := u.j.g
 	if !u.Guard || len(u.j.out.Wrt) == 0 {
@@ -112,7 +113,7 @@ func (u *updater) always() Value {
 }
 
 // guardStates keeps the states that the graph had before its update, running statistics, as they were
-// where nothing is to change.
+// if the update is to be skipped.
 func (u *updater) guardStates() {
 	if !u.guards() {
 		return

@@ -26,7 +26,7 @@ const (
 // IgnoredClass is the label that CrossEntropy leaves out by default, as in PyTorch.
 const IgnoredClass = -100
 
-// Head is a loss that is added to a model whose file has none.
+// Head is a loss that is added to a model whose file has no loss.
 type Head struct {
 	Kind HeadKind
 	// Scores names the float value of the model that is judged: logits, or predictions that should be near the
@@ -36,9 +36,9 @@ type Head struct {
 	// scores ask for; an input that the graph has must have that rank and be of integers for
 	// CrossEntropy, of floats for the others.
 	Labels string
-	// Axis is the axis of the scores along which the classes of CrossEntropy lie; negative ones count
-	// from the end. nil: the last one of scores of two or three dims ([samples, classes],
-	// [batch, sequence, classes]), axis 1 of more ([batch, classes, height, width]).
+	// Axis is the axis of the scores that holds the classes of CrossEntropy; negative ones count from
+	// the end. nil means the last one of scores of two or three dims ([samples, classes], [batch,
+	// sequence, classes]), and axis 1 of more ([batch, classes, height, width]).
 	Axis *int
 	// Shift judges scores by the labels of the step that follows: scores of steps 0 to T-2 by labels 1
 	// to T-1, as causal language models do. Steps lie along the last axis of the labels of
@@ -114,7 +114,7 @@ func (h *headMaker) make() (Value, error) {
 	return None, fmt.Errorf("no such kind of loss; there are %s, %s and %s", CrossEntropy, MSE, BCE)
 }
 
-// scores is the value that is judged, in the type in which the loss is computed.
+// scores is the value that is judged, in the type of the loss's computation.
 func (h *headMaker) scores() (Value, error) {
 	x, ok := h.j.g.Lookup(h.Scores)
 	if !ok {
@@ -259,7 +259,7 @@ func (h *headMaker) binary(x, y Value) Value {
 	return h.Add(right, h.Mul(h.Sub(h.Scalar(1, y), y), h.Op("Softplus", nil, x)))
 }
 
-// skipped is true where a label does not count; None: all do.
+// skipped is true where a label does not count; None means that all do.
 func (h *headMaker) skipped(y Value) Value {
 	switch {
 	case h.Ignore == nil:

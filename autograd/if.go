@@ -6,9 +6,9 @@ import (
 	"memopt/graph"
 )
 
-// ifRule: an If with the same condition, whose branches make the gradients of what either branch
-// captures; a value that a branch does not depend on has zeros there. Stashes what the branches
-// capture: the branches run again as far as the gradients need them.
+// ifRule: an If with the same condition, whose branches make the gradients of the captures of
+// either branch; a value that a branch does not depend on has zeros there. Stashes the captures of
+// the branches, which are recomputed as far as the gradients need them.
 func ifRule(c *Ctx) {
 	branches := []*branch{c.branch("then_branch"), c.branch("else_branch")}
 	var wanted []Value // of c's graph

@@ -9,13 +9,13 @@ import (
 	"memopt/graph/op"
 )
 
-// Inference returns the form of a model in which networks are evaluated: nothing is dropped, norms of
-// batches take the running statistics (op.Info.Evaluate), in subgraphs, too. Its outputs are the named
-// values, such as the loss, and it has only what they depend on; of a graph with a backward half that
-// is the forward one. Initializers that inputs names, trained parameters and running statistics,
-// become graph inputs with the initializers as defaults; those that nothing reads are left out. Names
-// stay. The records of halves, of states and of values that must be finite in a training step are left
-// out. The model itself is not changed.
+// Inference returns a model in the form for evaluation: Dropouts are identities, batch norms take the
+// running statistics (op.Info.Evaluate), in subgraphs, too. Its outputs are the named values, such as
+// the loss, and it keeps only the nodes that they depend on: those of the forward half. Initializers
+// that inputs names, trained parameters and running statistics, become graph inputs with the
+// initializers as defaults; those without readers are left out. Names stay. The records of halves, of
+// states and of values that must be finite in a training step are left out. The model itself is not
+// changed.
 func Inference(m *graph.Model, outputs, inputs []string) (*graph.Model, *op.Result, error) {
 	e := &evaluation{m: m.Clone()}
 	e.g = e.m.Graph
@@ -104,7 +104,8 @@ func (e *evaluation) keep(names []string) error {
 	return e.made()
 }
 
-// made checks that what is read is there: an evaluated node makes no statistics of its batch.
+// made checks that all values with readers have producers: an evaluated node makes no statistics of
+// its batch.
 func (e *evaluation) made() error {
 	there := func(v Value) bool {
 		val := &e.g.Values[v]
@@ -128,7 +129,7 @@ func (e *evaluation) made() error {
 	return nil
 }
 
-// declare makes initializers graph inputs, and drops inputs and initializers that nothing reads.
+// declare makes initializers graph inputs, and drops inputs and initializers without readers.
 func (e *evaluation) declare(names []string) error {
 	uses := graph.NewUses(e.g)
 	read := func(v Value) bool { return len(uses.Of(v)) > 0 || e.g.Values[v].Output }

@@ -74,8 +74,8 @@ func simplifiedLayerNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(Value, []int64) Value { return c.Out(1) })
 }
 
-// rmsNormalizationRule: the same where the node has no such output. Stashes X, of which the root is
-// made again.
+// rmsNormalizationRule: the same where the node has no such output. Stashes X, and recomputes the
+// root.
 func rmsNormalizationRule(c *Ctx) {
 	c.rmsGradients(func(x Value, axes []int64) Value {
 		return c.inverseDeviation(c.meanSquare(x, c.countOver(x, x, axes...), axes),

@@ -40,7 +40,7 @@ type repeatedStack struct {
 	back             bool
 }
 
-// scanRule: see above. Stashes the scanned inputs, what the body captures, and the states.
+// scanRule: see above. Stashes the scanned inputs, the captures of the body, and the states.
 func scanRule(c *Ctx) {
 	if c.Version < 9 {
 		c.Unsupported("before operator set 9, Scan has a batch of sequences")
@@ -71,7 +71,7 @@ func scanRule(c *Ctx) {
 }
 
 // loopRule: see above. However a Loop ends, it has as many iterations as rows that it stacked.
-// Stashes what the body captures, the states and the iterations' numbers, as far as they are
+// Stashes the captures of the body, the states and the iterations' numbers, as far as they are
 // needed.
 func loopRule(c *Ctx) {
 	n := c.Node
@@ -92,7 +92,7 @@ type backward struct {
 	*nestedJoint
 	ins      []Value       // the body's inputs, by slot
 	rows     map[int]Value // by place in stacks: the gradient of a row
-	carried  map[int]Value // by place in states: the gradient of what the iteration makes
+	carried  map[int]Value // by place in states: the gradient of the state behind the iteration
 	captured []Value
 	sums     map[Value]Value // by captured value: the gradients of later iterations
 }
@@ -120,7 +120,7 @@ func (p *repeated) reverse() {
 func (b *backward) isFloat(v Value) bool { return carriesFloat(b.nestedJoint.g.Values[v].Type) }
 
 // mark finds the values of the body that gradients flow through: a state counts if gradients flow
-// through what the next iteration makes of it.
+// through the next iteration's results from it.
 func (b *backward) mark() {
 	b.captured = b.nestedJoint.captured(b.Ctx.j)
 	from, to := slices.Clone(b.captured), []Value{}
@@ -220,9 +220,9 @@ func (b *backward) refuseChanges(st repeatedState) {
 	}
 }
 
-// finish drops what the gradients do not need, and emits the Scan.
+// finish drops the parts that the gradients do not need, and emits the Scan.
 func (b *backward) finish(s *scan) {
-	var owners []func(Value) // what becomes of the node's outputs
+	var owners []func(Value) // receivers of the node's outputs
 	e := &emitter{b.j()}
 	b.eachState(func(i int, st repeatedState) {
 		g := b.gradOf(b.ins[st.bodyIn])

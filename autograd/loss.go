@@ -4,7 +4,7 @@ package autograd
 // not at all. The gradient of logp is so -g at each label's class and zero elsewhere, where g is
 // the gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
 
-// labelled is what the gradients of a loss are made of.
+// labelled holds the ingredients of a loss's gradients.
 type labelled struct {
 	at Value // [N, 1, d…]: the class of each label, 0 for those that are ignored
 	g  Value // like at: the gradient, 0 for those that are ignored

@@ -6,7 +6,7 @@ package autograd
 //	dX = (dY - sign(X)·Σ dY·Y)/n   for p = 1
 //	dX = (dY - Y·Σ dY·Y)/n         for p = 2
 //
-// and zero where n is. Stashes X, of which n is made again.
+// and zero where n is. Stashes X, and recomputes n.
 func lpNormalizationRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	axis := c.Axis(c.Node.Int("axis", -1), c.Rank(x))

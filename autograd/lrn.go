@@ -22,7 +22,7 @@ func lrnRule(c *Ctx) {
 	c.Set(0, c.Sub(direct, c.Mul(x, c.mathScale(around, 2*alpha*beta))))
 }
 
-// channelMeans averages windows over axis 1, counting what lies beyond it as zeros.
+// channelMeans averages windows over axis 1, counting places outside it as zeros.
 func (c *Ctx) channelMeans(v Value, size, before, after int64) Value {
 	spatial := c.Rank(v) - 1
 	kernel, pads := make([]int64, spatial), make([]int64, 2*spatial)

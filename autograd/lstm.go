@@ -13,7 +13,7 @@ func (w *way) lstmGate(act rnnAct, arg Value) lstmGate {
 func (g lstmGate) slope(w *way) Value { return g.act.grad(&w.emitter, g.arg, g.value) }
 
 // lstmCell: i, o, f = f(..), g = g(..), c = f·c_prev + i·g, h = o·k(c); peepholes add p·c_prev to
-// the arguments of i and f, and p·c to that of o. Stashes X and Y; the cell states are made again.
+// the arguments of i and f, and p·c to that of o. Stashes X and Y; the cell states are recomputed.
 func lstmCell(w *way) wayGrads {
 	previous := w.previous(w.y, w.h0)
 	arg := w.splitEqual(w.Add(w.project(w.x, w.w, w.biases()...), w.project(previous, w.r)), 2, lstmGates)

@@ -4,9 +4,9 @@ import (
 	"memopt/graph"
 )
 
-// matMulRule: for Y = A·B, dA = dY·Bᵀ and dB = Aᵀ·dY, summed over what broadcasting added. Stashes
-// A for dB and B for dA. An operand of rank 1 is a row or a column. Where B is one matrix
-// and A a stack of them, dB is one product of the flattened stacks, not a sum of many.
+// matMulRule: for Y = A·B, dA = dY·Bᵀ and dB = Aᵀ·dY, summed over the broadcast axes. Stashes A for
+// dB and B for dA. An operand of rank 1 is a row or a column. Where B is one matrix and A a stack
+// of them, dB is one product of the flattened stacks, not a sum of many.
 func matMulRule(c *Ctx) {
 	a, b, g := c.In(0), c.In(1), c.Grad(0)
 	ra, rb := c.Rank(a), c.Rank(b)
@@ -71,10 +71,10 @@ func (c *Ctx) flatProducts(a, b, g Value) (da, db Value) {
 	return da, db
 }
 
-// setUntransposed gives a tied matrix, of which input i is the transpose, the transpose of a product
-// of two matrices as its gradient: as the product of their transposes, since a Transpose of the
-// product would be a second copy of the largest weight, a table of words. Each element is the same
-// sum, but libraries add it up in another order; those of matrices that are read but once keep theirs.
+// setUntransposed gives a tied matrix, whose transpose is input i, the transpose of a product of two
+// matrices as its gradient: as the product of their transposes, since a Transpose of the product would
+// be a second copy of the largest weight, a table of words. Each element is the same sum, but
+// libraries add it up in another order; those of matrices that are read but once keep theirs.
 func (c *Ctx) setUntransposed(i int, left, right matrixView, alpha float32) bool {
 	l, _ := c.Dims(left.v)
 	r, _ := c.Dims(right.v)
@@ -86,7 +86,7 @@ func (c *Ctx) setUntransposed(i int, left, right matrixView, alpha float32) bool
 	return true
 }
 
-// tiedMatrix returns the matrix of which v is the transpose, where v has one reader, the matrix has
+// tiedMatrix returns the matrix that v is the transpose of, if v has one reader, the matrix has
 // more, and its gradient is wanted; else None.
 func (j *joint) tiedMatrix(v Value) Value {
 	def := j.g.Values[v].Def
@@ -104,7 +104,7 @@ func (j *joint) tiedMatrix(v Value) Value {
 }
 
 // gemmRule: for Y = alpha·A'·B' + beta·C with A' and B' transposed on demand, dA' = alpha·dY·B'ᵀ,
-// dB' = alpha·A'ᵀ·dY, and dC = beta·dY summed over what broadcasting added. Stashes A and B.
+// dB' = alpha·A'ᵀ·dY, and dC = beta·dY summed over the broadcast axes. Stashes A and B.
 func gemmRule(c *Ctx) { c.gemmGradients(c.Grad(0)) }
 
 // gemmGradients gives the inputs of a Gemm their gradients, from that of its product and sum.
@@ -142,8 +142,7 @@ func (c *Ctx) productGradients(a, b matrixView, g Value, alpha float32) {
 	}
 }
 
-// fusedGemmRule: Gemm with an activation, of which only Relu is known here. Stashes A and B, and
-// the output for Relu.
+// fusedGemmRule: Gemm with an activation, with Relu only. Stashes A and B, and the output for Relu.
 func fusedGemmRule(c *Ctx) {
 	c.gemmGradients(c.beforeActivation(c.Grad(0)))
 }

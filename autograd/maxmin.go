@@ -2,7 +2,7 @@ package autograd
 
 // maxRule and minRule: Max(a, b, c, …) is max(max(max(a, b), c), …), and the gradient of each pair
 // goes to the chosen one, or half to each if they are equal. So of three equal ones the first two
-// get a quarter each. Stash all inputs, from which the earlier results are made again.
+// get a quarter each. Stash all inputs, and recompute the earlier results.
 func maxRule(c *Ctx) { extremeRule(c, "Less") }
 
 func minRule(c *Ctx) { extremeRule(c, "Greater") }

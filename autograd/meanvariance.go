@@ -7,7 +7,7 @@ const meanVarianceEpsilon = 1e-9
 //
 //	dX = q - mean(q) - (X-m)·mean(q·(X-m))/(σ·(σ+ε))
 //
-// Stashes X, of which the statistics are made again.
+// Stashes X, and recomputes the statistics.
 func meanVarianceNormalizationRule(c *Ctx) {
 	x, rank := c.In(0), c.Rank(c.In(0))
 	var axes []int64

@@ -108,7 +108,7 @@ func (r *nestedJoint) prune(c *Ctx, roots []Value) []bool {
 	return live
 }
 
-// rests reports whether a random node draws nothing: a Dropout without training mode.
+// rests reports whether a random node draws no numbers: a Dropout without training mode.
 func (r *nestedJoint) rests(n *graph.Node, in *graph.Graph) bool {
 	training := opInfo(n).Training
 	if training == 0 || r.opset() < int64(opInfo(n).TrainingSince) {
@@ -118,7 +118,7 @@ func (r *nestedJoint) rests(n *graph.Node, in *graph.Graph) bool {
 		return true
 	}
 	if in != r.g {
-		return false // what is inside a nested subgraph is not known here
+		return false // the inside of a nested subgraph is not known here
 	}
 	mode, ok := (&emitter{r.joint}).Ints(n.Input(training))
 	return ok && len(mode) == 1 && mode[0] == 0

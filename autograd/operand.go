@@ -13,8 +13,8 @@ import (
 type Operand struct {
 	Slot int
 	// None is the mathematical reason why an input that may hold floats has no gradient: the output is
-	// constant between the places where it jumps, or does not depend on the input's elements. Example:
-	// Ceil. "": it has one.
+	// constant between the places where it jumps, as that of Ceil, for example, or does not depend on
+	// the input's elements. "" means that it has a gradient.
 	None string
 	// Why says why the rule does not make a gradient that exists. Where it is wanted, the model cannot be
 	// differentiated. "": the rule makes it.
@@ -25,7 +25,7 @@ type Operand struct {
 	Setting bool
 }
 
-// Operand returns the entry of an input; the zero value with its slot where there is none.
+// Operand returns the entry of an input; the zero value with its slot if it has no entry.
 func (r *Row) Operand(slot int) Operand {
 	for _, o := range r.Operands {
 		if o.Slot == slot {
@@ -109,11 +109,11 @@ type account struct {
 	given []int // inputs
 }
 
-// refuseGaps ends the rule if it has left out the gradient of an output, or has given none to an input,
-// so that no gradient is a sum that lacks a term.
+// refuseGaps ends the rule if it has left out the gradient of an output, or has not given one to an
+// input, so that no gradient is a sum that lacks a term.
 func (j *joint) refuseGaps(c *Ctx) {
 	if op.Of(c.Node.Kind).Control != op.NoControl {
-		return // a state without a gradient is one on which the results do not depend
+		return // no result depends on a state without a gradient
 	}
 	for slot, v := range c.Node.Outputs {
 		if v != None && j.hasGrad(v) && !slices.Contains(c.account.read, slot) {

@@ -21,7 +21,8 @@ type Optimizer struct {
 	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself
 	// instead.
 	WeightDecay float64
-	// NoDecay exempts parameters; nil: none. What a group says of a parameter's decay comes first.
+	// NoDecay exempts parameters; nil means that no parameter is exempt. A group's own decay comes
+	// first.
 	NoDecay func(param string) bool
 	// Groups give parameters rates and decays of their own; each parameter belongs to the first that
 	// matches it.
@@ -48,8 +49,8 @@ type Optimizer struct {
 // OptimizerKinds lists the optimizers that there are.
 var OptimizerKinds = []string{"sgd", "adam", "adamw"}
 
-// Names of what an optimizer adds to the graph. The updated form of input x is output x +
-// NewSuffix.
+// Names of the values that an optimizer adds to the graph. The updated form of input x is output x
+// + NewSuffix.
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar
@@ -67,8 +68,8 @@ const (
 // initializer as its default.
 //
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
-// loss scale the gradients are divided by it, and if one of them is not finite, nothing is updated;
-// the scale becomes a graph input where the graph has none of that name.
+// loss scale the gradients are divided by it, and if one of them is not finite, the update is
+// skipped; the scale becomes a graph input if the graph does not have one of that name.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if j.Accumulates {
 		return errors.New("optimizer: the training graph adds to sums of gradients; UpdateStep makes the step that " +
@@ -146,7 +147,7 @@ func (o *Optimizer) inRange() error {
 	for _, p := range []struct {
 		name  string
 		value float64
-		below float64 // what it must be less than
+		below float64 // its exclusive upper bound
 	}{
 		{"learning rate", o.LR, math.Inf(1)}, {"weight decay", o.WeightDecay, math.Inf(1)},
 		{"momentum", o.Momentum, math.Inf(1)},
@@ -165,22 +166,22 @@ func (o *Optimizer) inRange() error {
 type updater struct {
 	Optimizer
 	emitter
-	params, grads []Value        // the gradients in the type in which the update is computed
+	params, grads []Value        // the gradients in the type of the update's computation
 	copies        map[Value]bool // of gradients that are no longer graph outputs: they are not read
-	finite        Value          // bool, or None: updates ask nothing
-	bound         Value          // what bounds the norm of the gradients that are multiplied by it, or None
+	finite        Value          // bool, or None for updates without a guard
+	bound         Value          // the bound of the norm of the gradients that are multiplied by it, or None
 
 	before []live.StatePair // the states that the graph had before its update
-	states []live.StatePair // what the next step goes on with
+	states []live.StatePair // the states of the next step
 	begin  []int            // by parameter: the first node of its update
 
 	step Value // of adam: after this update, int64
-	// Of adam, double: the root of what removes the second mean's bias.
+	// For adam, double: the root of the factor that removes the second mean's bias.
 	correction Value
 
 	members []member // by parameter
 	paces   []pace   // the learning rates that there are
-	scalars []scalar // what updates share
+	scalars []scalar // shared by the updates
 
 	rankWork
 }
@@ -234,7 +235,7 @@ func (u *updater) findGrads() {
 	}
 }
 
-// work converts a value to the type in which the update is computed.
+// work converts a value to the type of the update's computation.
 func (u *updater) work(v Value) Value {
 	return u.Cast(v, updateType(u.DType(v)))
 }
@@ -266,7 +267,7 @@ func (u *updater) nothing(v Value) Value {
 	return u.Cast(u.sum(u.Mul(v, u.Scalar(0, v))), graph.Float32)
 }
 
-// lossNothing is nothing of the loss, None where the graph makes no loss.
+// lossNothing is nothing of the loss, None if the graph makes no loss.
 func (u *updater) lossNothing() Value {
 	loss, ok := u.j.g.Lookup(CountedOutput)
 	if !ok {
@@ -278,7 +279,7 @@ func (u *updater) lossNothing() Value {
 	return u.ofCounted(u.nothing(loss))
 }
 
-// plus adds to a sum, which may have no terms yet, a value or nothing.
+// plus adds a value, or None, to a sum, which may have no terms yet.
 func (u *updater) plus(sum, v Value) Value {
 	switch {
 	case sum == None:
@@ -289,7 +290,7 @@ func (u *updater) plus(sum, v Value) Value {
 	return u.Add(sum, v)
 }
 
-// setFinite sets what the update asks: whether a sum of nothings is a number.
+// setFinite sets the update's condition: that a sum of nothings is a number.
 func (u *updater) setFinite(sum Value) {
 	if sum != None {
 		u.finite = u.Op("Equal", nil, sum, u.Scalar(0, sum))
@@ -302,9 +303,9 @@ func (u *updater) sum(v Value) Value {
 	return u.Op("ReduceSum", Attrs{A("keepdims", int64(0))}, v)
 }
 
-// clip finds out what the gradients are multiplied by: MaxNorm/(norm+1e-6) where that is less than 1.
-// Each is multiplied right before its use, so that it need not be there twice. A guard asks for the
-// norm, too: its square is finite where all gradients are, and needs no memory.
+// clip determines the factor of the gradients: MaxNorm/(norm+1e-6) if that is less than 1. Each is
+// multiplied right before its use, so that it need not be there twice. A guard asks for the norm,
+// too: its square is finite if all gradients are, and needs no memory.
 func (u *updater) clip() {
 	if u.MaxNorm == 0 && !u.Guard || len(u.grads) == 0 {
 		return
@@ -321,7 +322,7 @@ func (u *updater) squares(g Value) Value {
 	return u.Cast(u.Op("ReduceSumSquare", Attrs{A("keepdims", int64(0))}, g), u.widest())
 }
 
-// clipFactor is what the gradients are multiplied by, given the sums of their squares; None: nothing.
+// clipFactor is the factor of the gradients, given the sums of their squares; None means 1.
 func (u *updater) clipFactor(squares []Value) Value {
 	square := u.Op("Sum", nil, squares...)
 	norm := u.Op("Sqrt", nil, square)
@@ -395,11 +396,12 @@ func (u *updater) chosen(updated, old Value) Value {
 }
 
 // arrange moves each node of the update behind the last one that it waits for, and drops copies of
-// gradients that are not read. The update of a parameter waits for its gradient, even where a node
-// of it does not need that, and what reads the parameter there waits for all others that do so: then
-// new values can be written in the old ones' place, and not before they must be. Updates that wait
-// for the same node, such as the norm of all gradients, come in the order of these: a plan that makes
-// gradients again then goes through the backward half a second time, and needs each weight as it was.
+// gradients that are not read. The update of a parameter waits for its gradient, even where a node of
+// it does not need that, and those of its nodes that read the parameter wait for all other readers:
+// then new values can be written in the old ones' place, and not before they must be. Updates that
+// wait for the same node, such as the norm of all gradients, come in the order of these: a plan that
+// recomputes gradients then goes through the backward half a second time, and needs each weight as it
+// was.
 func (u *updater) arrange(first int) error {
 	g := u.j.g
 	after, ready := u.waits(first)
@@ -447,12 +449,12 @@ func (u *updater) setNodes(nodes []*graph.Node, after []int) error {
 	return nil
 }
 
-// waits returns by node the one behind which it goes, itself included, and for nodes of an update
-// the one behind which its gradient is there, else 0. Neither is less than that of a producer that
-// waits for the same node. Where it is a question whether there is an update at all, all of it waits
-// for the answer: new values are larger than gradients. So it does for the bound of the norm: what
-// does not need it, such as a moment times its factor, is written over the moment, which must not
-// happen while a norm that is not finite may still end the step.
+// waits returns, by node, the last node that it waits for, itself included, and for nodes of an
+// update the node that completes its gradient, else 0. Both are at least those of a producer that
+// waits for the same node. If the update is conditional, all of it waits for the condition: new
+// values are larger than gradients. It waits for the bound of the norm likewise: a node without
+// need of it, such as a moment times its factor, is written over the moment, which must not happen
+// while a norm that is not finite may still end the step.
 func (u *updater) waits(first int) (after, ready []int) {
 	g := u.j.g
 	reader := u.lastReaders(first)

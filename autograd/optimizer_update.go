@@ -50,8 +50,8 @@ func (u *updater) adam(param, old, grad Value, decay float64, pace *pace) Value 
 	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.scalar(pace.stepSize, d, 0)))
 }
 
-// state adds a state of a parameter: an input, and what f makes of it as an output. It returns the
-// latter as the update uses it.
+// state adds a state of a parameter: an input, and the result of f on it as an output. It returns
+// the latter as the update uses it.
 func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	t := u.Type(param)
 	t.DType = updateType(t.DType)

@@ -27,7 +27,7 @@ func scaleRule(c *Ctx) {
 	c.Set(0, c.SumTo(g, x))
 }
 
-// scaledSumRule: every input gets the gradient times its scale. Stashes nothing.
+// scaledSumRule: every input gets the gradient times its scale. No stash.
 func scaledSumRule(c *Ctx) {
 	for i, name := range []string{"scale_0", "scale_1", "scale_2"} {
 		if c.Wants(i) {

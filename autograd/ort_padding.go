@@ -1,7 +1,7 @@
 package autograd
 
-// flattenAndUnpadRule: the rows go back to their places, of which none occurs twice: they are those
-// of the tokens that are no padding. Stashes the places.
+// flattenAndUnpadRule: the rows go back to their places, those of the tokens that are no padding;
+// no place occurs twice. Stashes the places.
 func flattenAndUnpadRule(c *Ctx) {
 	if !c.Wants(0) || c.Grad(0) == None {
 		return

@@ -48,7 +48,7 @@ func isLoss(losses []lossValue, v Value) bool {
 	return slices.ContainsFunc(losses, func(l lossValue) bool { return l.value == v })
 }
 
-// dropUnread leaves out the forward nodes that nothing reads in the end, where outputs were left out.
+// dropUnread leaves out the forward nodes that have no readers left once outputs were left out.
 func (j *joint) dropUnread(forward, backward []*graph.Node, losses []lossValue) []*graph.Node {
 	if !j.fewer {
 		return forward

@@ -40,8 +40,8 @@ func (c *Ctx) sumOf(v Value) Value {
 	return c.ReduceSum(v, false, axes...)
 }
 
-// unpad cuts a border off: a pad of the negative amounts, which also brings back with zeros what
-// negative pads had cut.
+// unpad cuts a border off: a pad of the negative amounts, which also brings back with zeros the
+// places that negative pads had cut.
 func (c *Ctx) unpad(g Value) Value {
 	pads, known := c.padAmounts()
 	switch {
@@ -123,7 +123,7 @@ func (c *Ctx) unpadCopies(mode string) Value {
 	return g
 }
 
-// padAxes lists the axes to which pads belong.
+// padAxes lists the axes of the pads.
 func (c *Ctx) padAxes(rank int) ([]int64, bool) {
 	var axes []int64
 	if !c.Has(3) {

@@ -9,9 +9,9 @@ import (
 
 // part is the gradient of some places of an axis of a value: of first, first+1, …, as many as the
 // part is long; first is a number, or the part ends where the axis does. Elsewhere the gradient is
-// zero. Parts wait until the gradient of the whole value is asked for: there may be other parts then
-// that are joined with it, a sum to which it is added, or a node whose rule can do with the part
-// alone.
+// zero. Parts wait until the gradient of the whole value is asked for: by then there may be other
+// parts that are joined with it, a sum that it is added to, or a node whose rule can work with the
+// part alone.
 type part struct {
 	c             *Ctx // whose rule has made it
 	prefix        string
@@ -52,9 +52,9 @@ func (j *joint) hasGrad(v Value) bool {
 	return j.grads[v] != None || len(j.parts[v]) > 0
 }
 
-// joinParts adds the parts of a gradient that wait to the gradient of the whole value. Parts of which
-// the value consists are one Concat; one beside a gradient is added to its places there; and else
-// there are zeros around it.
+// joinParts adds the waiting parts of a gradient to the gradient of the whole value. Parts that make
+// up the value are one Concat; one beside a gradient is added to its places there; otherwise it is
+// padded with zeros.
 func (j *joint) joinParts(v Value) {
 	parts := j.parts[v]
 	if len(parts) == 0 {
@@ -80,7 +80,7 @@ func (j *joint) joinParts(v Value) {
 	}
 }
 
-// partition joins two or more parts of which a value consists; None: it does not.
+// partition joins two or more parts that make up a value; None if they do not.
 func (j *joint) partition(v Value, parts []part) Value {
 	dims := j.g.Values[v].Type.Shape.Dims
 	if len(parts) < 2 {
@@ -105,9 +105,9 @@ func (j *joint) partition(v Value, parts []part) Value {
 const leastRow = 16
 
 // scatters reports whether a part can be added to the places of a gradient row by row: in ONNX's
-// operators as they are since set 16, in rows that are behind the axis. Where the gradient is a sum
-// of steps the places must be known: nobody can tell of others that they are there, and no sum could
-// be written before the scatter.
+// operators as they are since set 16, in rows that are behind the axis. If the gradient is a sum of
+// steps the places must be known: other places might not exist, and no sum could be written before
+// the scatter.
 func (p *part) scatters(v Value) bool {
 	c := p.c
 	_, known := p.first.Const()

@@ -2,7 +2,7 @@ package autograd
 
 // averagePoolRule: every element gets, from each place whose window reaches it, that place's
 // gradient over the number of elements it averages: a transposed convolution with a kernel of ones,
-// plane by plane. Stashes nothing.
+// plane by plane. No stash.
 func averagePoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	s := c.newSlide(x, g, c.kernelOf(None))
@@ -25,10 +25,10 @@ func (c *Ctx) spreadPlanes(s *slide, g, x Value, weight float64) Value {
 	return c.Reshape(c.spread(s, planes, kernel, x, 1), shape)
 }
 
-// poolCounts returns how many elements each place averages, [1, 1, …], or None where it is the
-// whole kernel everywhere: a convolution of ones with ones. Where it is known only at run time how far the
-// last window of ceil_mode reaches beyond the end, the convolution has room for one more place, and the
-// excess is cut off, as the places of g say.
+// poolCounts returns the number of elements that each place averages, [1, 1, …], or None if it is the
+// whole kernel everywhere: a convolution of ones with ones. If it is known only at run time how far the
+// last window of ceil_mode reaches beyond the end, the convolution makes one more place, and the excess is
+// cut off, as the places of g say.
 func (c *Ctx) poolCounts(s *slide, x, g Value) Value {
 	n := s.axes()
 	include, ceil := c.Node.Int("count_include_pad", 0) != 0, c.Node.Int("ceil_mode", 0) != 0
@@ -77,7 +77,7 @@ func (e *emitter) addConst(v Value, n int64) Value {
 }
 
 // globalAveragePoolRule: every element gets the gradient over the number of elements of its plane.
-// Stashes nothing.
+// No stash.
 func globalAveragePoolRule(c *Ctx) {
 	x, g := c.In(0), c.Grad(0)
 	axes := axesFrom(2, int64(c.Rank(x)))

@@ -45,9 +45,9 @@ func (j *joint) markQuantized(order graph.Order) {
 // quantizer is a QuantizeLinear or DequantizeLinear as its rule sees it.
 type quantizer struct {
 	*Ctx
-	wide  graph.DType // in which gradients are computed
+	wide  graph.DType // of the computation of gradients
 	scale Value       // in that type, in a shape that broadcasts to x's
-	zero  Value       // likewise; None: there is none
+	zero  Value       // likewise; None if there is no zero point
 }
 
 // newQuantizer prepares scales and zero points.
@@ -65,7 +65,7 @@ func (c *Ctx) newQuantizer(g Value) *quantizer {
 	return q
 }
 
-// axis is the one along which scales lie.
+// axis is the axis of the scales.
 func (q *quantizer) axis() int64 {
 	return q.Axis(q.Node.Int("axis", 1), q.Rank(q.Node.Input(0)))
 }
@@ -133,7 +133,7 @@ func (q *quantizer) within() Value {
 
 // quantizeLinearRule: the straight-through estimate. With q the output before the zero point is added,
 // dX = dY/s and ds = -dY·X/s² where y is not cut off, and 0 where it is. Stashes X, the scales and the
-// output. The zero point is of the output's type, in which it cannot change a little.
+// output. The zero point has the output's type, whose values cannot change a little.
 func quantizeLinearRule(c *Ctx) {
 	if isCode(c.DType(c.Out(0))) {
 		c.Unsupported("the output is %v, whose steps differ", c.DType(c.Out(0)))

@@ -16,18 +16,18 @@ import (
 // goes on, and divides them by how many batches they are of.
 type Ranks struct {
 	Count int // fewer than 2: the step is the only one
-	// Zero shards what ranks would otherwise all have (ZeRO, Rajbhandari et al. 2020): 1: states of the
-	// optimizer; 2: gradients, too; 0: nothing. A step that applies sums of gradients has these whole,
-	// and shards states.
+	// Zero shards data that all ranks would otherwise have (ZeRO, Rajbhandari et al. 2020): 1 shards
+	// states of the optimizer, 2 gradients, too, and 0 means no sharding. A step that applies sums of
+	// gradients has these whole, and shards states.
 	Zero int
-	// BucketBytes is from which size on a bucket leaves; 0: an eighth of all gradients, of at least
-	// leastBucket and at most mostBucket.
+	// BucketBytes is the least size of a bucket that leaves; 0 means an eighth of all gradients, of
+	// at least leastBucket and at most mostBucket.
 	BucketBytes int64
 }
 
-// Bounds of the size of buckets that nobody has chosen, in bytes. A bucket is there beside the gradients
-// that it is made of, and only what leaves before the last gradient is made leaves meanwhile: so there
-// are several. The upper bound is that of PyTorch's DistributedDataParallel.
+// Bounds of the default size of buckets, in bytes. A bucket is there beside its gradients, and only
+// buckets that leave before the last gradient is made overlap with the backward half: so there are
+// several. The upper bound is that of PyTorch's DistributedDataParallel.
 const (
 	leastBucket = 1 << 20
 	mostBucket  = 25 << 20
@@ -37,10 +37,10 @@ const (
 const (
 	// CountsInput says of each rank whether it has a batch in this step: bool, one element a rank.
 	CountsInput = "rank_counts"
-	// TotalInput is of how many batches of all ranks the gradients of an update are: an int64 scalar, or of those
-	// that have weights (Options.Weigh) the sum of these, a double.
+	// TotalInput is the number of batches of all ranks in the gradients of an update: an int64 scalar, or for
+	// weighted gradients (Options.Weigh) the sum of the weights, a double.
 	TotalInput = "grad_count_total"
-	// ShardPrefix and a number name what takes the place of parameters in the names of sharded states.
+	// ShardPrefix and a number replace the parameters in the names of sharded states.
 	ShardPrefix = "shard_"
 )
 
@@ -78,11 +78,11 @@ type bucket struct {
 	elements int64
 	member   member // of the optimizer's groups, where the bucket is a shard
 	start    Value  // the sum under way
-	sum      Value  // the gradients of all ranks; None where grads are sums over them already
-	piece    Value  // this rank's piece of the sum, of stage 2, else None
+	sum      Value  // the gradients of all ranks; None if grads are sums over them already
+	piece    Value  // this rank's piece of the sum, in stage 2, else None
 }
 
-// rankWork is what an update has beside an updater's, where there are several ranks.
+// rankWork is the part of an update for several ranks.
 type rankWork struct {
 	counts  Value
 	buckets []*bucket
@@ -144,7 +144,7 @@ func (u *updater) weighGrads() {
 	}
 }
 
-// total is of how many batches of all ranks the gradients of a step are, or the sum of their weights; None where
+// total is the number of batches of all ranks in the gradients of a step, or the sum of their weights; None if
 // the loss is a sum.
 func (u *updater) total() Value {
 	switch u.j.out.Weights.Weighing {
@@ -179,8 +179,8 @@ func (u *updater) meanFactor(w Weighing, total Value, scale string) Value {
 	return u.Div(factor, u.Cast(v, graph.Float64))
 }
 
-// fillBuckets puts the gradients into buckets in the order in which they are made. What is sharded
-// together has one rate and one decay.
+// fillBuckets puts the gradients into buckets in the order of their producers. Parameters of one
+// shard have one rate and one decay.
 func (u *updater) fillBuckets() {
 	order := make([]int, len(u.params))
 	for i := range order {
@@ -222,7 +222,7 @@ func (u *updater) fillBuckets() {
 	}
 }
 
-// bucketBytes is from which size on a bucket leaves.
+// bucketBytes is the least size of a bucket that leaves.
 func (u *updater) bucketBytes() int64 {
 	if u.Ranks.BucketBytes > 0 {
 		return u.Ranks.BucketBytes
@@ -332,8 +332,8 @@ func (u *updater) gradient(i int) Value {
 	return u.Reshape(v, u.ShapeOf(u.params[i]))
 }
 
-// parts lists what of the gradients this rank knows whole: all, or its pieces; disjoint says the latter,
-// of which numbers have to be added up over the ranks.
+// parts lists the gradients, or pieces of them, that this rank knows whole; disjoint says that they are
+// pieces, whose numbers have to be added up over the ranks.
 func (u *updater) parts() (of []func() Value, disjoint bool) {
 	if disjoint = u.Ranks.several() && u.Ranks.Zero == 2; disjoint {
 		for _, b := range u.buckets {
@@ -456,7 +456,7 @@ func (u *updater) finishGather() {
 	u.j.prefix, u.j.owner = u.j.base, nil
 }
 
-// checkRanks rejects what steps of several ranks cannot do.
+// checkRanks rejects options that steps of several ranks do not support.
 func (o *Optimizer) checkRanks() error {
 	if err := o.Ranks.check(); err != nil {
 		return fmt.Errorf("optimizer %s: %w", o.Kind, err)

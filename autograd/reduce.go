@@ -6,12 +6,12 @@ import (
 	"memopt/graph"
 )
 
-// reduceNode is over which axes a node reduces its input 0.
+// reduceNode holds the axes that a node reduces its input 0 over.
 type reduceNode struct {
 	c     *Ctx
 	keep  bool    // the result has dims of 1 there
 	all   bool    // over all axes
-	known bool    // list holds the axes, which may be none
+	known bool    // list holds the axes, and may be empty
 	list  []int64 // ascending and in [0, rank) where the rank is known
 	input Value   // the axes, where they are not known
 	noop  bool    // attribute noop_with_empty_axes
@@ -48,7 +48,7 @@ func (r *reduceNode) kept(v Value) Value {
 		r.c.need(axesInput)
 		switch {
 		case r.keep && r.noop:
-			return v // the axes may be none, which to Squeeze means all dims of 1
+			return v // the list may be empty, which to Squeeze means all dims of 1
 		case r.keep:
 			// The declared dims hide that some are 1: they are removed and come back as unknown.
 			v = r.c.Op("Squeeze", nil, v, r.input)
@@ -117,7 +117,7 @@ func (r *reduceNode) divide(g, n Value) Value {
 	return r.c.Cast(r.c.Div(r.c.Cast(g, r.c.DType(n)), n), r.c.DType(g))
 }
 
-// reduceSumRule: the gradient, stretched. Stashes nothing but the shape of x where it is not known.
+// reduceSumRule: the gradient, stretched. No stash but the shape of x where it is not known.
 func reduceSumRule(c *Ctx) {
 	r := reduceNodeOf(c)
 	c.Set(0, r.stretch(r.kept(c.Grad(0))))
@@ -132,8 +132,8 @@ func (r *reduceNode) stretch(v Value) Value {
 	return r.c.ExpandLike(v, r.c.In(0))
 }
 
-// reduceMeanRule: the gradient divided by the number of elements, stretched. Stashes nothing but
-// the shape of x where it is not known.
+// reduceMeanRule: the gradient divided by the number of elements, stretched. No stash but the shape
+// of x where it is not known.
 func reduceMeanRule(c *Ctx) {
 	r := reduceNodeOf(c)
 	g, x, d := c.Grad(0), c.In(0), r.countType()

@@ -5,8 +5,8 @@ import (
 	"memopt/graph/op"
 )
 
-// remade returns a value that the backward half makes again in place of v, or v itself: where v is
-// a scaled, shifted or converted form of a value that is stashed anyway, one pass over memory
+// remade returns a value that the backward half recomputes in place of v, or v itself: if v is a
+// scaled, shifted or converted form of a value that is stashed anyway, one pass over memory
 // replaces a second stash.
 func (c *Ctx) remade(v Value) Value {
 	if v == None {
@@ -67,7 +67,7 @@ func (j *joint) isConstant(v Value) bool {
 
 func (j *joint) isStashed(v Value) bool { return int(v) < len(j.stashed) && j.stashed[v] }
 
-// note marks what an emitted node reads of the forward half; a shape is read there.
+// note marks the forward values that an emitted node reads; a shape is read there.
 func (j *joint) note(n *graph.Node) {
 	if op.Of(n.Kind).Has(op.ShapeOf) {
 		return

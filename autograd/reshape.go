@@ -1,17 +1,17 @@
 package autograd
 
-// reshapeRule: the gradient in the shape of the input: Reshape and Flatten. Stashes nothing as long
-// as the shape follows from the gradient's.
+// reshapeRule: the gradient in the shape of the input: Reshape and Flatten. No stash as long as the
+// shape follows from the gradient's.
 func reshapeRule(c *Ctx) {
 	if c.Wants(0) {
 		c.Set(0, c.reshapeBack(c.Grad(0), c.In(0)))
 	}
 }
 
-// squeezeRule: the axes that were removed come back. Stashes nothing where they are listed.
+// squeezeRule: the axes that were removed come back. No stash where they are listed.
 func squeezeRule(c *Ctx) { c.axesRule("Unsqueeze") }
 
-// unsqueezeRule: the axes that were inserted go. Stashes nothing.
+// unsqueezeRule: the axes that were inserted go. No stash.
 func unsqueezeRule(c *Ctx) { c.axesRule("Squeeze") }
 
 func (c *Ctx) axesRule(inverse string) {
@@ -31,10 +31,10 @@ func (c *Ctx) axesRule(inverse string) {
 	}
 }
 
-// identityRule: the gradient as it is. Stashes nothing.
+// identityRule: the gradient as it is. No stash.
 func identityRule(c *Ctx) { c.Set(0, c.Grad(0)) }
 
-// transposeRule: the inverse permutation. Stashes nothing.
+// transposeRule: the inverse permutation. No stash.
 func transposeRule(c *Ctx) {
 	perm := c.Node.IntList("perm", nil)
 	if perm == nil { // the axes in reverse order
@@ -48,7 +48,7 @@ func transposeRule(c *Ctx) {
 	c.Set(0, c.Transpose(c.Grad(0), back...))
 }
 
-// expandRule: the gradient, summed over what was repeated. Stashes nothing.
+// expandRule: the gradient, summed over the repeats. No stash.
 func expandRule(c *Ctx) {
 	if c.Wants(0) {
 		c.Set(0, c.SumTo(c.Grad(0), c.In(0)))
@@ -56,7 +56,7 @@ func expandRule(c *Ctx) {
 }
 
 // tileRule: each axis of the gradient is taken apart into repeats and elements, and summed over the
-// repeats. Stashes nothing.
+// repeats. No stash.
 func tileRule(c *Ctx) {
 	if !c.Wants(0) {
 		return

@@ -2,16 +2,16 @@ package autograd
 
 import "memopt/graph"
 
-// resized is one axis of a Resize or Upsample and what it is resized by.
+// resized is one axis of a Resize or Upsample with its factor.
 type resized struct {
 	axis  int64
-	scale Value // a vector of one, or None where sizes say it
+	scale Value // a vector of one, or None if sizes give it
 }
 
 // resizeRule: the operator is linear and takes one axis after the other, so that axis i is
-// multiplied by a matrix; the gradient multiplies by its transpose. The matrix is what the operator
-// makes of the identity, in whatever mode it has. Enlarging to the nearest by whole numbers is a
-// sum over blocks, by an average pool. Stashes nothing but dims.
+// multiplied by a matrix; the gradient multiplies by its transpose. The matrix is the operator's
+// result for the identity, in whatever mode it has. Enlarging to the nearest by whole numbers is a
+// sum over blocks, by an average pool. Stashes dims only.
 func resizeRule(c *Ctx) {
 	if c.Node.Str("coordinate_transformation_mode", "") == "tf_crop_and_resize" {
 		c.Unsupported("with tf_crop_and_resize")
@@ -33,8 +33,8 @@ func resizeRule(c *Ctx) {
 	c.Set(0, g)
 }
 
-// resizeSlots are the inputs that say how far to resize, -1 for none. Upsample has versions up to
-// 10, Resize from 10 on.
+// resizeSlots are the inputs that give the new size, -1 for a missing one. Upsample has versions up
+// to 10, Resize from 10 on.
 func (c *Ctx) resizeSlots() (scales, sizes int) {
 	switch {
 	case c.Version < 9:
@@ -179,7 +179,7 @@ func (e *emitter) joinFloats(a, b Value) Value {
 }
 
 // blockSums is the gradient of enlarging spatial axes to the nearest element by whole numbers, or
-// None where the node does something else.
+// None for any other node.
 func (c *Ctx) blockSums(g Value) Value {
 	slot, sizes := c.resizeSlots()
 	rank := c.Rank(c.In(0))

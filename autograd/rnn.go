@@ -8,12 +8,12 @@ import (
 )
 
 // The gradients of RNN, GRU and LSTM. The forward node keeps X and Y, which hold all states h of
-// the past: so the gates of all steps are made again at once, by large products outside of any loop
-// (only an LSTM's cell states need one, of elementwise work). What then remains to be done step by
-// step, from the last to the first, is a Scan whose body turns the gradient of h_t into those of
-// the gates' inputs and of h_{t-1}: by elementwise products with coefficients, and one product with
-// R. The gradients of the weights and of X are again large products, of the gates' gradients with
-// X, Y and W.
+// the past: so the gates of all steps are recomputed at once, by large products outside of any loop
+// (only an LSTM's cell states need one, of elementwise work). The remaining work, step by step from
+// the last to the first, is a Scan whose body turns the gradient of h_t into those of the gates'
+// inputs and of h_{t-1}: by elementwise products with coefficients, and one product with R. The
+// gradients of the weights and of X are again large products, of the gates' gradients with X, Y and
+// W.
 
 // recurrence is a recurrent node as its rule sees it. Time is the first axis of its operands, as
 // with layout 0.
@@ -24,7 +24,7 @@ type recurrence struct {
 	directions []bool // whether the direction runs backward in time
 	acts       []rnnAct
 
-	x, y, mask   Value // mask [seq, batch, 1]: the step is part of the sequence; None: all are
+	x, y, mask   Value // mask [seq, batch, 1]: the step is part of the sequence; None if all are
 	dy, dyh, dyc Value
 }
 
@@ -237,7 +237,7 @@ func (e *emitter) splitEqual(v Value, axis int64, parts int) []Value {
 	return slices.Clone(e.Ops("Split", parts, attrs, v))
 }
 
-// splitCount is the operator set from which on Split is told into how many parts it cuts.
+// splitCount is the first operator set that tells Split the number of its parts.
 const splitCount = 18
 
 // masked returns a where the step is part of the sequence, else b.
@@ -248,7 +248,8 @@ func (w *way) masked(a, b Value) Value {
 	return w.Where(w.mask, a, b)
 }
 
-// previous shifts states by one step: what step t reads. first is what the first step reads.
+// previous shifts states by one step: the state before step t. first is the state before the first
+// step.
 func (w *way) previous(states, first Value) Value {
 	first = w.Unsqueeze(first, 0)
 	if w.back {
@@ -296,8 +297,8 @@ func (w *way) keep() Value {
 	return w.Where(w.mask, w.Scalar(0, w.x), w.Scalar(1, w.x))
 }
 
-// stepGrad is the gradient of h_t in the body of a Scan that runs in the opposite direction: what
-// comes from the next step, and the part from Y.
+// stepGrad is the gradient of h_t in the body of a Scan that runs in the opposite direction: that
+// of the next step, and the part from Y.
 func (w *way) stepGrad(s *scan, carried Value) Value {
 	if w.dy == None {
 		return carried

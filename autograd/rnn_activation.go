@@ -14,7 +14,7 @@ type rnnAct struct {
 type rnnFunction struct {
 	name        string
 	params      int     // how many of alpha and beta it has
-	alpha, beta float64 // where the node gives none
+	alpha, beta float64 // the defaults
 	attrs       bool    // the parameters are attributes of the operator of this name
 	// slope is the derivative, from the function's value y. One that reads the argument x is
 	// marked.
@@ -83,10 +83,11 @@ func (a rnnAct) apply(e *emitter, x Value) Value {
 	return e.Op(a.name, attrs, x)
 }
 
-// grad emits the derivative at x, where the function is y. x may be None where needsArg is false.
+// grad emits the derivative at x, with the value y of the function. x may be None if needsArg is
+// false.
 func (a rnnAct) grad(e *emitter, x, y Value) Value { return a.slope(e, a, x, y) }
 
-// usualActs are the functions of a direction where a node names none, by the number of gates.
+// usualActs are the default functions of a direction, by the number of gates.
 var usualActs = [...][]string{rnnGates: {"Tanh"}, gruGates: {"Sigmoid", "Tanh"},
 	lstmGates: {"Sigmoid", "Tanh", "Tanh"}}
 

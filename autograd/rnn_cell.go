@@ -29,8 +29,8 @@ func rnnCell(w *way) wayGrads {
 	}}
 }
 
-// kept adds, where the sequence has ended and the step did nothing, the gradient of the state after
-// the step to that of the state before it.
+// kept adds, where the sequence has ended and the step kept its state, the gradient of the state
+// after the step to that of the state before it.
 func (w *way) kept(s *scan, dh, before Value) Value {
 	if w.mask == None {
 		return before

@@ -2,8 +2,8 @@ package autograd
 
 import "memopt/graph"
 
-// placed is what the gradients of the scatter operators need: how elements get to their places, and
-// how they are read there.
+// placed describes, for the gradients of the scatter operators, how elements get to their places,
+// and how they are read there.
 type placed struct {
 	gather  func(v Value) Value
 	scatter func(data, updates Value, reduction string) Value
@@ -40,9 +40,9 @@ func reducing(reduction string, attrs ...graph.Attr) Attrs {
 	return attrs
 }
 
-// scatterGrad: the updates get what they are read at their places; the data get the gradient, where
-// updates replaced elements with zeros there. Stashes the indices, and for other reductions than
-// none and add the operands.
+// scatterGrad: the updates get the gradients at their places; the data get the gradient, where
+// updates replaced elements with zeros there. Stashes the indices, and for reductions other than
+// "none" and "add" the operands.
 func (c *Ctx) scatterGrad(p placed) {
 	g := c.Grad(0)
 	switch r := c.Node.Str("reduction", "none"); r {

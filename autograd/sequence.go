@@ -6,10 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// Sequences have no gradients of their own. What exporters make with them does not need any: a
+// Sequences have no gradients of their own. The sequences that exporters make do not need any: a
 // tensor that is taken out of a sequence made of tensors, or of the parts of one, is that tensor or
-// a slice, and joining such a sequence is a concatenation. Joining what the iterations of a Loop
-// have appended to a sequence one by one is joining their rows (sequence_loop.go).
+// a slice, and joining such a sequence is a concatenation. To join the tensors that the iterations
+// of a Loop have appended to a sequence one by one is to join their rows (sequence_loop.go).
 
 // sequence is an operator's role in that.
 type sequence struct {
@@ -21,7 +21,7 @@ type sequence struct {
 	// tensor i of it; nil where that is not known.
 	joined func(c *Ctx, p *graph.Node) []Value
 	part   func(c *Ctx, p *graph.Node, i int64) []Value
-	// tidy removes from a node what it does for sequences that are not read.
+	// tidy removes from a node its outputs for sequences that are not read.
 	tidy func(j *joint, n *graph.Node, read []bool)
 }
 
@@ -69,7 +69,7 @@ func sequenceAtExpand(c *Ctx) []Value {
 	return nil
 }
 
-// listedTensor is tensor i of what a SequenceConstruct makes.
+// listedTensor is tensor i of a SequenceConstruct.
 func (c *Ctx) listedTensor(p *graph.Node, i int64) []Value {
 	at := i
 	if at < 0 {
@@ -81,8 +81,7 @@ func (c *Ctx) listedTensor(p *graph.Node, i int64) []Value {
 	return []Value{p.Inputs[at]}
 }
 
-// splitPart returns part i of what a SplitToSequence node makes, or nil where its place is not
-// known.
+// splitPart returns part i of a SplitToSequence node, or nil if its place is not known.
 func (c *Ctx) splitPart(p *graph.Node, i int64) []Value {
 	x, axis := p.Input(0), p.Int("axis", 0)
 	dims, ok := c.Dims(x)

@@ -6,16 +6,16 @@ import (
 	"memopt/graph"
 )
 
-// collection is a state of a Loop to which every iteration appends one tensor, and which begins
-// empty.
+// collection is a state of a Loop that begins empty, and gets one tensor appended in every
+// iteration.
 type collection struct {
 	body *graph.Graph
 	in   Value       // the state in the body
 	push *graph.Node // the SequenceInsert that makes its next
 }
 
-// collectionOf returns the collection that is state i of a Loop, if it is one that nothing else in
-// the body reads.
+// collectionOf returns the collection that is state i of a Loop, if it is one that has no other
+// reader in the body.
 func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	body := n.GraphAttr("body")
 	if body == nil || i >= len(n.Inputs)-2 || i+2 >= len(body.Inputs) || i+1 >= len(body.Outputs) ||
@@ -38,8 +38,8 @@ func (j *joint) collectionOf(n *graph.Node, i int) (s collection, ok bool) {
 	return s, ok
 }
 
-// joinedRows joins what the iterations of a Loop have appended to the sequence that is input 0: the
-// tensors become rows that the Loop stacks. They must have one shape unless they are stacked
+// joinedRows joins the tensors that the iterations of a Loop have appended to the sequence in input
+// 0: they become rows that the Loop stacks. They must have one shape unless they are stacked
 // anyway.
 func (c *Ctx) joinedRows(p *graph.Node) []Value {
 	s, ok := c.j.collectionOf(p, int(c.j.g.Values[c.In(0)].DefSlot))
@@ -75,7 +75,7 @@ func (c *Ctx) joinedRows(p *graph.Node) []Value {
 	return []Value{c.Reshape(rows, c.joinInts(shape...))}
 }
 
-// collect makes a Loop stack what it appends to a collection, as a further output.
+// collect makes a Loop stack the tensors of a collection, as a further output.
 func (c *Ctx) collect(p *graph.Node, s collection) Value {
 	j := c.j
 	f, err := j.inside(s.body, "collect")

@@ -7,15 +7,15 @@ import (
 	"memopt/graph"
 )
 
-// sinkSlices lets products compute only what a Slice takes of them, where outputs were left out: of
-// scores that are shifted by one, all of them and what is taken are two copies else. Where the
-// scores are an output they are needed as they are. It returns the new order.
+// sinkSlices lets products compute only the part that a Slice takes of them, if outputs were left
+// out: for scores that are shifted by one, all of them and the slice would be two copies. Scores
+// that are an output are needed as they are. It returns the new order.
 func (j *joint) sinkSlices(order graph.Order) graph.Order {
 	if !j.fewer || j.opset() < sliceInputs {
 		return order
 	}
 	j.countReaders(order)
-	replaced := map[graph.NodeID][]graph.NodeID{} // by what they stand for
+	replaced := map[graph.NodeID][]graph.NodeID{} // by the replaced node
 	for _, id := range order {
 		j.sinkSlice(j.g.Nodes[id], replaced)
 	}
@@ -113,8 +113,8 @@ func (j *joint) knownSlice(n *graph.Node) (start, end, axis int64, ok bool) {
 	return b.starts[i], b.ends[i], b.axes[i], true
 }
 
-// wayToProduct lists the nodes that make v, the last first, back to one where a cut pays; nil: there
-// is none, or somebody else reads what is between.
+// wayToProduct lists the nodes that make v, the last first, back to one whose cut pays; nil if there
+// is no such node, or a value in between has another reader.
 func (j *joint) wayToProduct(v Value, axis int64) []link {
 	var chain []link
 	for {

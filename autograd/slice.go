@@ -7,16 +7,16 @@ import (
 	"memopt/symbolic"
 )
 
-// bounds are what a Slice does to its axes. The lists of numbers are nil where they are not known
-// before the run; the values are None where the bounds are attributes.
+// bounds are the ranges that a Slice takes of its axes. The lists of numbers are nil if they are
+// not known before the run; the values are None if the bounds are attributes.
 type bounds struct {
 	axes, starts, ends, steps        []int64
 	startsAt, endsAt, axesAt, stepAt Value
 }
 
-// sliceRule: zeros where the slice took nothing. One axis with step 1 gives a part, more are padded, a
+// sliceRule: zeros outside of the slice. One axis with step 1 gives a part, more are padded, a
 // reversed axis is reversed again, and along others the gradient is scattered to the places that the
-// slice of 0, 1, 2, … names. Stashes the bounds; where dims are symbols, the input for its shape.
+// slice of 0, 1, 2, … names. Stashes the bounds; if dims are symbols, the input for its shape.
 func sliceRule(c *Ctx) {
 	if !c.Wants(0) {
 		return
@@ -82,8 +82,8 @@ func (c *Ctx) slicePart(g Value, dims, have []extent, b *bounds, padded []int) (
 	return p, ok
 }
 
-// onlyCut is the place in the bounds of the one axis of which something may be cut off, by the
-// lengths before and after; -1 where there is none, or more than one.
+// onlyCut is the index in the bounds of the one axis that may be cut, by the lengths before and
+// after; -1 if no axis, or more than one, may be cut.
 func (b *bounds) onlyCut(dims, have []extent) int {
 	found := -1
 	for i, axis := range b.axes {
@@ -98,7 +98,7 @@ func (b *bounds) onlyCut(dims, have []extent) int {
 	return found
 }
 
-// firstOf is where a Slice begins on an axis that is d long, of which it takes n.
+// firstOf is the beginning of a Slice that takes n places of an axis that is d long.
 func firstOf(b *bounds, i int, d, n symbolic.Expr) (symbolic.Expr, bool) {
 	start := b.starts[i]
 	taken, known := n.Const()
@@ -206,7 +206,7 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 	}
 	c.need(scatterFirst)
 	shape := c.Shape(x)
-	left := c.Sub(shape, c.ShapeOf(g)) // nothing along the other axes
+	left := c.Sub(shape, c.ShapeOf(g)) // zero along the other axes
 	before, inside := c.fullStarts(b, which, rank)
 	if !inside {
 		c.need(intExtrema)
@@ -218,7 +218,7 @@ func (c *Ctx) padBack(g, x Value, b *bounds, which []int) Value {
 }
 
 // fullStarts lists a start for every axis; inside says that all of them certainly lie within their
-// axes, as 0 does, and as do starts from which something was taken.
+// axes, as 0 does, and as do starts of slices that are not empty.
 func (c *Ctx) fullStarts(b *bounds, which []int, rank int) (v Value, inside bool) {
 	full, inside := make([]int64, rank), b.starts != nil
 	var axes, places []int64

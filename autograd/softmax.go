@@ -6,7 +6,7 @@ import (
 	"memopt/graph/pattern"
 )
 
-// softmaxAxes returns the axes over which a softmax sums: one, or before version 13 all from axis
+// softmaxAxes returns the axes that a softmax sums over: one, or before version 13 all from axis
 // on.
 func (c *Ctx) softmaxAxes() []int64 {
 	rank := c.Rank(c.In(0))

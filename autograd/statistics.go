@@ -54,7 +54,7 @@ func (s *statistics) keep(n *graph.Node, u op.Update) {
 	s.newest[in] = n.Output(u.Out)
 }
 
-// record makes the newest values outputs, and them and what they follow states.
+// record makes the newest values outputs, and registers them and the old ones as states.
 func (s *statistics) record() error {
 	if len(s.kept) == 0 {
 		return nil

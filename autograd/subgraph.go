@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// inside returns a joint that works in a subgraph of j's graph: what it emits goes into the
-// subgraph. The error is that of a node in it whose inputs contradict its operator.
+// inside returns a joint that works in a subgraph of j's graph: its nodes go into the subgraph. The
+// error is that of a node in it whose inputs contradict its operator.
 func (j *joint) inside(g *graph.Graph, name string) (*joint, error) {
 	types, err := j.types.Body(g)
 	base := j.prefix + name + "/"
@@ -38,7 +38,7 @@ func (e *emitter) input(name string, t graph.Type) Value {
 	return v
 }
 
-// output makes a value the next output of a subgraph: under a copy of it where it is none of the
+// output makes a value the next output of a subgraph: under a copy of it if it is not one of the
 // subgraph's own results, or an output already.
 func (e *emitter) output(v Value) {
 	if x := e.j.g.Values[v]; x.Def == graph.NoNode || x.Output {
@@ -68,7 +68,7 @@ func (e *emitter) control(name string, attrs Attrs, outputs int, in ...Value) []
 	return slices.Clone(n.Outputs)
 }
 
-// sealNode ends the building of a node's subgraphs: it lists what they capture.
+// sealNode ends the building of a node's subgraphs: it lists their captures.
 func sealNode(n *graph.Node) error {
 	var err error
 	var captures []Value

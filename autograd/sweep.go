@@ -255,8 +255,8 @@ func (j *joint) sweep(order graph.Order) error {
 	return nil
 }
 
-// refuseUnknown returns a *NoRule for the first node of an unknown operator through which a wanted gradient
-// flows. Without it the rule of a reader would be blamed for the unknown type of its operand.
+// refuseUnknown returns a *NoRule for the first node of an unknown operator on the way of a wanted
+// gradient. Without it the rule of a reader would be blamed for the unknown type of its operand.
 func (j *joint) refuseUnknown(order graph.Order) error {
 	for _, id := range order {
 		n := j.g.Nodes[id]
@@ -270,7 +270,7 @@ func (j *joint) refuseUnknown(order graph.Order) error {
 	return nil
 }
 
-// firstWanted names an input whose gradient is wanted; before that is known, none.
+// firstWanted names an input whose gradient is wanted; "" before that is known.
 func (j *joint) firstWanted(n *graph.Node) string {
 	for slot, v := range n.Inputs {
 		if j.differentiable(n, slot) && int(v) < len(j.requires) && j.requires[v] {

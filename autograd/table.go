@@ -7,7 +7,7 @@ import (
 	"memopt/graph/op"
 )
 
-// Row is what autograd knows about an operator.
+// Row is an operator's entry in the table of gradients.
 type Row struct {
 	Kind graph.Kind
 	// Rule emits the gradients.
@@ -22,9 +22,11 @@ type Row struct {
 	// Cheap says that one pass over the input makes the output, if the other inputs are constants:
 	// the backward half may do so in place of stashing it (Ctx.In).
 	Cheap bool
-	// Cut says of which parts of the inputs a part of the output along an axis is made: the axis of
-	// each input that is cut in the same places, -1 for one that is needed whole; nil: it is not made
-	// of parts. The rule asks for inputs by In and for shapes by SumToInput then. nil: it never is.
+	// Cut returns the axis of each input that is cut where the output is cut along an axis, and -1
+	// for an input that is needed whole: to compute a part of a MatMul's rows, for example, the rule
+	// slices the left factor and takes the right one whole. The result is nil if the output has no
+	// such parts. The rule then asks for inputs by In and for shapes by SumToInput. A nil Cut means
+	// that no output of the operator is ever cut.
 	Cut func(c *Ctx, axis int64) []int64
 	// CutPays says that the backward half then saves more than the slices take.
 	CutPays bool
@@ -48,8 +50,8 @@ type Row struct {
 
 var table [op.NumKinds]Row
 
-// init fills the table. The table is not an initial value because rules read it through what they
-// call.
+// init fills the table. The table is not an initial value because rules read it through their
+// callees.
 func init() {
 	table = buildTable(mathRules, reduceRules, shapeRules, productRules, nnRules, sequenceRules, missingRules)
 }

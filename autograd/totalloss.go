@@ -9,8 +9,8 @@ import (
 // TotalLoss names the weighted sum of several losses, a graph output (Options.LossOutput).
 const TotalLoss = "total_loss"
 
-// nameLoss says what the loss is: the one that is differentiated, where it is a scalar that counts
-// once. With an output of it asked for, it is one, and a sum is made where there are several.
+// nameLoss names the loss: the one that is differentiated, if it is a scalar that counts once. If
+// an output of it is wanted, it becomes one, and several losses are added up.
 func (j *joint) nameLoss(losses []lossValue, output bool) error {
 	first := losses[0]
 	seeds := false

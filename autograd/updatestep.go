@@ -7,17 +7,17 @@ import (
 	"memopt/graph/op"
 )
 
-// UpdateStep makes the step that applies what micro-steps have accumulated (Options.Accumulate): it
-// reads the parameters, the sums of their gradients and CountInput, updates the parameters as
-// AppendOptimizer does with the sums divided by the count, and leaves sums and count at zero. So
-// micro-steps of equally many samples, whose loss is a mean, and one update are a step of all samples
-// together, within rounding. Means over the labels that are not ignored, and steps of other numbers of samples,
-// are so where they have weights (Options.Weigh); without them each step counts the same, as in PyTorch. Sums are
-// not divided by the count.
+// UpdateStep makes the step that applies the gradients that micro-steps have accumulated (Options.Accumulate): it
+// reads the parameters, the sums of their gradients and CountInput, updates the parameters as AppendOptimizer
+// does with the sums divided by the count, and leaves sums and count at zero. So micro-steps of equally many
+// samples, whose loss is a mean, and one update equal a step of all samples together, within rounding. Means over
+// the labels that are not ignored, and steps of other numbers of samples, do so if they have weights
+// (Options.Weigh); without them each step counts the same, as in PyTorch. Sums are not divided by the count.
 //
-// With a loss scale the sums are divided by it as well, and if one is not finite, nothing is updated;
-// sums and count start anew all the same. The parameters are inputs without defaults, so that the
-// weights of the file that was differentiated never take the place of those that were trained.
+// With a loss scale the sums are divided by it as well, and if one is not finite, the update is
+// skipped; sums and count start anew all the same. The parameters are inputs without defaults, so
+// that the weights of the file that was differentiated never take the place of those that were
+// trained.
 func UpdateStep(j *Joint, o Optimizer) (*Joint, error) {
 	if !j.Accumulates {
 		return nil, errors.New("update step: the training graph has gradients and no sums of them; AppendOptimizer " +
@@ -51,8 +51,8 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 	return u.finishStep()
 }
 
-// applySums emits the update of all parameters. Only one scaled sum is there at a time: what all
-// share, whether they are finite and their norm, is found beforehand.
+// applySums emits the update of all parameters. Only one scaled sum is there at a time: the data
+// that all share, their norm and whether they are finite, are computed beforehand.
 func (u *updater) applySums(of *Joint) {
 	count := u.newInput(CountInput, countType(of))
 	total := count
@@ -97,7 +97,7 @@ func (u *updater) applySums(of *Joint) {
 	u.next(CountInput, u.Sub(count, count))
 }
 
-// zeros replace a sum of which a value is made. They are chosen in place of the value's elements, which
+// zeros replace a sum that a value is made of. They are chosen in place of the value's elements, which
 // may be infinite, and so wait for it: a runtime with an order of its own can write them over the sum.
 func (u *updater) zeros(made Value) Value {
 	never := u.j.constant(&graph.TensorData{DType: graph.Bool, Dims: []int64{}, Source: graph.Raw{0}})

@@ -19,8 +19,8 @@ type Weighing int
 
 // The ways.
 const (
-	Alike    Weighing = iota // a mean in which each counts the same
-	Weighted                 // a mean in which each counts as the output WeightOutput says
+	Alike    Weighing = iota // a mean with equal weights
+	Weighted                 // a mean with the weights of the output WeightOutput
 	Summed                   // a sum
 )
 
@@ -29,9 +29,9 @@ const (
 	// WeightOutput is how much a batch counts: a float scalar, the number that its loss divides by over
 	// UnitInput.
 	WeightOutput = "loss_weight"
-	// UnitInput is a number for which a batch counts once, such as that of the labels of a whole batch: a float
-	// scalar, the same in all steps of a job. It keeps the gradients of a batch as large as they are without
-	// weights.
+	// UnitInput is the number that makes a batch count once, such as the number of labels of a whole batch: a
+	// float scalar, the same in all steps of a job. It keeps the gradients of a batch as large as they are
+	// without weights.
 	UnitInput = "loss_weight_unit"
 	// CountedOutput is the loss, or 0 where the batch has no element that counts, and the loss is 0/0. A graph has it
 	// where that can be, and where the gradients are zeros then.
@@ -153,7 +153,7 @@ func (w *weigher) mark(order graph.Order, params []string) {
 type divisor struct {
 	weighing Weighing
 	number   func(*weigher) Value // of Weighted: emits the number, a float32 scalar
-	of       Value                // operand of number, None where it is a count of elements
+	of       Value                // operand of number, None for a count of elements
 	elements *symbolic.Expr       // how many there are where all count; nil: not known
 	empties  bool                 // the number can be 0, and the loss is 0/0 then
 	doubt    string
