@@ -45,4 +45,24 @@
 // get that one's subgradient: hardtanh and relu6 are Clip in a file, and have 1 and not 0 on their
 // bounds; max over a dim is ReduceMax, and shares its gradient among equals instead of giving it to
 // one; clamp by tensors is Max and Min, and gives halves to equals.
+//
+// # How it works
+//
+// autograd/differentiate.go marks what the losses depend on and through what the wanted gradients flow
+// (flow.go), and sweeps over the nodes from the last to the first (sweep.go). A rule (table.go, one row per
+// operator) reads its node through a Ctx and emits nodes; the types of what it emits are inferred at once
+// (op.Extender), so that rules can ask for shapes. Broadcasting is undone by SumTo, at run time where dims do
+// not tell. Gradients of slices wait as those of parts (parts.go) until the whole is needed, and are joined,
+// scattered or handed to a product alone (cut.go). Nodes that together are one operator, as a table of
+// patterns says (fuse_table.go, found by graph/pattern), have that operator's gradient (fuse.go). Bodies of
+// If, Loop and Scan are differentiated as graphs of their own (nested.go, subgraph.go). Where a rule needs a
+// newer operator set, Convert raises the model and the sweep starts anew (attempt.go). outputs.go leaves out
+// outputs that are not wanted, and sink.go then lets products compute only what is taken of them. arrange.go
+// puts forward and backward nodes in order and drops what nobody reads; optimizer.go appends updates, with
+// parameter groups (groups.go) and, by scalars that make an update change nothing, a guard against losses and
+// gradients that are not finite (guard.go). gradients.go makes a Joint of a graph that has its gradients
+// already, which gradients_edit.go freezes or makes a micro-step; statistics.go keeps running statistics that
+// a file drops, and inference.go makes the form in which a network is evaluated (op.Info.Evaluate). Of a
+// micro-step, accumulate.go lets each parameter's gradient begin as the sum so far, and updatestep.go makes
+// the graph that applies the sums.
 package autograd

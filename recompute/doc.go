@@ -22,4 +22,22 @@
 // [Apply] applies a list of [Placement]s without choices of its own: it clones the named nodes
 // before the named reader and lets the backward nodes that run later read the newest clone. Package
 // planner chooses placements.
+//
+// # Candidates
+//
+// For every node with a stashed output, a breadth-first search upstream (recompute/search.go). With a YieldOp
+// ortPolicy decides by ONNX Runtime's table, else classPolicy by the recompute classes. The outcome is a
+// Candidate or a Rejection that names the node at which the search failed.
+//
+// # Guards
+//
+// What keeps stock ONNX Runtime from giving other numbers for a rewritten graph than for the graph as it is: a
+// rewrite takes readers from masks, and changes what its optimizations and kernels do. Only files for ONNX
+// Runtime have them; graphs that memopt executes do not.
+//
+// # Programs and graphs
+//
+// recompute.Emit says in which sequence nodes and clones stand, and recompute.Versions which of them read the
+// newest clone. It emits into two sinks: the program of a plan (planner/place/program.go) and the graph
+// (recompute/apply.go).
 package recompute

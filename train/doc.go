@@ -12,4 +12,14 @@
 //
 // A job is a function of its Config and its data: equal ones give equal bits, wherever it was
 // interrupted and resumed. What may depend on the machine, times and memory, goes to metrics alone.
+//
+// # The course of a job
+//
+// Make turns a model into the steps of a job (steps.go): the step of a micro-batch, the update where gradients
+// are accumulated, the form for evaluation; all by autograd, through the facade. Their states are named once:
+// the model's, the optimizer's, and what data do not give. Steps.Plan plans them for a number of samples
+// (plan.go), Largest and Ways look for sizes and changes that fit (infeasible.go). Run (job.go) opens them on
+// a resident.Machine, which keeps the states, and loops; a position is (update, epoch, batch), everything else
+// follows from the configuration. cmd/memopt/train.go prepares in a fixed order, model, steps, data, folder,
+// plan, and every error comes before the first step.
 package train

@@ -1,5 +1,19 @@
 // Package cuda is the device for NVIDIA GPUs: one row per operator says which kernel computes it,
 // or why the host does. README.md says how to add a kernel.
+//
+// # The CUDA device
+//
+// A kernel takes one struct, packed by driver.Args member by member; a launch allocates nothing. Kernels are
+// compiled by clang without a toolkit and embedded as PTX; the driver compiles a module for the GPU when its
+// first kernel is made. Products go to cuBLAS and convolutions to cuDNN, which are lent workspace from the
+// arena (Session.LibraryNodes tells how much, and what own kernels compute in cuDNN's place), or to own
+// kernels where these are missing. One stream does everything in order, but for fetched outputs, which a
+// second one copies between two events. Which algorithm a convolution takes is settled once for each case,
+// when a session is opened (conv_choice.go); by which kernel a product is computed, by shapes and type
+// (product_plan.go). Operators whose rows have no kernel, and nodes of types that a kernel does not take, run
+// on the host (Session.HostNodes says why). The double (internal/test/double) runs the same sources on the
+// host, each launch on copies of its operands with poison around them; what no event orders it does now in one
+// order, now in the other.
 package cuda
 
 import (

@@ -9,4 +9,13 @@
 // over a pipe, and whose death is an error like any other ([CrashError]). Being fresh, it also says
 // how much memory a model needs by the operating system's own count, without what the caller holds.
 // The second process is the same program, started with arguments that make it call [Serve].
+//
+// # The second process
+//
+// With -e ort no session of memopt's runs: the file that apply writes goes to ONNX Runtime's C library in a
+// second process, which is this program again (ort.Serve). Requests and answers are lines of JSON, tensors are
+// files. A step's measure is the arena's MaxInUse less what was in use once the session was made; the arena
+// rounds, so --ort-arena exact makes it split chunks to fit. What is predicted is what the simulation of the
+// planner's anchors gives, live bytes and bytes of the arena, or, where a file has no backward half, the live
+// bytes in the file's order. A crash of the library is an error of the caller's.
 package ort

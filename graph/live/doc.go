@@ -21,4 +21,24 @@
 // every step. The planner's predictions, the executor's arenas and the reports depend on this
 // function. The search to a budget keeps sums of its own over lists of clones (planner/remat), and
 // a test holds them to it byte by byte; the memory of stock ONNX Runtime is simulated in sim/ort.
+//
+// # Boundary
+//
+// A YieldOp, else the metadata entry memopt.boundary, else the loss: the first scalar float output that a loss
+// operator leads to (or the first at all). With a YieldOp a node is backward if it runs after it; otherwise if
+// the loss does not depend on it and it reads what forward made.
+//
+// # Composition
+//
+// What a report says of the peak, graph/live/compose.go sums up over a simulated program: every buffer counts
+// as what lies in it at that step. Which values are gradients and which nodes update follows from states and
+// operators (graph/live/roles.go), not from names alone. The parts of a moment add up to inputs, weights and
+// the live bytes of that step; with the arena's gaps, to the total.
+//
+// # Other runtimes' memory
+//
+// live.Sizes.Aliased replaces what the op table says of views and of writing in place, in the simulator and in
+// the search's tasks alike; readers behind a clone read it then, as in a schedule of runs, and clones alias
+// nothing. live.Program.Hidden has the bytes that clones take besides values. configs/deeploy.go writes
+// Plan.Sequence as a schedule, and its test replays it.
 package live

@@ -1,6 +1,18 @@
 // Package anchor decides which anchors preserve the order of a rewritten graph, and with it the
 // peak, in stock ONNX Runtime, which reorders nodes. It searches for the places of anchors and
 // judges each set of places by the simulation of package ortsim.
+//
+// # Anchors
+//
+// What keeps the peak of a rewritten graph in a runtime that orders nodes by itself: at which places they
+// stand is searched (build.go, frontier.go), and each set is judged by the simulation of stock ONNX Runtime in
+// sim/ort: its optimizations, one row each (passes.go, optimize.go, fuse.go), rewrite the program,
+// defaultorder.go orders it, buffers.go gives values their buffers by what the runtime knows of shapes
+// (shapes.go), with its kernels' workspaces (kernels.go), and arena.go counts what its arena takes for them.
+// What the runtime does with an operator is a row of table.go. ortsim.Simulate does so for any file. Which
+// nodes an anchor is made of is written once (recompute/emit.go): it emits into a program where sets are
+// judged, and into the graph that Apply writes. [docs/onnxruntime.md](docs/onnxruntime.md) says what is
+// modelled and how near it comes.
 package anchor
 
 import (

@@ -5,6 +5,25 @@
 // arena packs. Which plans are searched does not depend on the budget: it only picks from them, so
 // that a larger one does not cost more. Searches end by counted work, so that a plan does not
 // depend on the machine, or when a time limit or a context ends them, with the best plan so far.
+//
+// # Budget
+//
+// Any node of either half that can be replayed may run again, not only those of clusters; not what writes into
+// the buffer of a state, and what reads there only up to the place where it is overwritten. The graph becomes
+// a remat.Graph (tasks.go): a task per node in order, views resolved to what they show, in-place writing and
+// workspaces kept; its simulator and that of graph/live agree to the byte where parts are copied, and a test
+// holds that. remat.Search finds cheap lists of extra runs, forward nodes alone first (halves.go); extras.go
+// turns them into placements and adds the clones of views, the simulator and the layout judge. What lives
+// inside subgraphs has room behind the values of the arena (live.Timeline.Inside): it counts once in peaks of
+// live bytes, in totals and against a budget. Bounds speak of tasks.loose, in which every node may run again
+// that any placement may name, and of sizes rounded up as in an arena; they are held against brute force
+// (bruteforce_test.go) and against plans of every kind (bounds_test.go). Where nothing fits, lowest.go looks
+// for the smallest arena. Which plans are searched does not depend on the budget, so that a larger one does
+// not cost more. --select clusters searches configurations instead (planner/cluster), --budget-for adds
+// minimum cuts of the limited bytes (stashlimit.go), --budget-in ort judges plans by the simulation of their
+// anchored files in stock ONNX Runtime (runtime.go), --order memory looks for a better order first
+// (planner/order) and takes it where its plan is no worse than that in the file's order (planner/orders.go),
+// layers.go says what whole layers would cost.
 package budget
 
 import (

@@ -28,4 +28,13 @@
 // Graph Transformation and Scheduling for DNN", ASPLOS 2024); the head across both halves is that of
 // Liger's fused linear cross-entropy (Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM
 // Training", 2024).
+//
+// # Files
+//
+// Before the analysis, regions of the graph may be cut into parts along a dimension. along.go says by the
+// factors of the operator table how a node falls into parts, region.go grows a region around a value,
+// writer.go gives its nodes stages and writes them part by part into the order, emitter.go slices, joins and
+// sums, mean.go takes means. The result is a graph of ordinary nodes, bound to sizes, in its file's order; its
+// plan knows the graph as it was (planner.Plan.Whole). propose.go says which cuts are worth planning, floor.go
+// below what no cut and no recomputation gets.
 package chunk

@@ -9,6 +9,13 @@
 //
 // A [Evaluator] tries one set of candidates or placements after the other on the program that the
 // rewritten graph would be: nothing is written for that.
+//
+// # Placement
+//
+// planner/place: all nodes of the selected candidates are walked from the last to the first. A node is needed
+// at the places of its backward readers and wherever a consumer runs again; it runs again at the first of
+// these places and stays live up to the last, unless the way crosses a barrier. Barriers are set at the steps
+// where the simulated plan peaks, as long as that lowers the peak.
 package place
 
 import (

@@ -21,6 +21,17 @@
 // level by level until the budget holds (see dropper), and a large neighbourhood search makes the
 // list cheaper (see anneal in lns.go). Solve uses the tape for small instances, a Search for large
 // ones, and both in turn in between.
+//
+// # Search
+//
+// A ledger keeps the memory of a list of extra runs up to date in logarithmic time (a segment tree over the
+// places of first runs); constructions drop values at the worst run by what their bytes cost; ruin and
+// recreate with annealing improves. Small public instances are annealed as sequences of computes on a tape,
+// searched exactly from the last run to the first (exact*.go, A*), and, where they are chains, solved by
+// dynamic programming (chain*.go). The bound on the cost (bound*.go) is a minimum cut at one run: what is held
+// over it has a price per byte, what is not runs again. Problem is the form of instances of version 2: fold
+// takes its views out, an arm is a search in one order of first computes, cuts and chains are where it starts
+// (arms.go), and schedules suggest further orders (reorder.go). Its bounds hold in any order (bound_any.go).
 package remat
 
 import (
