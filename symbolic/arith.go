@@ -116,8 +116,8 @@ func (a Expr) termCount() int {
 }
 
 // Majorant returns an expression that is at least a and at least b wherever no product of symbols and
-// operations in them is negative: each product with the larger of its coefficients, of which one that
-// is missing counts as 0.
+// operations in them is negative: each product with the larger of its coefficients; a missing one
+// counts as 0. The majorant of 2*a + b and 3*a, for example, is 3*a + b.
 func Majorant(a, b Expr) Expr {
 	if !a.IsKnown() || !b.IsKnown() {
 		return a.Add(b)

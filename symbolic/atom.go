@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// atomKind says what an atom is. The order is that of the normal form: symbols first.
+// atomKind is the kind of an atom. The order is that of the normal form: symbols first.
 type atomKind uint8
 
 const (

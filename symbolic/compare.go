@@ -16,12 +16,12 @@ func (o Ordering) String() string {
 	return [...]string{"incomparable", "less", "equal", "greater"}[o]
 }
 
-// Compare returns how a relates to b for all values of the symbols within bounds, or
-// Incomparable where it finds no proof. What it says is true wherever both have a value.
+// Compare returns how a relates to b for all values of the symbols within bounds, or Incomparable
+// if it finds no proof. The answer is true wherever both have a value.
 //
-// The method is incomplete but cheap: interval arithmetic on a - b, first as it is, then with
-// every symbol measured from its bound (so that batch*seq - batch is seen to be at least 0), and
-// again with floor, Mod, Min and Max replaced by what bounds them.
+// The method is incomplete but cheap: interval arithmetic on a - b, first as it is, then with every
+// symbol measured from its bound (so that batch*seq - batch is seen to be at least 0), and again
+// with floor, Mod, Min and Max replaced by their bounds.
 func Compare(a, b Expr, bounds Bounds) Ordering {
 	if !a.IsKnown() || !b.IsKnown() {
 		return Incomparable

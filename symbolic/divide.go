@@ -179,7 +179,7 @@ func floorRest(r Expr, k int64) Expr {
 
 // newFloor returns floor(a/b) as an atom, unless its value never changes.
 func newFloor(a, b Expr) Expr {
-	if a.nested() || b.nested() { // of plain symbols nothing is known here
+	if a.nested() || b.nested() { // no rule applies to plain symbols
 		v := floorInterval(evalInterval(a, anyInteger), evalInterval(b, anyInteger))
 		if v.lo == v.hi {
 			return Const(v.lo)
@@ -242,8 +242,8 @@ func modByConst(a Expr, k int64) Expr {
 	return newMod(r, Const(k))
 }
 
-// openMod replaces the first c*Mod(b, m) in r for which k divides c*m by c*b: inside Mod(., k)
-// that makes no difference. It reports whether there was one, and it fitted.
+// openMod replaces the first c*Mod(b, m) in r by c*b if k divides c*m: inside Mod(., k) that makes
+// no difference. It reports whether it found one that fits.
 func openMod(r Expr, k int64) (Expr, bool) {
 	if !r.nested() {
 		return r, false
@@ -309,10 +309,10 @@ func cancel(a, b Expr) (_, _ Expr, g int64, m *mono) {
 	return divideAll(a, g, m), divideAll(b, g, m), g, m
 }
 
-// reduce returns a = q*b + r by long division, if that makes the dividend simpler: for a b of
-// one term where any term of a yields a quotient, otherwise where r has fewer terms than a.
-// The coefficients of terms of r that b's leading product divides are in [0, leading
-// coefficient), so reducing again changes nothing.
+// reduce returns a = q*b + r by long division, if that makes the dividend simpler: for a b of one
+// term if any term of a yields a quotient, otherwise if r has fewer terms than a. The coefficients
+// of terms of r that b's leading product divides are in [0, leading coefficient), so a second
+// reduction is an identity.
 func reduce(a, b Expr) (q, r Expr, ok bool) {
 	q, r, ok = longDivision(a, b)
 	if !ok || q.IsConst(0) {

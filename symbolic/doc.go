@@ -30,19 +30,19 @@
 //	Max(a, Min(a, b))           = a
 //	Max(a, b)                   = a                          a - b ≥ 0 by interval arithmetic
 //
-// and the mirror images for Min. Dims may be any integer here, zero and negative ones
-// included; only [Compare] and [Expr.Bounds] assume more, and take what they assume as an
-// argument. There is one exception: a quotient is undefined where its divisor is zero, and
-// cancelling may define it, so batch*seq/seq is batch even though seq might be 0.
+// and the mirror images for Min. Dims may be any integer here, zero and negative ones included;
+// only [Compare] and [Expr.Bounds] assume more, and take their assumptions as an argument. There is
+// one exception: a quotient is undefined where its divisor is zero, and cancelling may define it,
+// so batch*seq/seq is batch even though seq might be 0.
 //
 // The form is not complete (no form with floor and Min is, cheaply): unequal forms may still
 // have equal values, as x and 2*floor(x/2) + Mod(x, 2) have.
 //
 // # Unknown and failed values
 //
-// [Unknown] is a dim that is not known; like NaN it absorbs what it meets and equals nothing. An
-// operation that fails returns a value with an [Expr.Err], which absorbs likewise, so a series of
-// operations is checked once at its end. An error outweighs unknown.
+// [Unknown] is an unknown dim; like NaN it absorbs other operands and is not equal to any
+// expression. An operation that fails returns a value with an [Expr.Err], which absorbs likewise,
+// so a series of operations is checked once at its end. An error outweighs unknown.
 //
 // # Limits
 //
@@ -54,7 +54,7 @@
 //
 // # Text
 //
-// [Expr.String] prints as sympy's str does, terms in the same order, and [Parse] reads that
-// text back to the identical expression. What is printed is the normal form here, so where
-// the rules above differ from sympy's own, so does the text: floor(x/2 + 1/2) is ceiling(x/2).
+// [Expr.String] prints as sympy's str does, terms in the same order, and [Parse] reads that text
+// back to the identical expression. It prints the normal form of this package, so where the rules
+// above differ from sympy's own, so does the text: floor(x/2 + 1/2) is ceiling(x/2).
 package symbolic

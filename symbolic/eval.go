@@ -10,9 +10,9 @@ import (
 // Env binds symbols to values.
 type Env map[string]int64
 
-// Eval returns the value of a at the bindings. It is exact: intermediate values may be larger
-// than 64 bits. Errors are *[UnboundError] with every symbol that env lacks; [ErrOverflow] if
-// the value does not fit int64; [ErrDivisionByZero]; [ErrUnknown]; and what [Expr.Err] says.
+// Eval returns the value of a at the bindings. It is exact: intermediate values may be larger than
+// 64 bits. Errors are *[UnboundError] with every symbol that env lacks; [ErrOverflow] if the value
+// does not fit int64; [ErrDivisionByZero]; [ErrUnknown]; and those of [Expr.Err].
 func (a Expr) Eval(env Env) (int64, error) {
 	if a.p == nil {
 		return a.c, nil

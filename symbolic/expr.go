@@ -75,12 +75,12 @@ func (a Expr) IsKnown() bool { return a.p == nil || a.p.state == stateKnown }
 // not an error.
 func (a Expr) Err() error { return stateErr[a.state()] }
 
-// Terms returns the number of terms of the polynomial that a is; 1 for a constant, and for what has
-// no value.
+// Terms returns the number of terms of the polynomial a; 1 for a constant, and for an expression
+// without a value.
 func (a Expr) Terms() int { return max(a.termCount(), 1) }
 
-// Size returns the number of terms and factors in a, those inside operations included: about what
-// it takes to look at all of it.
+// Size returns the number of terms and factors in a, those inside operations included: about the
+// cost of a walk over it.
 func (a Expr) Size() int {
 	if a.p == nil {
 		return 1
@@ -94,8 +94,8 @@ func (a Expr) Const() (int64, bool) { return a.c, a.p == nil }
 // IsConst reports whether a is the constant c.
 func (a Expr) IsConst(c int64) bool { return a.p == nil && a.c == c }
 
-// Equal reports whether a and b have the same normal form. Unknown and failed values equal
-// nothing, not even themselves.
+// Equal reports whether a and b have the same normal form. Unknown and failed values are not equal
+// to any, not even to themselves.
 func (a Expr) Equal(b Expr) bool { return a.IsKnown() && b.IsKnown() && a.Identical(b) }
 
 // Identical is Equal, except that unknown is identical to unknown, and a failed value to one

@@ -9,10 +9,10 @@ import (
 // floatDigits is the number of decimal digits that sympy prints of a 53-bit float.
 const floatDigits = 15
 
-// FloatString prints a*num/den as sympy prints an expanded polynomial times Float(num/den):
-// every coefficient is a float, "96.0*batch*seq + 64.0*batch", those inside floor, Max and so
-// on stay integers. A constant prints as its float, "1234.0". Where den is 0 it prints what
-// String prints of a value divided by 0.
+// FloatString prints a*num/den as sympy prints an expanded polynomial times Float(num/den): every
+// coefficient is a float, "96.0*batch*seq + 64.0*batch", those inside floor, Max and so on stay
+// integers. A constant prints as its float, "1234.0". If den is 0 it prints String's text of a
+// value divided by 0.
 func (a Expr) FloatString(num, den int64) string {
 	switch {
 	case !a.IsKnown():
@@ -37,7 +37,7 @@ func (a Expr) FloatString(num, den int64) string {
 	}))
 }
 
-// orderTwo puts two terms, of which one may be a constant, into the order in which they print.
+// orderTwo puts two terms, a constant perhaps among them, into their printing order.
 func orderTwo(parts []part) []part {
 	if len(parts[0].bases) == 0 {
 		parts[0], parts[1] = parts[1], parts[0]

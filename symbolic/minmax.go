@@ -29,7 +29,7 @@ func extremum(kind atomKind, a, b Expr, more []Expr) Expr {
 	if len(args) > MaxArgs {
 		return without(stateTooLarge)
 	}
-	slices.SortFunc(args, compareExprs) // first, so that what covers what does not depend on the order given
+	slices.SortFunc(args, compareExprs) // first, so that the result does not depend on the given order
 	args = dominant(kind, absorb(kind, args))
 	if len(args) == 1 {
 		return args[0]

@@ -26,7 +26,7 @@ func (m *mono) alone() *atom {
 }
 
 // compareMonos orders products lexicographically by their exponents, the larger exponent of the
-// earlier atom first: a**2, a*b, a, b, 1. It is the order in which terms print.
+// earlier atom first: a**2, a*b, a, b, 1. It is the printing order of terms.
 func compareMonos(a, b *mono) int {
 	if a == b {
 		return 0

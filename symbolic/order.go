@@ -21,7 +21,7 @@ const (
 	rankMin
 )
 
-// sortKey orders what an expression displays as sympy's default_sort_key does. It is that of
+// sortKey orders the terms of a printed expression as sympy's default_sort_key does. It is that of
 // coef*base**exp: rank, name and args are those of the base.
 type sortKey struct {
 	rank rank

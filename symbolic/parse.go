@@ -36,11 +36,10 @@ func (e *ParseError) Error() string {
 // Unwrap returns the failure of the operation.
 func (e *ParseError) Unwrap() error { return e.Err }
 
-// Parse reads what [Expr.String] prints, and other spellings of it: + - * ** // % and /,
-// parentheses, integers, names, `any text` as a name (a backquote in it doubled), ? as unknown,
-// floor(a), ceiling(a), Mod(a, b), Min(a, b, ...), Max(a, b, ...). Signs and operators bind as in
-// Python. A quotient by / may have a fraction only inside floor and ceiling. Errors are
-// *[ParseError].
+// Parse reads the texts of [Expr.String], and other spellings: + - * ** // % and /, parentheses,
+// integers, names, `any text` as a name (a backquote in it doubled), ? as unknown, floor(a),
+// ceiling(a), Mod(a, b), Min(a, b, ...), Max(a, b, ...). Signs and operators bind as in Python. A
+// quotient by / may have a fraction only inside floor and ceiling. Errors are *[ParseError].
 func Parse(text string) (e Expr, err error) {
 	p := &parser{text: text}
 	defer func() {
@@ -199,7 +198,7 @@ func (p *parser) sum() value {
 	return p.addFractions(total, whole)
 }
 
-// operand reads the product behind a + or -. Of the most negative coefficient, the absolute value
+// operand reads the product behind a + or -. The absolute value of the most negative coefficient
 // fits only together with its sign: then the product comes negated.
 func (p *parser) operand(minus bool) (v value, negated bool) {
 	if !minus || !p.atMinMagnitude() {

@@ -23,7 +23,7 @@ func (a Expr) String() string {
 	return string(appendSum(nil, displayTerms(a, 1), exactNumber))
 }
 
-// part is what one term displays: coef times powers of bases, some with negative exponents.
+// part is one printed term: coef times powers of bases, some with negative exponents.
 type part struct {
 	coef  ratio
 	bases []base
@@ -39,7 +39,7 @@ type base struct {
 	exp  int32
 }
 
-// displayTerms returns the terms of e/den in the order in which they print, den > 0.
+// displayTerms returns the terms of e/den in their printing order, den > 0.
 func displayTerms(e Expr, den int64) []part {
 	var buf [1]term
 	parts := make([]part, 0, e.termCount())
@@ -82,7 +82,7 @@ func displayTerm(t term, den int64, mayNegate bool) part {
 	return p
 }
 
-// compareBases orders products as compareMonos does, but by what they display.
+// compareBases orders products as compareMonos does, but by their printed form.
 func compareBases(a, b []base) int {
 	for i := 0; ; i++ {
 		switch {
@@ -219,8 +219,7 @@ func displayPoly(e Expr, mayNegate bool) part {
 	return part{coef: ratioOf(0)}
 }
 
-// numberFormat appends a coefficient's absolute value; it appends nothing for one that
-// is not written in a product.
+// numberFormat appends a coefficient's absolute value, unless a product is written without it.
 type numberFormat func(buf []byte, abs ratio, alone bool) (_ []byte, written bool)
 
 func exactNumber(buf []byte, r ratio, alone bool) ([]byte, bool) {

@@ -56,8 +56,8 @@ func (a Expr) Bind(env Env) Expr {
 	})
 }
 
-// replace returns a with every atom for which f returns an expression replaced by that, looking
-// inside the other atoms.
+// replace returns a with every atom replaced by the expression that f returns for it, if any,
+// looking inside the other atoms.
 func (a Expr) replace(f func(*atom) (Expr, bool)) Expr {
 	if a.p == nil || a.p.state != stateKnown {
 		return a

@@ -19,7 +19,7 @@ const (
 	irVersion   = 8 // the one that came with operator set 17
 )
 
-// builder adds nodes to a model. It keeps the first error: what is built after it is discarded.
+// builder adds nodes to a model. It keeps the first error, and discards everything built after it.
 type builder struct {
 	m   *graph.Model
 	g   *graph.Graph

@@ -17,8 +17,8 @@ func (t *tape) conv(name string, x, w *value, kernel, stride int64) *value {
 	return y
 }
 
-// globalAveragePool averages over height and width, of which there are area
-// elements: every one of them gets dy/area.
+// globalAveragePool averages over the area elements of height and width: every one of them gets
+// dy/area.
 func (t *tape) globalAveragePool(name string, x *value, area int) *value {
 	y := t.apply(onnxDomain, "GlobalAveragePool", name, []*value{x})
 	t.push(name, []*value{x}, func(g *gradient) {

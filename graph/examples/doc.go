@@ -1,7 +1,6 @@
-// Package examples generates the training graphs that a user can name as
-// example:NAME where memopt wants a model, and that tests and benchmarks use at
-// any size. Nothing is read and nothing is downloaded; the same options give
-// the same graph, byte for byte.
+// Package examples generates the training graphs that a user can name as example:NAME in place of a
+// model file, and that tests and benchmarks use at any size. It reads and downloads no files; the
+// same options give the same graph, byte for byte.
 //
 // # What the graphs are
 //
@@ -32,11 +31,10 @@
 //	conv.go         Conv, GlobalAveragePool
 //	loss.go         the two losses, with and without YieldOp
 //
-// A value that n operators read gets n gradient contributions <value>_grad_0 …,
-// which a Sum adds up to <value>_grad; with one reader the contribution is the gradient.
-// Within a closure the gradient of a weight comes before the
-// gradient of the activation: in the order of the file it is made, and what it reads can
-// be freed, as early as possible.
+// A value that n operators read gets n gradient contributions <value>_grad_0 …, which a Sum adds up
+// to <value>_grad; with one reader the contribution is the gradient. Within a closure the gradient
+// of a weight comes before the gradient of the activation: in the order of the file it is made, and
+// its operands can be freed, as early as possible.
 //
 // Nodes and values are named as PyTorch's exporter and ONNX Runtime's gradient builder
 // name them: /transformer/h.0/attn/Softmax makes

@@ -15,7 +15,7 @@ const Prefix = "example:"
 type Example struct {
 	Name    string
 	Summary string           // one line for people
-	Dims    map[string]int64 // bindings used where the caller gives none
+	Dims    map[string]int64 // default bindings
 	// Train names the example that stands for this one where it is trained, so that a first try takes
 	// seconds; "": this one.
 	Train string

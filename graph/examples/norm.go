@@ -18,9 +18,8 @@ func (t *tape) layerNorm(name string, x, scale, bias *value) *value {
 }
 
 // batchNorm normalises over every dim but the channels, with the statistics of the batch, and
-// returns the running statistics as they are after this step. It is the com.microsoft operator with
-// which ONNX Runtime replaces a training BatchNormalization: that one does not output the
-// statistics that the gradient reads.
+// returns the running statistics after this step. It is ONNX Runtime's com.microsoft replacement of
+// a training BatchNormalization, which does not output the statistics that the gradient reads.
 func (t *tape) batchNorm(name string, x, scale, bias, mean, variance *value) (y, newMean, newVariance *value) {
 	epsilon := floatAttr("epsilon", 1e-5)
 	out := t.node(msDomain, "BatchNormInternal", name, ids(x.id, scale.id, bias.id, mean.id, variance.id),

@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// reshape gives x other dims (0 keeps a dim, -1 is what remains).
+// reshape gives x other dims (0 keeps a dim, -1 stands for the remaining elements).
 func (t *tape) reshape(name string, x *value, to ...int64) *value {
 	shape := t.wrap(t.ints(to...), graph.Int64)
 	y := t.apply(onnxDomain, "Reshape", name, []*value{x, shape}, intAttr("allowzero", 0))

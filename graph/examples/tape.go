@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// value is a value of the forward half and what the backward half needs to know about it.
+// value is a value of the forward half with the data for its backward half.
 type value struct {
 	id      graph.ValueID
 	name    string
@@ -106,8 +106,8 @@ func (t *tape) backward(loss *value, grad graph.ValueID) {
 	}
 }
 
-// gradientOf returns the gradient of a value, adding up the contributions to it, all of which
-// must have been made.
+// gradientOf returns the gradient of a value: the sum of its contributions, which must all have
+// been made.
 func (t *tape) gradientOf(v *value) graph.ValueID {
 	if v.grad != graph.NoValue {
 		return v.grad

@@ -48,7 +48,7 @@ func (o TransformerOptions) withDefaults() (TransformerOptions, error) {
 	return o, err
 }
 
-// transformer is a tape with what all layers share.
+// transformer is a tape with the values that all layers share.
 type transformer struct {
 	*tape
 	o     TransformerOptions

@@ -1,5 +1,5 @@
-// Package modules says from which module of a PyTorch program each node of a graph comes, by what
-// exporters leave behind:
+// Package modules finds the module of a PyTorch program that each node of a graph comes from, by
+// traces that exporters leave:
 //
 //   - the names of nodes, which the TorchScript exporter makes of scopes (/model/h.0/attn/MatMul);
 //   - entries of nodes' metadata, as the exporter on torch.export writes them

@@ -31,8 +31,8 @@ func LoadMap(path string) (map[string][]string, error) {
 }
 
 // mapped returns the levels of nodes by a map. A module lies in those whose names begin its own. The error
-// names a module whose globs match nothing, or a node that two modules claim of which neither lies in
-// the other.
+// names a module whose globs match no node, or a node that belongs to two modules, neither inside the
+// other.
 func mapped(g *graph.Graph, globs map[string][]string) (func(graph.NodeID) []level, error) {
 	of := make([][]level, len(g.Nodes))
 	names := slices.SortedFunc(maps.Keys(globs), func(a, b string) int {

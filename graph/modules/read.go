@@ -10,14 +10,14 @@ import (
 	"memopt/graph"
 )
 
-// Key is the entry of a model's metadata under which memopt.torch lists the modules.
+// Key is the key of memopt.torch's list of modules in a model's metadata.
 const Key = "memopt.torch"
 
 // ScopesKey is the entry of a node's metadata with the names of the modules around it, a list as Python
 // prints it (onnx_ir's exporter of torch.export; pkg.torch.onnx in PyTorch's torch/onnx/_internal).
 const ScopesKey = "pkg.torch.onnx.name_scopes"
 
-// ErrNoModules: nothing in a file says from which modules its nodes come.
+// ErrNoModules means that a file does not name the modules of its nodes.
 var ErrNoModules = errors.New("no node has the name of a module: wanted names such as " +
 	"/model/h.0/attn/MatMul, as torch.onnx.export gives them, or the metadata " + ScopesKey +
 	"; export with memopt.torch.export, or give a map from modules to nodes")
@@ -29,7 +29,8 @@ type listed struct {
 	Root    string `json:"root"`
 	// Parameters names the initializers that are trained.
 	Parameters []string `json:"parameters"`
-	// Sizes has those of the symbols in the inputs of the export; files of older releases have none.
+	// Sizes has those of the symbols in the inputs of the export; it is empty in files of older
+	// releases.
 	Sizes   map[string]int64 `json:"sizes"`
 	Modules []Entry          `json:"modules"`
 }
@@ -44,8 +45,8 @@ type Entry struct {
 	Attributes     map[string]any `json:"attributes"`
 }
 
-// Traced returns the tree of a step that PyTorch traced: of each call the name of its module and, in calls, the
-// call around it. Nodes there are none of.
+// Traced returns the tree of a step that PyTorch traced: for each call the name of its module and, in calls,
+// the call around it. It has no nodes.
 func Traced(torch string, calls []Call, names []string, entries []Entry) *Tree {
 	t := &Tree{Calls: calls, Listed: true, Torch: torch, byName: map[string]ID{}}
 	for i, name := range names {
@@ -55,9 +56,9 @@ func Traced(torch string, calls []Call, names []string, entries []Entry) *Tree {
 	return t
 }
 
-// Read finds the modules of a model's main graph. globs, which may be nil, says by name of a module which
-// globs of nodes' names are of it, and replaces what the nodes say. The error is ErrNoModules, or says
-// what is wrong with the metadata or the map.
+// Read finds the modules of a model's main graph. globs, which may be nil, maps the name of a module to
+// the globs of its nodes' names, such as "encoder" to "/encoder/*", for example, and replaces the nodes'
+// own traces. The error is ErrNoModules, or describes a fault of the metadata or the map.
 func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	t := &Tree{Of: make([]int32, len(m.Graph.Nodes)), byName: map[string]ID{}}
 	if m.ProducerName == "pytorch" {
@@ -86,7 +87,7 @@ func Read(m *graph.Model, globs map[string][]string) (*Tree, error) {
 	return t, nil
 }
 
-// Bare returns the tree of a model's main graph whose nodes are of no modules.
+// Bare returns the tree of a model's main graph without modules.
 func Bare(m *graph.Model) *Tree {
 	t := &Tree{Of: make([]int32, len(m.Graph.Nodes)), byName: map[string]ID{}}
 	for i := range t.Of {
@@ -98,7 +99,7 @@ func Bare(m *graph.Model) *Tree {
 	return t
 }
 
-// readList reads the list of modules that memopt.torch has left; nil: there is none.
+// readList reads the list of modules that memopt.torch has left; nil if there is no list.
 func readList(m *graph.Model) (*listed, error) {
 	text, ok := m.Meta(Key)
 	if !ok {
@@ -113,7 +114,7 @@ func readList(m *graph.Model) (*listed, error) {
 }
 
 // Parameters returns the names of the initializers that are trained, by the list that memopt.torch has
-// left; nil: there is none.
+// left; nil if there is no list.
 func Parameters(m *graph.Model) ([]string, error) {
 	list, err := readList(m)
 	if list == nil {
@@ -122,8 +123,8 @@ func Parameters(m *graph.Model) ([]string, error) {
 	return list.Parameters, nil
 }
 
-// Sizes returns the sizes of symbols in the inputs with which memopt.torch has exported the model; nil:
-// the file does not say.
+// Sizes returns the sizes of symbols in the inputs of memopt.torch's export of the model; nil if the
+// file does not say.
 func Sizes(m *graph.Model) map[string]int64 {
 	list, err := readList(m)
 	if err != nil || list == nil {
@@ -225,12 +226,12 @@ func ofPath(path, root string, known *names) []level {
 // names are those of a file's list of modules.
 type names struct {
 	calls map[string]int       // how often a step runs each
-	found map[[2]string]string // what resolve found
+	found map[[2]string]string // results of resolve
 }
 
 // resolve is the name in the list of a module that the exporter calls inner, whose last part in the module around
 // it is part: that name itself, or without the number of a second call; or the key of a ModuleDict, whose own name
-// the exporter leaves out. What the list does not have stays as it is.
+// the exporter leaves out. A name that the list lacks stays as it is.
 func (n *names) resolve(inner, around, part string) string {
 	if _, ok := n.calls[inner]; ok || len(n.calls) == 0 {
 		return inner
@@ -254,7 +255,7 @@ func (n *names) resolve(inner, around, part string) string {
 }
 
 // inContainer is the one name in the list that has only modules that no step runs, lists and dicts, between the module
-// around it and its last part; "" if there are none or several.
+// around it and its last part; "" if there is no such name, or several.
 func (n *names) inContainer(around, part string) string {
 	found := ""
 	for name := range n.calls {
@@ -284,8 +285,8 @@ func withoutNumber(name string) string {
 	return name[:at]
 }
 
-// describe adds what the list of the file says of the modules that have nodes, and counts calls where
-// there is no list.
+// describe adds the list's entries for the modules that have nodes, and counts calls if there is no
+// list.
 func (t *Tree) describe(list *listed) {
 	if list == nil {
 		for _, c := range t.Calls {

@@ -9,7 +9,7 @@ import (
 // ID indexes Tree.Modules.
 type ID int32
 
-// None stands for no module: what the exported root computes itself.
+// None stands for no module: for nodes of the exported root itself.
 const None ID = -1
 
 // Module is one module of the program.
@@ -19,25 +19,26 @@ type Module struct {
 	// Calls is how often a step runs it; 0: the file does not say.
 	Calls int
 	Class string // of Python, "" where the file does not say
-	// Refusal says why the exporter found that the module cannot be run again; "": it can.
+	// Refusal says why the exporter found that the module cannot be recomputed; "" means that it
+	// can.
 	Refusal    string
 	Attributes map[string]any // of the modules whose memory depends on them: inplace, approximate, p
 	Training   bool           // in training mode, as far as the file says
 }
 
-// Call is one run of a module: the nodes from First up to, and not including, End that are of the module or
-// of one in it.
+// Call is one run of a module: its nodes, and those of modules in it, from First up to, and not including,
+// End.
 type Call struct {
 	Module     ID
 	Outer      int32 // the call around it, an index of Tree.Calls; -1 at the top
 	First, End graph.NodeID
 }
 
-// Tree has the modules of a model, and which node is of which.
+// Tree has the modules of a model, and the module of each node.
 type Tree struct {
-	Modules []Module // in the order in which a step enters them, each after its parent
+	Modules []Module // in the order of a step, each after its parent
 	Calls   []Call   // in the same order; inner calls follow the one around them
-	Of      []int32  // by NodeID, the innermost call that a node is of; -1: of none
+	Of      []int32  // by NodeID, the innermost call of a node; -1 outside of calls
 	Root    string   // the attribute of the exported wrapper that holds the model, "" if there is no wrapper
 	Listed  bool     // the file lists its modules: those of names that are not in the list are refused
 	// Parameters are the initializers that are trained, where the file lists them; else nil.
@@ -48,7 +49,7 @@ type Tree struct {
 	byName map[string]ID
 }
 
-// Lookup returns the module of a name, None if there is none.
+// Lookup returns the module of a name, None if there is no such module.
 func (t *Tree) Lookup(name string) ID {
 	if id, ok := t.byName[name]; ok {
 		return id
@@ -93,8 +94,8 @@ func (t *Tree) module(name string) ID {
 	return id
 }
 
-// place notes that a node is of the innermost of a list of modules, the outermost first, whose calls are
-// told apart by their keys.
+// place puts a node into the innermost of a list of modules, the outermost first, whose calls are told
+// apart by their keys.
 func (t *Tree) place(n graph.NodeID, scope []level, open map[string]int32) {
 	outer := int32(-1)
 	key := ""
@@ -112,5 +113,5 @@ func (t *Tree) place(n graph.NodeID, scope []level, open map[string]int32) {
 	t.Of[n] = outer
 }
 
-// level is one module of a scope: its name, and what tells this call of it from others.
+// level is one module of a scope: its name, and the key that tells this call of it from others.
 type level struct{ name, key string }

@@ -33,7 +33,7 @@ func ContentsSHA256(m *graph.Model, skip func(name string) bool) (text string, e
 	return hex.EncodeToString(c.s.h.Sum(nil)), c.err
 }
 
-// contents feeds a hash with tensors. After an error it does nothing.
+// contents feeds a hash with tensors. After an error it ignores them.
 type contents struct {
 	s   structure
 	err error

@@ -14,22 +14,21 @@ import (
 // MaxDepth is the number of levels that graphs, and types, may nest.
 const MaxDepth = 64
 
-// MaxFunctions is the number of model-local functions that a model may have: what
-// walks their calls goes as deep as there are functions.
+// MaxFunctions is the most model-local functions of a model: a walk over their calls goes as deep
+// as there are functions.
 const MaxFunctions = 100_000
 
 // The oldest IR version and the oldest operator set of the ONNX domain that are supported. Versions
-// newer than memopt knows are read, too: what is new in them is passed through.
+// newer than memopt knows are read, too: their new fields are passed through.
 const (
 	minIRVersion = 3
 	minOpset     = 7
 )
 
-// Decode reads a model from memory. The model refers to data, which must not
-// change while the model is in use. path names the model in messages and says in
-// which folder its external data lies; with "" or "-" it has no folder, and reading
-// external data is an error. Files of external data stay mapped until the
-// process ends; use [Open] to release them.
+// Decode reads a model from memory. The model refers to data, which must not change while the model
+// is in use. path names the model in messages and gives the folder of its external data; with "" or
+// "-" it has no folder, and reading external data is an error. Files of external data stay mapped
+// until the process ends; use [Open] to release them.
 //
 // The model satisfies [graph.Verify]. Errors are *FormatErrors.
 func Decode(data []byte, path string) (*graph.Model, error) {
@@ -100,14 +99,14 @@ type decoder struct {
 	symbols map[string]symbolic.Expr
 	depth   int // of the graph being read
 
-	ids   []graph.ValueID // blocks from which nodes take their operand lists
+	ids   []graph.ValueID // blocks that nodes take their operand lists from
 	nodes []graph.Node    // and themselves
 	in    []graph.ValueID // operands of the node being read
 	out   []graph.ValueID
 	rare  graph.Rare // of the node being read
 }
 
-// intern returns a string of which equal ones share their memory.
+// intern returns a string that shares its memory with equal ones.
 func (d *decoder) intern(b []byte) string {
 	if s, ok := d.names[string(b)]; ok {
 		return s

@@ -11,7 +11,7 @@ import (
 
 // nodeAttrs reads the attributes of a node; count is how many there are.
 func (d *decoder) nodeAttrs(g *graph.Graph, n *graph.Node, r reader, count int) error {
-	const ahead = 64 // attributes for which room is made before they are seen
+	const ahead = 64 // most attributes that space is allocated for before they are seen
 	n.Attrs = make([]graph.Attr, 0, min(count, ahead))
 	names := attrNames{}
 	return r.each(func(f *field) error {
@@ -55,7 +55,7 @@ func (s *attrNames) taken(n *graph.Node, name string) bool {
 	return false
 }
 
-// attrHead is what an attribute says of itself besides its value.
+// attrHead is an attribute without its value.
 type attrHead struct {
 	kind    int64
 	present [24]bool // by field number
@@ -208,7 +208,7 @@ func (r reader) eachOf(num protowire.Number, do func(*field) error) error {
 	})
 }
 
-// scalar reads a field of which the last occurrence counts.
+// scalar reads a field whose last occurrence counts.
 func scalar[T any](r reader, num protowire.Number, read func(*field) (T, error)) (any, error) {
 	var v T
 	err := r.eachOf(num, func(f *field) (err error) {
@@ -218,7 +218,7 @@ func scalar[T any](r reader, num protowire.Number, read func(*field) (T, error))
 	return v, err
 }
 
-// one reads a message field of which all occurrences count as one message.
+// one reads a message field whose occurrences all count as one message.
 func one[T any](r reader, num protowire.Number, read func(reader) (T, error)) (any, error) {
 	var m merged
 	if err := r.eachOf(num, func(f *field) error { return m.add(f, "the attribute's value") }); err != nil {

@@ -28,7 +28,7 @@ func (d *decoder) configuration(f *field, list *[]graph.DeviceConfiguration) err
 	return err
 }
 
-// number32 is number for a field of 32 bits, to which other decoders cut what is longer.
+// number32 is number for a field of 32 bits; other decoders cut longer numbers to these.
 func number32(f *field, what string, dst *int32, extra *[]byte) error {
 	v, err := f.varint(what)
 	if *dst = int32(v); *dst == 0 && err == nil {
@@ -50,7 +50,7 @@ func (d *decoder) devices(f *field, list *[]graph.NodeDevices) error {
 			return d.label(f, "NodeDeviceConfigurationProto.configuration_id", &c.Configuration, &c.Extra)
 		case devicesStage:
 			v, err := f.varint("NodeDeviceConfigurationProto.pipeline_stage")
-			c.Stage = int64(int32(v)) // 32 bits: other decoders cut what is longer
+			c.Stage = int64(int32(v)) // 32 bits: other decoders cut longer numbers
 			return err
 		case devicesSharding:
 			s, err := d.sharding(f)

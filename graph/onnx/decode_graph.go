@@ -243,14 +243,14 @@ func operand(g *graph.Graph, f *field, what string, list *[]graph.ValueID) error
 	return nil
 }
 
-// Blocks bound what is allocated ahead of the data that asks for it.
+// Blocks bound the allocation ahead of the data.
 const (
 	nodeBlock = 128
 	idBlock   = 1024
 )
 
-// nodeBytes is what a node takes at least, with its values and what later passes note of it,
-// however few bytes of the file it is.
+// nodeBytes is the least memory of a node, with its values and the notes of later passes, however
+// few bytes of the file it is.
 const nodeBytes = 1024
 
 // newNode takes a node from a block.

@@ -8,7 +8,7 @@ import (
 	"memopt/symbolic"
 )
 
-// unknownDim is what some exporters write for a dim that they do not know.
+// unknownDim is the number that some exporters write for an unknown dim.
 const unknownDim = -1
 
 // decl reads a ValueInfoProto of one of the graph's lists.
@@ -45,7 +45,7 @@ func (d *decoder) decl(g *graph.Graph, f *field, list string, index int) (graph.
 	return decl, nil
 }
 
-// typ reads a TypeProto. Of its alternatives, the last one in the file counts.
+// typ reads a TypeProto. The last of its alternatives in the file counts.
 func (d *decoder) typ(r reader, depth int) (graph.Type, error) {
 	var t graph.Type
 	if depth > MaxDepth {
@@ -135,8 +135,8 @@ func dtype(f *field, what string, dst *graph.DType) error {
 	return err
 }
 
-// dim reads a TensorShapeProto.Dimension: a number, a symbol or nothing, and the
-// last one where the file has several.
+// dim reads a TensorShapeProto.Dimension: a number, a symbol or an empty field, and the last one if
+// the file has several.
 func (d *decoder) dim(r reader) (symbolic.Expr, error) {
 	dim := symbolic.Unknown()
 	var f field
@@ -168,7 +168,7 @@ func (d *decoder) dim(r reader) (symbolic.Expr, error) {
 	}
 }
 
-// symbol returns what a dim_param stands for; a blank one is no name.
+// symbol returns the expression of a dim_param; a blank one is no name.
 func (d *decoder) symbol(name []byte) symbolic.Expr {
 	if e, ok := d.symbols[string(name)]; ok {
 		return e

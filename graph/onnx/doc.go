@@ -1,5 +1,4 @@
-// Package onnx reads and writes ONNX files: bytes to [graph.Model] and back,
-// with nothing lost on the way.
+// Package onnx reads and writes ONNX files: bytes to [graph.Model] and back, without loss.
 //
 // # Reading
 //
@@ -13,15 +12,14 @@
 //
 // # What keeps a file whole
 //
-// Attributes, tensors, declarations of values and functions keep their encoded
-// form (Wire) and are written as they were. Models, graphs, nodes, operator set
-// imports and metadata entries are written from their Go fields; what has no Go
-// field goes into Extra as it stands in the file: unknown fields, fields of no
-// interest here, and scalar fields that are present with the value that their
-// absence means, since ONNX's proto2 schema tells the two apart. Extra is written
-// before the fields, and protocol buffers let the last occurrence of a scalar
-// win, so an edited field beats its empty occurrence in Extra. A message field
-// that must occur once and occurs twice is merged, as the protocol buffer rules say.
+// Attributes, tensors, declarations of values and functions keep their encoded form (Wire) and are
+// written as they were. Models, graphs, nodes, operator set imports and metadata entries are
+// written from their Go fields; bytes without a Go field go into Extra as they stand in the file:
+// unknown fields, fields of no interest here, and scalar fields that are present with the value
+// that their absence means, since ONNX's proto2 schema tells the two apart. Extra is written before
+// the fields, and protocol buffers let the last occurrence of a scalar win, so an edited field
+// beats its empty occurrence in Extra. A message field that must occur once and occurs twice is
+// merged, as the protocol buffer rules say.
 //
 // A graph inside an attribute is always written from its Go form, so that edits
 // in subgraphs reach the file; the attribute's other fields are kept.

@@ -34,8 +34,7 @@ func (e *encoder) attr(a *graph.Attr) error {
 	case num == 0:
 		return e.wire(msgAttr, a.Wire)
 	}
-	// Of a graph the Go form counts: an edit inside it leaves the attribute's
-	// encoded form behind.
+	// The Go form of a graph counts: an edit inside it leaves the attribute's encoded form behind.
 	err := e.wireWithout(msgAttr, a.Wire, func(n protowire.Number) bool { return n == num })
 	if err != nil {
 		return err

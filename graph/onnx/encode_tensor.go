@@ -142,8 +142,7 @@ func otherEntries(wire []byte) (kept []graph.Property, err error) {
 	return kept, err
 }
 
-// movedWire is moved for a tensor of which only the encoded form is at hand: one
-// in a function or in training_info.
+// movedWire is moved for a tensor with an encoded form only: one in a function or in training_info.
 func (e *encoder) movedWire(wire []byte, weight bool) error {
 	stays, err := e.move.stays(wire, weight)
 	if err != nil {

@@ -68,8 +68,7 @@ func (e *encoder) shape(s graph.Shape) {
 	e.end(at)
 }
 
-// dim writes a number, a symbol or an expression as dimText gives it, or nothing
-// for what is unknown.
+// dim writes a number, a symbol or an expression as dimText gives it; an unknown dim is left empty.
 func (e *encoder) dim(d symbolic.Expr) {
 	if c, ok := d.Const(); ok {
 		e.number(dimValue, c)

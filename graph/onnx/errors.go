@@ -11,7 +11,7 @@ import (
 // reads. Errors of input and output are not FormatErrors.
 type FormatError struct {
 	Path string // the model, "" if it has no name
-	Err  error  // where in the model, and what is wrong
+	Err  error  // the place in the model, and the fault
 }
 
 // Error returns one line that names the file, the place and the fault.

@@ -24,7 +24,7 @@ const streamName = "-"
 // when it is asked for.
 type externals struct {
 	path   string // of the model
-	dir    string // folder of the model, "" if it has none
+	dir    string // folder of the model, "" if it is in no folder
 	mu     sync.Mutex
 	closed bool
 	maps   map[string]*mapfile.File // by location
@@ -65,10 +65,9 @@ func (x *externals) checkLinks() error {
 }
 
 // folderOf returns the folder of the model that has a file of external data, and the file's name in it:
-// the folder in which the model was named, or else the one in which it lies where the name is a link.
-// The latter is how caches of downloads lay models out: model.onnx and model.onnx_data are links into one
-// folder of files that are called by their hashes. An error of the file itself comes with the first
-// folder. The caller closes it.
+// the folder of the model's name, or else, if the name is a link, that of its target. The latter is the
+// layout of download caches: model.onnx and model.onnx_data are links into one folder of files that are
+// called by their hashes. An error of the file itself comes with the first folder. The caller closes it.
 func (x *externals) folderOf(location string) (root *os.Root, name string, err error) {
 	if root, err = os.OpenRoot(x.dir); err != nil {
 		return nil, "", err

@@ -12,11 +12,11 @@ import (
 // data, and gathers those that go into the output's own data file.
 type mover struct {
 	name      string // of the output's data file, as the model refers to it
-	threshold int64  // bytes from which on an initializer moves there; 0: none does
+	threshold int64  // least bytes of an initializer that moves there; 0 means that all stay
 	sameDir   bool   // external data that the model has is reachable from the output
 	from      *externals
 	used      map[string]bool          // locations of external data that the model has
-	moved     map[graph.External]int64 // offset of what was moved from external data
+	moved     map[graph.External]int64 // offsets of the parts that were moved from external data
 	chunks    []chunk                  // of the data file, in order
 	size      int64                    // of the data file
 }
@@ -94,8 +94,8 @@ func (m *mover) stays(wire []byte, weight bool) (bool, error) {
 	return stays, err
 }
 
-// writeData writes the data file. What lies in external data is copied from file to file; tensors
-// of the model's own file and of the heap are written from where they are.
+// writeData writes the data file. External data are copied from file to file; tensors of the
+// model's own file and of the heap are written from where they are.
 func (m *mover) writeData(w io.Writer) error {
 	b := buffered(w)
 	var from copier

@@ -18,10 +18,9 @@ import (
 // libraries write no larger one. Larger files are opened by path.
 const MaxStreamBytes = 2 << 30
 
-// Open maps a file and reads the model in it. The model, its strings excepted,
-// refers to the mapping until that is closed; files of external data are
-// mapped when their contents are asked for and released with it. A pipe is read as by
-// [Read]; what is neither a regular file nor a pipe is refused.
+// Open maps a file and reads the model in it. The model, its strings excepted, refers to the
+// mapping until that is closed; files of external data are mapped when their contents are asked for
+// and released with it. A pipe is read as by [Read]; it refuses a folder, a device or a socket.
 //
 // The error is a *FormatError if the file is not a valid model, and a *mapfile.ChangedError if it
 // is written to meanwhile. Contents that are read later must be read under mapfile.Guard.
@@ -54,9 +53,9 @@ func openRegular(f *os.File, path string, files *externals) (m *graph.Model, _ *
 			return
 		}
 		if changed := main.Check(); changed != nil {
-			err = changed // and what is wrong with it means nothing
+			err = changed // so its faults are meaningless
 		}
-		_ = main.Close() // the fault in the file is what matters
+		_ = main.Close() // the error of the file counts
 	}()
 	defer mapfile.Guard(&err)()
 	if m, err = decode(main.Data, path, files); err == nil {
@@ -73,7 +72,7 @@ func (x *externals) closer(main *mapfile.File) *Opened {
 	return &Opened{main: main, files: x}
 }
 
-// Opened is what a model's contents lie in: its file, and those of its external data.
+// Opened holds the files of a model's contents: its own, and those of its external data.
 type Opened struct {
 	main  *mapfile.File
 	files *externals
@@ -104,11 +103,11 @@ func Read(r io.Reader, name string) (*graph.Model, error) {
 	return read(r, name, newExternals(name), MaxStreamBytes)
 }
 
-// longestTag is the number of bytes in which the tag of a field lies.
+// longestTag is the most bytes of the tag of a field.
 const longestTag = 10
 
 func read(r io.Reader, name string, files *externals, limit int64) (*graph.Model, error) {
-	// What does not begin like a model is not read to its end, which may never come.
+	// A stream that does not begin like a model is not read to its end, which may never come.
 	head := bufio.NewReader(r)
 	if start, _ := head.Peek(longestTag); len(start) == longestTag {
 		if _, _, n := protowire.ConsumeTag(start); n < 0 {

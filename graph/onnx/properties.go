@@ -12,9 +12,9 @@ import (
 // infoMetadata is ValueInfoProto.metadata_props.
 const infoMetadata protowire.Number = 4
 
-// Properties returns the metadata that a file has of one of its values, where an entry's key begins
-// with prefix; nil where it has none, or where the declaration was made here. Exporters note a value's
-// role in their program there: PyTorch's writes, for example, PARAMETER under the key
+// Properties returns the metadata of one of a file's values whose keys begin with prefix; nil if it
+// has no such entry, or if the declaration was made here. Exporters note a value's role in their
+// program there: PyTorch's writes, for example, PARAMETER under the key
 // "pkg.torch.export.graph_signature.InputSpec.kind". The error is one of the wire format.
 func Properties(d *graph.Decl, prefix string) (list []graph.Property, err error) {
 	if d.Wire == nil || !bytes.Contains(d.Wire, []byte(prefix)) {

@@ -16,8 +16,8 @@ type rope struct {
 	size  int64
 }
 
-// largePart is the size from which on bytes are referred to, a few pages: below
-// it a copy costs less than a part of its own.
+// largePart is the least size of bytes that are referred to, a few pages: below it a copy costs
+// less than a part of its own.
 const largePart = 16 << 10
 
 // raw appends encoded bytes.

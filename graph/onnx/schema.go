@@ -184,7 +184,7 @@ const (
 	trainAlgorithm  protowire.Number = 2
 )
 
-// message names a message type of onnx.proto in the table of what holds tensors.
+// message names a message type of onnx.proto in the table of messages with tensors.
 type message uint8
 
 const (
@@ -199,7 +199,7 @@ const (
 	msgTraining
 )
 
-// tensorsIn says in which fields of a message tensors lie, directly or deeper.
+// tensorsIn returns the message types in a message's fields that hold tensors, directly or deeper.
 func tensorsIn(m message, num protowire.Number) message {
 	switch m {
 	case msgModel:

@@ -15,9 +15,9 @@ import (
 // Options says how WriteFile stores tensors. The zero value leaves every tensor
 // where the input had it.
 type Options struct {
-	// ExternalDataThreshold is the size in bytes from which on an initializer is
-	// stored outside the model, in a file with the model's name and ".data" added;
-	// 0 moves none there. Attributes' tensors and strings always stay in the model.
+	// ExternalDataThreshold is the least size in bytes of an initializer that is stored outside the
+	// model, in a file with the model's name and ".data" added; 0 means that all stay in the model.
+	// Attributes' tensors and strings always stay in the model.
 	ExternalDataThreshold int64
 	// Apart copies external data that the model has to the output's own, also where the output lies in
 	// the model's folder: it does not need the old file then.
@@ -36,10 +36,9 @@ var ErrInput = errors.New("the output would overwrite an input of the model; cho
 // model was read from, or external data that it refers to, is never replaced (ErrInput); other
 // existing files are.
 //
-// External data stays where it is when the output lies in the model's own
-// folder (but see Options.Apart). Otherwise what the model uses of it is copied to a file beside the output,
-// named as the output with ".data" added, so that the output can be read. It is copied
-// from file to file and takes no memory.
+// External data stays where it is when the output lies in the model's own folder (but see Options.Apart).
+// Otherwise the parts that the model uses are copied to a file beside the output, named as the output with
+// ".data" added, so that the output can be read. It is copied from file to file and takes no memory.
 //
 // A device, a pipe or a descriptor (/dev/stdout) is written to directly.
 //
@@ -123,7 +122,7 @@ func newMover(path string, m *graph.Model, opts Options) *mover {
 	}
 }
 
-// sameFolder reports whether two files lie in one folder. A stream lies in none.
+// sameFolder reports whether two files lie in one folder. A stream is in no folder.
 func sameFolder(a, b string) bool {
 	if a == "" || b == "" || a == streamName || b == streamName {
 		return false

@@ -3,7 +3,6 @@
 //
 //	Div(d: Sub(x, ReduceMean(x)), Sqrt(Add(ReduceMean({Pow(d, 2) | Mul(d, d)}), eps)))
 //
-// and is matched from its last node on. Tables of patterns belong to those who know what is to be
-// done with what they find: package autograd takes the operator's gradient, inference/optimize
-// writes the operator.
+// and is matched from its last node on. Tables of patterns belong to the packages that rewrite the
+// matches: package autograd takes the operator's gradient, inference/optimize writes the operator.
 package pattern

@@ -17,9 +17,9 @@ type Match struct {
 	number  func(graph.ValueID) (float64, bool)
 }
 
-// Find matches a pattern from its last node on. number tells which values are constants of one
-// element, and which number they hold (Number, less what the caller does not want to be one). It
-// returns nil where the pattern does not fit.
+// Find matches a pattern from its last node on. number says which values are constants of one
+// element, and returns their number (Number, less those that the caller excludes). It returns nil
+// if the pattern does not fit.
 func (p *Pattern) Find(g *graph.Graph, last *graph.Node, number func(graph.ValueID) (float64, bool)) *Match {
 	m := &Match{Pattern: p, Values: slices.Repeat([]graph.ValueID{graph.NoValue}, len(p.Names)), g: g,
 		number: number}
@@ -29,7 +29,7 @@ func (p *Pattern) Find(g *graph.Graph, last *graph.Node, number func(graph.Value
 	return m
 }
 
-// Named is what a name of the pattern stands for; NoValue: it has no such name.
+// Named is the value of a name of the pattern; NoValue if it has no such name.
 func (m *Match) Named(name string) graph.ValueID {
 	if i := slices.Index(m.Pattern.Names, name); i >= 0 {
 		return m.Values[i]
@@ -40,8 +40,8 @@ func (m *Match) Named(name string) graph.ValueID {
 // Input is the value that the pattern is a function of.
 func (m *Match) Input() graph.ValueID { return m.Values[m.Pattern.Input] }
 
-// Closed reports whether nobody else reads what is between the nodes. readers counts how often a value
-// is read; of what held reports, somebody else has a use.
+// Closed reports whether the values between the nodes have no other readers. readers counts how often
+// a value is read; held reports values that have some other use.
 func (m *Match) Closed(readers func(graph.ValueID) int32, held func(graph.ValueID) bool) bool {
 	for _, n := range m.Nodes[1:] {
 		v, inside := n.Outputs[0], int32(0)
@@ -59,7 +59,7 @@ func (m *Match) Closed(readers func(graph.ValueID) int32, held func(graph.ValueI
 	return true
 }
 
-// value reports whether a value is what a term says, and notes what it found.
+// value reports whether a value matches a term, and notes the names that it bound.
 func (m *Match) value(t *term, v graph.ValueID) bool {
 	if v == graph.NoValue {
 		return false
@@ -86,8 +86,8 @@ func (m *Match) value(t *term, v graph.ValueID) bool {
 	return ok
 }
 
-// rounding is how far constants of a type may be from what a pattern says, relatively: they were
-// rounded to the type or, where it is wider, to float.
+// rounding is the relative tolerance between constants of a type and those of a pattern: they were
+// rounded to the type or, if it is wider, to float.
 func (m *Match) rounding(v graph.ValueID) float64 {
 	switch m.g.Values[v].Type.DType {
 	case graph.Float16:
@@ -104,7 +104,7 @@ func (m *Match) made(t *term, v graph.ValueID) bool {
 	return def != graph.NoNode && m.node(t, m.g.Nodes[def])
 }
 
-// node reports whether a node is what a term says.
+// node reports whether a node matches a term.
 func (m *Match) node(t *term, n *graph.Node) bool {
 	if n.Kind != t.kind {
 		return false
@@ -130,7 +130,7 @@ func (m *Match) inputs(t *term, values []graph.ValueID) bool {
 	return true
 }
 
-// attempt leaves no traces of what fails.
+// attempt undoes the bindings of a failed match.
 func (m *Match) attempt(do func() bool) bool {
 	values, nodes, reduces := slices.Clone(m.Values), len(m.Nodes), len(m.Reduces)
 	if do() {

@@ -11,14 +11,15 @@ import (
 	"memopt/graph/op"
 )
 
-// Pattern describes nodes, of which the last one makes what all of them together compute.
+// Pattern describes nodes that together compute the output of the last one, such as Div(x,
+// Sqrt(y)), for example.
 type Pattern struct {
 	Names []string // of the values that it names, as Match.Values has them
-	Input int      // which of the names is the input: the last one of which it does not say what makes it
+	Input int      // the index of the input's name: the last one without a producer in the pattern
 	root  *term
 }
 
-// term is a pattern of nodes: what makes a value.
+// term is a pattern of nodes: the producers of a value.
 type term struct {
 	leaf      leaf
 	kind      graph.Kind // of the node, where it is no leaf and has no alternatives
@@ -26,11 +27,11 @@ type term struct {
 	symmetric bool    // the two arguments may change places
 	reduces   bool    // it is a reduction
 	either    []*term // alternatives, tried in turn
-	slot      int     // among the names of the pattern; -1: it has none
+	slot      int     // among the names of the pattern; -1 if it has no name
 	number    float64
 }
 
-// leaf says what a value may be of which a pattern does not say what makes it.
+// leaf is the kind of a value without a producer in the pattern.
 type leaf uint8
 
 const (
@@ -52,14 +53,13 @@ type reader struct {
 	p    Pattern
 }
 
-// Parse reads a pattern, which is a part of the program: a text that is none is a fault of it, and
-// Parse panics.
+// Parse reads a pattern, which is a part of the program: a malformed text is a fault of the
+// program, and Parse panics.
 //
 //	term    = [name ":"] Operator "(" term {"," term} ")" | "{" term {"|" term} "}" | name | number
 //
-// A name stands for one value, wherever it occurs; eps stands for a constant of one element. Of one
-// name, the input, the pattern does not say what makes it. Reductions have their data alone as an
-// argument.
+// A name stands for one value, wherever it occurs; eps stands for a constant of one element. One
+// name, the input, has no producer in the pattern. Reductions have their data alone as an argument.
 func Parse(text string) *Pattern {
 	r := &reader{text: strings.Join(strings.Fields(text), "")}
 	r.p.root = r.term()

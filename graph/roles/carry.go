@@ -8,9 +8,9 @@ import (
 )
 
 // Carry notes in the metadata of a model that was made of another one the roles that its initializers
-// had there, as far as Find would not find the same: a Constant that became an initializer stays none
-// of the parameters, and a weight that was computed of weights stays one. Both must have inferred
-// types.
+// had there, as far as Find would not find the same: a Constant that became an initializer does not
+// become a parameter, for example, and a weight that was computed from weights stays one. Both must
+// have inferred types.
 func Carry(from, to *graph.Model) error {
 	origin, err := OriginsOf(from)
 	if err != nil {

@@ -48,7 +48,7 @@ func isZero(t *graph.TensorData) bool {
 	return floats(t, func(_ int, x float64) bool { return x == 0 })
 }
 
-// penalty is the least by which masks lower the scores that they rule out: 1e4 fits into
+// penalty is the least amount that masks subtract from scores to rule them out: 1e4 fits into
 // float16.
 const penalty = 1e4
 
@@ -76,8 +76,8 @@ func isMask(t *graph.TensorData) bool {
 }
 
 // isAngles reports whether a tensor [..., positions, d] holds sines and cosines of positions times
-// frequencies of which the largest is 1, as those of rotary and of sinusoidal embeddings do: row 0 is
-// of zeros and ones, and row 1 begins with the sine or the cosine of 1.
+// frequencies up to 1, as those of rotary and of sinusoidal embeddings do: row 0 is of zeros and
+// ones, and row 1 begins with the sine or the cosine of 1.
 func isAngles(t *graph.TensorData) bool {
 	rank := len(t.Dims)
 	if rank < 2 || t.Dims[rank-1] < 2 || t.Dims[rank-2] < 2 || t.Dims[rank-1] >= looked {

@@ -38,11 +38,11 @@ const (
 // TrainsAnother reports whether a job on the file would train another model than the program is.
 func (k ChangeKind) TrainsAnother() bool { return k == Merged || k == Untied || k == Apart }
 
-// Change is a change of a program by its exporter of which training would take notice.
+// Change is a change of a program by its exporter that affects training.
 type Change struct {
 	Kind ChangeKind
 	// Value is the initializer that stands for others (Merged), that is the transpose of another (Untied),
-	// or of which others were computed (Apart); else "".
+	// or that others were computed from (Apart); else "".
 	Value string
 	// Names are the parameters (Merged, Untied, Dropped, Folded, Computed), initializers (Apart), nodes
 	// (Frozen) or modules (FoldedNorms). Without a signature of the program, parameters have the names of
@@ -97,9 +97,9 @@ func (e *exporter) add(kind ChangeKind, value string, names ...string) {
 	e.list[i].Names = append(e.list[i].Names, names...)
 }
 
-// merged finds which initializers stand for parameters that have none of their own: in a file with the
-// signature of the program, by the nodes of the parameter's module; in others, by weights that modules
-// share.
+// merged finds which initializers stand for parameters without an initializer of their own: in a file
+// with the signature of the program, by the nodes of the parameter's module; in others, by weights
+// that modules share.
 func (e *exporter) merged(absent []string) {
 	if !e.told.signed {
 		e.sharedByModules()

@@ -12,7 +12,7 @@ import (
 type Kind uint8
 
 const (
-	// None: a value that nodes make, or that is not of floats.
+	// None is the kind of a value that nodes make, or that is not of floats.
 	None Kind = iota
 	// Parameter: training changes it.
 	Parameter
@@ -69,7 +69,7 @@ func (r *Roles) Of(v graph.ValueID) Role {
 }
 
 // Find finds the roles of the float initializers and the float inputs of a model's main graph. data
-// names inputs that are known to be data; nil: none are.
+// names inputs that are known to be data; nil means that no input is known to be data.
 //
 // Kinds of operators must be bound and types inferred. The error is one of the file's metadata.
 func Find(m *graph.Model, data []string) (r *Roles, err error) {

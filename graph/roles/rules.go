@@ -25,7 +25,7 @@ type verdict struct {
 	weight  bool // one takes it for a weight
 	neutral bool // one reader has no answer
 	angle   bool // one takes its sine or cosine
-	fixed   Role // one takes it for this; None: none does
+	fixed   Role // the role of an operand of this kind; None if it has no role
 }
 
 func (a verdict) and(b verdict) verdict {

@@ -22,7 +22,7 @@ type row struct {
 	angle bool
 	// choice says that operands may be masks.
 	choice bool
-	// zeroStates are operands that are the state in which a recurrence begins, no weights if all are
+	// zeroStates are operands that are the initial state of a recurrence, no weights if all are
 	// zero.
 	zeroStates []int
 }

@@ -12,9 +12,9 @@ import (
 	"memopt/graph/onnx"
 )
 
-// The entries of metadata in which PyTorch's exporter keeps the signature of torch.export
-// (torch/onnx/_internal/exporter/_core.py), and in which its optimizer says of which values a constant
-// was computed (onnxscript/optimizer/_constant_folding.py): those of values, and that of the graph.
+// The entries of metadata that keep the signature of torch.export in PyTorch's exporter
+// (torch/onnx/_internal/exporter/_core.py), and, in its optimizer, the values that a constant was
+// computed from (onnxscript/optimizer/_constant_folding.py): those of values, and that of the graph.
 const (
 	exporterPrefix = "pkg."
 	kindKey        = "pkg.torch.export.graph_signature.InputSpec.kind"
@@ -38,7 +38,7 @@ var specs = map[string]Role{
 type told struct {
 	own     map[string]Role     // by memopt's record, and by the list of memopt.torch
 	specs   map[string]Role     // by the signature of torch.export
-	folded  map[string][]string // the values from which a constant was computed
+	folded  map[string][]string // the sources of a constant
 	names   []string            // the parameters of the PyTorch program, in its order
 	buffers []string            // its buffers
 	signed  bool                // specs has parameters
@@ -90,8 +90,8 @@ var registered = map[string]Role{
 //	p_head_weight: PARAMETER target='head.weight'
 var signatureLine = regexp.MustCompile(`(?m)^\s*\S+: ([A-Z_]+) target='([^'\n]+)'`)
 
-// signature reads the graph's signature, by which initializers keep the names of the program. It
-// counts where the values' own metadata are lost.
+// signature reads the graph's signature, which says which initializers keep the names of the
+// program. It counts if the values' own metadata are lost.
 func (t *told) signature(g *graph.Graph) {
 	for _, p := range g.Metadata {
 		if p.Key != signatureKey {
@@ -134,8 +134,8 @@ func (t *told) value(g *graph.Graph, d *graph.Decl) error {
 	return nil
 }
 
-// role returns the role that the file states for an initializer; ok is false where it states none, and rules are
-// to tell.
+// role returns the role that the file states for an initializer; ok is false if it states no role, and rules are
+// to decide.
 func (t *told) role(name string) (role Role, ok bool) {
 	if role, ok = t.input(name); ok {
 		return role, true
@@ -152,7 +152,7 @@ func (t *told) role(name string) (role Role, ok bool) {
 	return Role{Constant, "a constant of the PyTorch program"}, true
 }
 
-// parametersOf lists the parameters of the program of which a constant was computed.
+// parametersOf lists the parameters of the program that a constant was computed from.
 func (t *told) parametersOf(name string) (of []string) {
 	for _, from := range t.folded[name] {
 		if t.specs[from].Kind == Parameter {
@@ -234,8 +234,8 @@ func (t *told) absent(g *graph.Graph) (names []string) {
 	return names
 }
 
-// RecordKey is the key of a model's metadata under which memopt notes the roles of initializers that
-// it has written, where the file does not show them.
+// RecordKey is the metadata key of memopt's own record of the roles of initializers that it has
+// written, if the file does not show them.
 const RecordKey = "memopt.roles"
 
 // recordSchema is the schema of Record.
@@ -248,7 +248,7 @@ type Record struct {
 	Parameters []string `json:"parameters"`
 }
 
-// recorded reads memopt's own record; it is empty where there is none.
+// recorded reads memopt's own record; it is empty without an entry.
 func recorded(m *graph.Model) (r Record, err error) {
 	text, ok := m.Meta(RecordKey)
 	if !ok {
