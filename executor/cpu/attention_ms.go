@@ -47,7 +47,7 @@ func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
 	if len(in) > 4 {
 		past = in[4]
 	}
-	if _, err := ReadProjected(s, k.p, in[0], in[1], past); err != nil {
+	if _, err := readProjected(s, k.p, in[0], in[1], past); err != nil {
 		return 0
 	}
 	var e [1]T
@@ -62,7 +62,7 @@ func (k *attentionMSKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *attentionMSKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.hidden, err = ReadProjected(&a.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, c.Shape(4)); err != nil {
+	if k.hidden, err = readProjected(&a.AttentionSizes, k.p, c.In(0).Shape, c.In(1).Shape, c.Shape(4)); err != nil {
 		return err
 	}
 	if c.Wants(1) && a.Size != a.SizeV {
@@ -107,7 +107,7 @@ func (k *attentionMSKernel[T]) projected(c *executor.Ctx) error {
 	tiles, grain := g.Plan()
 	c.Parallel(tiles, grain, (*gemmTiles[T])(&k.project))
 	for i, h := range [3]*attentionHeads[T]{&a.q, &a.k, &a.v} {
-		*h = attentionHeads[T]{all, ProjectedHeads(&a.AttentionSizes, k.hidden, i)}
+		*h = attentionHeads[T]{all, projectedHeads(&a.AttentionSizes, k.hidden, i)}
 	}
 	return nil
 }

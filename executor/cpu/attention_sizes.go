@@ -27,17 +27,17 @@ func SeparateHeads(seq, heads, size int) HeadLayout {
 	return HeadLayout{Batch: heads * seq * size, Head: seq * size, Row: size}
 }
 
-// HeadsOfSeveral is the layout of one of several things that each head holds side by side: [batch,
+// headsOfSeveral is the layout of one of several things that each head holds side by side: [batch,
 // seq, heads, things, size].
-func HeadsOfSeveral(seq, heads, things, thing, size int) HeadLayout {
+func headsOfSeveral(seq, heads, things, thing, size int) HeadLayout {
 	return HeadLayout{
 		First: thing * size, Batch: seq * heads * things * size, Head: things * size, Row: heads * things * size,
 	}
 }
 
-// ProjectedHeads is the layout of the queries (0), keys (1) or values (2) that ReadProjected's
+// projectedHeads is the layout of the queries (0), keys (1) or values (2) that readProjected's
 // weights make: side by side in rows.
-func ProjectedHeads(s *AttentionSizes, hidden, i int) HeadLayout {
+func projectedHeads(s *AttentionSizes, hidden, i int) HeadLayout {
 	cols, size := 2*hidden+s.HeadsQ*s.SizeV, s.Size
 	if i == 2 {
 		size = s.SizeV
@@ -85,8 +85,8 @@ func (m *AttentionMask) SetBias(shape []int, s *AttentionSizes) error {
 	return nil
 }
 
-// PaddingForm is how a mask of paddings is given.
-type PaddingForm struct {
+// paddingForm is how a mask of paddings is given.
+type paddingForm struct {
 	Mask         bool // an element for each key
 	Batch, Query int  // strides of these
 	Starts       bool // the ends of all batch entries are followed by the starts
@@ -94,8 +94,8 @@ type PaddingForm struct {
 
 // Read reads the shape of a mask of paddings: [batch, total], [batch, seqQ, total], [batch]
 // lengths, or, if starts may be given, [2*batch] ends and starts.
-func (f *PaddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
-	*f = PaddingForm{}
+func (f *paddingForm) Read(shape []int, s *AttentionSizes, starts bool) error {
+	*f = paddingForm{}
 	switch {
 	case len(shape) == 2 && shape[0] == s.Batch && shape[1] == s.Total:
 		f.Mask, f.Batch = true, s.Total
@@ -155,9 +155,9 @@ func ReadAttention(s *AttentionSizes, in [][]int, heads [2]int) error {
 	return nil
 }
 
-// ReadMultiHead reads the shapes of MultiHeadAttention's inputs, as its kernel's doc comment lists
+// readMultiHead reads the shapes of MultiHeadAttention's inputs, as its kernel's doc comment lists
 // them; fresh is the number of keys that are not from the cache. s has the number of heads.
-func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, err error) {
+func readMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, err error) {
 	n := s.HeadsQ
 	bad := fmt.Errorf
 	switch {
@@ -195,10 +195,10 @@ func ReadMultiHead(s *AttentionSizes, q, key, v, past, pastV []int) (fresh int, 
 	return fresh, nil
 }
 
-// ReadProjected reads the shapes of com.microsoft's Attention; hidden is the width of all query
+// readProjected reads the shapes of com.microsoft's Attention; hidden is the width of all query
 // heads together. s has the number of heads, and the node p may state the widths of queries, keys
 // and values.
-func ReadProjected(s *AttentionSizes, p *executor.Prep, x, w, past []int) (hidden int, err error) {
+func readProjected(s *AttentionSizes, p *executor.Prep, x, w, past []int) (hidden int, err error) {
 	n := s.HeadsQ
 	if len(x) != 3 || len(w) != 2 || x[2] != w[0] {
 		return 0, fmt.Errorf("input and weights have shapes %v and %v, wanted [batch length in] and [in out]", x, w)

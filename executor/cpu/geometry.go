@@ -88,22 +88,6 @@ func (g *PoolGeometry) Shape(x *executor.Tensor) (Window, []int, error) {
 	return g.core.win.public(), g.core.shape, err
 }
 
-// UnpoolGeometry finds the planes of MaxUnpool.
-type UnpoolGeometry struct{ k maxUnpoolKernel }
-
-// NewUnpoolGeometry reads the attributes.
-func NewUnpoolGeometry(p *executor.Prep) (*UnpoolGeometry, error) {
-	attrs, err := newWindowAttrs(p)
-	return &UnpoolGeometry{maxUnpoolKernel{attrs: attrs}}, err
-}
-
-// Planes returns the elements of a plane of X, the dims of the planes that the indices refer to and
-// of those of Y, and the shape of Y, which holds until the next call. Input 2 is in host memory.
-func (g *UnpoolGeometry) Planes(c *executor.Ctx) (in int, own, full [maxWindowAxes]int, shape []int, err error) {
-	err = g.k.planes(c)
-	return g.k.in, g.k.own, g.k.full, g.k.shape, err
-}
-
 // BlockGeometry reads the geometry of Col2Im, whose planes and blocks are inputs.
 type BlockGeometry struct{ attrs windowAttrs }
 

@@ -47,7 +47,7 @@ func (k *multiHead[T]) setPadding(t *executor.Tensor, withStarts bool) error {
 	if t == nil {
 		return nil
 	}
-	var form PaddingForm
+	var form paddingForm
 	if err := form.Read(t.Shape, &a.AttentionSizes, withStarts); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (k *multiHeadKernel[T]) Workspace(in, _ [][]int) int {
 	}
 	core := attentionCore[T]{AttentionSizes: k.core.AttentionSizes}
 	s := &core.AttentionSizes
-	fresh, err := ReadMultiHead(s, shape(0), shape(1), shape(2), shape(6), shape(7))
+	fresh, err := readMultiHead(s, shape(0), shape(1), shape(2), shape(6), shape(7))
 	if err != nil {
 		return 0
 	}
@@ -167,7 +167,7 @@ func (k *multiHeadKernel[T]) Workspace(in, _ [][]int) int {
 // Run computes the output.
 func (k *multiHeadKernel[T]) Run(c *executor.Ctx) (err error) {
 	a := &k.core
-	if k.freshSeq, err = ReadMultiHead(&a.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6),
+	if k.freshSeq, err = readMultiHead(&a.AttentionSizes, c.Shape(0), c.Shape(1), c.Shape(2), c.Shape(6),
 		c.Shape(7)); err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (k *multiHeadKernel[T]) views(c *executor.Ctx) {
 	q := executor.Of[T](c.In(0))
 	if c.In(0).Rank() == 5 {
 		for i, h := range [3]*attentionHeads[T]{&a.q, &a.k, &a.v} {
-			*h = attentionHeads[T]{q, HeadsOfSeveral(fresh, n, 3, i, a.Size)}
+			*h = attentionHeads[T]{q, headsOfSeveral(fresh, n, 3, i, a.Size)}
 		}
 		return
 	}
@@ -207,8 +207,8 @@ func (k *multiHeadKernel[T]) views(c *executor.Ctx) {
 	key := executor.Of[T](c.In(1))
 	switch c.In(1).Rank() {
 	case 5:
-		a.k, a.v = attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 0, a.Size)},
-			attentionHeads[T]{key, HeadsOfSeveral(fresh, n, 2, 1, a.Size)}
+		a.k, a.v = attentionHeads[T]{key, headsOfSeveral(fresh, n, 2, 0, a.Size)},
+			attentionHeads[T]{key, headsOfSeveral(fresh, n, 2, 1, a.Size)}
 	case 4:
 		a.k, a.v = attentionHeads[T]{key, SeparateHeads(fresh, n, a.Size)}, attentionHeads[T]{executor.Of[T](c.In(2)),
 			SeparateHeads(fresh, n, a.SizeV)}

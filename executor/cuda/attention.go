@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"math"
+
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/graph"
@@ -60,9 +62,7 @@ func (k *attentionKernel) Run(c *executor.Ctx) error {
 	if err := k.masks(c); err != nil {
 		return err
 	}
-	if k.scale = k.p.Node.Float("scale", 0); k.p.Node.Attr("scale") == nil {
-		k.setScale(0)
-	}
+	k.scale = k.p.Node.Float("scale", float32(1/math.Sqrt(float64(k.Size))))
 	k.begin(c)
 	if err := k.operands(c); err != nil {
 		return err

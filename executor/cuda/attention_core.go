@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"math"
-
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/operand"
@@ -34,15 +32,12 @@ type attentionCore struct {
 	mask           cpu.AttentionMask
 	maskData       []byte // nil: none
 	admits         bool   // the mask's elements are bools
-	padding        cpu.PaddingForm
-	paddingData    []byte // nil: none
-	filter         float32
 	lengths        []byte // int64 for each entry of the batch; nil: all keys
 	show           []byte // output of scores; nil: not wanted
 	stage          int
 }
 
-// newAttentionCore loads the kernels that all attentions have in common.
+// newAttentionCore loads the kernels.
 func newAttentionCore(d *Device, p *executor.Prep) (k attentionCore, err error) {
 	t := p.DType(0)
 	k.d, k.t, k.size = d, t, operand.ElementBytes(t)
@@ -93,13 +88,6 @@ func (k *attentionCore) part(s *cpu.AttentionSizes) (attentionPart, int) {
 func (k *attentionCore) space(s *cpu.AttentionSizes) int {
 	_, n := k.part(s)
 	return executor.RoundUp(n) + k.d.libraryWorkspace()
-}
-
-// setScale sets the scale, the usual one where the attribute is 0.
-func (k *attentionCore) setScale(scale float32) {
-	if k.scale = scale; scale == 0 {
-		k.scale = float32(1 / math.Sqrt(float64(k.Size)))
-	}
 }
 
 // begin takes the library's workspace.
@@ -179,10 +167,6 @@ func (k *attentionCore) weigh(from, n attentionPart, work []byte) error {
 	a := k.softmax.begin()
 	a.Out(work[:k.size*rows*k.Total])
 	a.In(k.maskData)
-	padding, ends, starts := k.paddings()
-	a.In(padding)
-	a.In(ends)
-	a.In(starts)
 	a.In(k.lengths)
 	a.Out(k.show)
 	a.Int(rows)
@@ -198,30 +182,13 @@ func (k *attentionCore) weigh(from, n attentionPart, work []byte) error {
 		a.Int(s)
 	}
 	a.Int(k.mask.Cols)
-	a.Int(k.padding.Batch)
-	a.Int(k.padding.Query)
 	a.Int(k.Past)
 	a.Float32(k.softcap)
-	a.Float32(k.filter)
 	a.Uint32(flag(k.admits))
 	a.Uint32(flag(k.causal))
 	a.Uint32(uint32(k.stage))
 	a.Uint32(wide(k.t, k.Total))
 	return k.softmax.teams(rows, k.Total)
-}
-
-// paddings returns the parts of the mask of paddings, nil for those that it does not have.
-func (k *attentionCore) paddings() (mask, ends, starts []byte) {
-	switch each := 4 * k.Batch; {
-	case k.paddingData == nil:
-	case k.padding.Mask:
-		mask = k.paddingData
-	case k.padding.Starts:
-		ends, starts = k.paddingData[:each], k.paddingData[each:]
-	default:
-		ends = k.paddingData
-	}
-	return mask, ends, starts
 }
 
 // behind writes keys or values behind those of a cache, old, into all: [batch, heads, total, size].

@@ -67,12 +67,3 @@ func (k *clipKernel) Run(c *executor.Ctx) error {
 	a.Uint32(flag(k.attrs))
 	return k.line(x.Len(), 4)
 }
-
-// newShrink makes the kernel of Shrink.
-func newShrink(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	t := p.DType(0)
-	if !isFloat(t) && (!t.IsInteger() || numberSuffix(t) == "") {
-		return nil, noTypes(p)
-	}
-	return newUnary(d, p, "fmod", "shrink_"+numberSuffix(t), attr{"bias", 0}, attr{"lambd", 0.5})
-}

@@ -58,30 +58,21 @@ func (k *groupNormKernel) Run(c *executor.Ctx) error {
 		return nil
 	}
 	width, d := channels/groups, elements(x.Shape[2:])
-	return k.normGroups(c, y, groupSizes{x.Shape[0], groups, width, d, d}, k.epsilon, k.perGroup)
-}
-
-// groupSizes are samples, groups of a sample, channels of a group and elements of a channel, and
-// how many neighbouring elements of a group there are.
-type groupSizes struct{ samples, groups, width, d, neighbours int }
-
-// normGroups runs a kernel of groupnorm.h on inputs 0 to 2.
-func (l *launch) normGroups(c *executor.Ctx, y *executor.Tensor, s groupSizes, epsilon float32, option bool) error {
-	a := l.begin()
+	a := k.begin()
 	for i := range 3 {
 		a.In(c.In(i).Data)
 	}
 	a.Out(y.Data)
-	a.Int(s.samples * s.groups)
-	a.Int(s.width * s.d)
-	a.Int(s.groups)
-	a.Int(s.width)
-	a.Int(s.d)
-	a.Divider(min(s.neighbours, 1<<31-1))
-	a.Float32(epsilon)
-	a.Uint32(flag(option))
+	a.Int(x.Shape[0] * groups)
+	a.Int(width * d)
+	a.Int(groups)
+	a.Int(width)
+	a.Int(d)
+	a.Divider(min(d, 1<<31-1))
+	a.Float32(k.epsilon)
+	a.Uint32(flag(k.perGroup))
 	a.Uint32(typeOf(c.In(1)))
 	a.Uint32(typeOf(c.In(2)))
-	a.Uint32(wide(y.DType, s.neighbours))
-	return l.teams(s.samples*s.groups, s.width*s.d)
+	a.Uint32(wide(y.DType, d))
+	return k.teams(x.Shape[0]*groups, width*d)
 }

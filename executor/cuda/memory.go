@@ -66,3 +66,12 @@ type captured struct {
 
 func (c *captured) Replay() error { return c.d.driver.Replay(c.g, c.d.stream) }
 func (c *captured) Free() error   { return c.d.driver.FreeGraph(c.g) }
+
+// send copies bytes of the host to workspace.
+func (d *Device) send(c *executor.Ctx, from []byte) ([]byte, error) {
+	to := c.Scratch(len(from))
+	if len(to) == 0 {
+		return to, nil
+	}
+	return to, d.Memory().CopyIn(to, from)
+}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"memopt/executor"
-	"memopt/executor/cuda/driver"
 	"memopt/graph"
 )
 
@@ -116,73 +115,4 @@ func (k *quantizeKernel) quantize(x, scale *executor.Tensor, zero []byte, y *exe
 	a.Uint32(statType(scale.DType))
 	a.Uint32(k.integers)
 	return k.line(y.Len(), 4)
-}
-
-// dynamicQuantize is DynamicQuantizeLinear: the range, the scale and zero point that it gives, and
-// QuantizeLinear with them.
-type dynamicQuantize struct {
-	find, choose *launch
-	quantize     quantizeKernel
-	scale        executor.Tensor
-}
-
-// rangeParts is the most parts that an input is cut into to find its range.
-const rangeParts = 1024
-
-// newDynamicQuantize makes the kernel of DynamicQuantizeLinear.
-func newDynamicQuantize(d *Device, p *executor.Prep) (executor.Kernel, error) {
-	if p.DType(0) != graph.Float32 {
-		return nil, noTypes(p)
-	}
-	k := &dynamicQuantize{quantize: quantizeKernel{one: true, integers: 1}}
-	for _, l := range []named{{&k.find, "value_range"}, {&k.choose, "choose_scale"},
-		{&k.quantize.launch, "quantize_any"}} {
-		var err error
-		if *l.to, err = d.launch("quantize", l.name); err != nil {
-			return nil, err
-		}
-	}
-	return k, nil
-}
-
-// Workspace counts ranges, the scale and the zero point.
-func (k *dynamicQuantize) Workspace(_, _ [][]int) int { return 2*executor.RoundUp(4*rangeParts) + 128 }
-
-// Run finds the range and quantizes.
-func (k *dynamicQuantize) Run(c *executor.Ctx) error {
-	x := c.In(0)
-	low, high := c.Scratch(4*rangeParts), c.Scratch(4*rangeParts)
-	parts := min((x.Len()+4095)/4096, rangeParts)
-	if parts > 0 {
-		a := k.find.begin()
-		a.In(x.Data)
-		a.Out(low)
-		a.Out(high)
-		a.Int(x.Len())
-		if err := k.find.run(driver.Line(parts, 256)); err != nil {
-			return err
-		}
-	}
-	k.scale = executor.Tensor{DType: graph.Float32, Data: dataOf(c.Out(1))}
-	zero := dataOf(c.Out(2))
-	if k.scale.Data == nil {
-		k.scale.Data = c.Scratch(4)
-	}
-	if zero == nil {
-		zero = c.Scratch(1)
-	}
-	a := k.choose.begin()
-	a.In(low)
-	a.In(high)
-	a.Out(k.scale.Data)
-	a.Out(zero)
-	a.Int(parts)
-	if err := k.choose.run(driver.Line(1, 32)); err != nil {
-		return err
-	}
-	y := c.Out(0, x.Shape...)
-	if y == nil || y.Len() == 0 {
-		return nil
-	}
-	return k.quantize.quantize(x, &k.scale, zero, y)
 }

@@ -59,6 +59,16 @@ func OnHost(k graph.Kind) string {
 	return table[k].Why
 }
 
+// Why the host runs operators that training graphs do not hold. testdata/training.txt lists those that the
+// graphs hold which PyTorch's exporters, ONNX Runtime's training and autograd make. A kernel costs a module of
+// PTX and its tests; a node on the host costs a copy of each operand.
+const (
+	notTrained   = "no known training graph holds it"
+	noGradient   = "no gradient of it is known, so that no training graph holds it"
+	ofIntegers   = "no gradient flows through products of integers"
+	forInference = "it is part of models that were fused for inference"
+)
+
 // viewRows are the operators that only give their input's memory another name.
 var viewRows = []Row{
 	{Kind: op.Identity, New: hostView},

@@ -7,7 +7,7 @@ var fusedRows = []Row{
 	{Kind: op.BiasFastGeluGradDX, New: activationGrad("fastgelugrad", 2)},
 	{Kind: op.BiasGelu, New: biasActivation("biasgelu")},
 	{Kind: op.BiasGeluGradDX, New: activationGrad("gelugrad", 2)},
-	{Kind: op.BiasSplitGelu, New: newSplitGelu},
+	{Kind: op.BiasSplitGelu, Why: forInference},
 	{Kind: op.FastGelu, New: biasActivation("fastgelu")},
 	{Kind: op.FastGeluGrad, New: activationGrad("fastgelugrad", 2)},
 	{Kind: op.GeluGrad, New: activationGrad("gelugrad", 2)},

@@ -6,9 +6,6 @@
 struct attention_args {
 	void *x;             // the scores, which the weights of values replace
 	const void *mask;    // null: none
-	const i32 *padding;  // keys whose element is 0 get filter added; null: none
-	const i32 *ends;     // so do those from ends[entry] on, and those before starts[entry]
-	const i32 *starts;
 	const i64 *lengths;  // keys of each entry; null: all
 	void *show;          // output of scores, or null
 	i64 rows, n;         // n: keys
@@ -16,10 +13,9 @@ struct attention_args {
 	i64 queries, heads;         // of which x has rows
 	i64 all_queries, all_heads; // of the operator
 	i64 mask_step[4], mask_cols;
-	i64 padding_entry, padding_query;
 	i64 past;
-	f32 softcap, filter; // softcap 0: none
-	u32 admit;           // the mask's elements are bools, not numbers to be added
+	f32 softcap; // 0: none
+	u32 admit;   // the mask's elements are bools, not numbers to be added
 	u32 causal;
 	u32 stage; // which scores are shown: 0 products, 1 after softcap, 2 after masks, 3 weights
 	u32 wide;
@@ -29,9 +25,7 @@ struct attention_args {
 struct query {
 	T *x, *show;
 	i64 mask;
-	const i32 *padding;
 	i64 visible; // keys that the query may look at, from the first on
-	i64 start, end;
 };
 
 DEV inline query query_of(const attention_args &a, i64 r) {
@@ -42,9 +36,6 @@ DEV inline query query_of(const attention_args &a, i64 r) {
 	q.x = (T *)a.x + r * a.n;
 	q.show = a.show ? (T *)a.show + ((entry * a.all_heads + head) * a.all_queries + i) * a.n : 0;
 	q.mask = entry * a.mask_step[0] + head * a.mask_step[1] + i * a.mask_step[2];
-	q.padding = a.padding ? a.padding + entry * a.padding_entry + i * a.padding_query : 0;
-	q.start = a.starts ? a.starts[entry] : 0;
-	q.end = a.ends ? a.ends[entry] : a.n;
 	q.visible = a.n;
 	i64 length = a.lengths ? a.lengths[entry] : a.n;
 	if (a.lengths && length < q.visible) q.visible = length;
@@ -68,9 +59,6 @@ DEV inline f32 score(const attention_args &a, const query &q, i64 j, f32 x, bool
 		else if (!a.admit) x += load(((const T *)a.mask)[at]);
 		else if (!((const u8 *)a.mask)[at]) x = -F32_INF;
 	}
-	if (q.padding && q.padding[j] == 0) x += a.filter;
-	if (a.ends && j >= (q.end < 0 ? 0 : q.end)) x += a.filter;
-	if (a.starts && j < q.start) x += a.filter;
 	if (j >= q.visible) x = -F32_INF;
 	if (show && a.stage == 2) q.show[j] = store<T>(x);
 	return x;
@@ -134,25 +122,4 @@ KERNEL(JOIN(attention, T), attention_args) {
 	SHARED(f32, partial, WARP);
 	if (a.wide) attention_rows<vector<T>::width>(a, partial);
 	else attention_rows<1>(a, partial);
-}
-
-// headsbias_args: y[entry, row, head, i] = x + bias[head, i]; x's heads may lie apart. Dividers are of i, heads and rows.
-struct headsbias_args {
-	const void *x, *bias;
-	void *y;
-	i64 n;
-	i64 entry_step, head_step, row_step; // in x
-	divider by_size, by_heads, by_rows;
-};
-KERNEL(JOIN(headsbias, T), headsbias_args) {
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 head = i / a.by_size.d, row = head / a.by_heads.d, entry;
-		if (a.n < 1ll << 31) head = divide((u32)i, a.by_size), row = divide((u32)head, a.by_heads), entry = divide((u32)row, a.by_rows);
-		else entry = row / a.by_rows.d;
-		i64 at = i - head * a.by_size.d;
-		head -= row * a.by_heads.d;
-		row -= entry * a.by_rows.d;
-		f32 x = load(((const T *)a.x)[entry * a.entry_step + row * a.row_step + head * a.head_step + at]);
-		((T *)a.y)[i] = store<T>(x + load(((const T *)a.bias)[head * a.by_size.d + at]));
-	}
 }

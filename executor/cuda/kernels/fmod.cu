@@ -1,4 +1,4 @@
-// Mod of floats, and Shrink.
+// Mod of floats.
 #include "elementwise.h"
 
 // float_remainder returns x - n*z for the n of trunc(x/z), which is exact: both are whole multiples of z's last bit, or of x's where that is
@@ -28,38 +28,8 @@ DEV inline f32 float_remainder(f32 x, f32 z) {
 }
 
 struct float_mod { template <typename C> DEV static C of(C x, C z) { return float_remainder(x, z); } };
-// shrink has the bias in alpha and lambd in beta.
-struct shrink {
-	template <typename C> DEV static C of(C x, f32 bias, f32 lambd) { return x > lambd ? x - bias : x < -lambd ? x + bias : 0; }
-};
 
-// shrink_integer computes in f64; what is no number of the type becomes the nearest that is.
-template <typename I> struct integer_range {
-	static constexpr bool none = (I)-1 > (I)0; // below 0
-	static constexpr f64 half = (f64)(1ull << (8 * sizeof(I) - 1));
-};
-template <typename I> DEV inline void shrink_integers(const unary_args &a) {
-	const f64 least = integer_range<I>::none ? 0.0 : -integer_range<I>::half, most = integer_range<I>::half * (integer_range<I>::none ? 2 : 1);
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		f64 x = (f64)((const I *)a.x)[i], y = x > a.beta ? x - a.alpha : x < -(f64)a.beta ? x + a.alpha : 0.0;
-		I lowest = integer_range<I>::none ? (I)0 : (I)(1ull << (8 * sizeof(I) - 1)), z = (I)~lowest;
-		if (y < most) z = y > least ? (I)y : lowest;
-		((I *)a.y)[i] = y != y ? (I)0 : z;
-	}
-}
-
-#define FMOD(type)                                                                \
-	KERNEL(mod_##type, broadcast_args) { binary_loop<type, type, float_mod>(a); } \
-	KERNEL(shrink_##type, unary_args) { unary_loop<type, type, shrink>(a); }
+#define FMOD(type) KERNEL(mod_##type, broadcast_args) { binary_loop<type, type, float_mod>(a); }
 FMOD(f32)
 FMOD(f16)
 FMOD(bf16)
-#define SHRINK(type) KERNEL(shrink_##type, unary_args) { shrink_integers<type>(a); }
-SHRINK(i8)
-SHRINK(i16)
-SHRINK(i32)
-SHRINK(i64)
-SHRINK(u8)
-SHRINK(u16)
-SHRINK(u32)
-SHRINK(u64)

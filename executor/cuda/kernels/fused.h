@@ -77,21 +77,3 @@ FUSED(leakyrelugrad, x > 0 ? g : g *alpha)
 FUSED(sigmoidgrad, g *x *(1 - x))
 FUSED(biasadd, x + g)
 FUSED(tanhgrad, g *((1 - x) * (1 + x)))
-
-struct split_args {
-	const void *x, *bias;
-	void *y;
-	i64 n; // of y
-	i64 width;
-	divider by; // width, that of a row of y: half of one of x
-};
-
-// splitgelu: with x+bias in two halves along the last dim, the first times gelu of the second.
-KERNEL(JOIN(splitgelu, T), split_args) {
-	const T *x = (const T *)a.x, *bias = (const T *)a.bias;
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		i64 row = a.n < 1ll << 31 ? divide((u32)i, a.by) : i / a.width, col = i - row * a.width, at = 2 * row * a.width + col;
-		f32 left = load(x[at]) + load(bias[col]), right = load(x[at + a.width]) + load(bias[a.width + col]);
-		((T *)a.y)[i] = store<T>(left * (0.5f * right * (1.0f + erf_of(right * 0.707106781f))));
-	}
-}

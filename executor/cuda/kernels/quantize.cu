@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
+// QuantizeLinear and DequantizeLinear.
 #include "integers.h"
 
 // quantize_args: scales and zero points are one for all, or that of index a of an axis, or of index a/block. The data are
@@ -83,48 +83,4 @@ struct dequantizer {
 
 KERNEL(dequantize_any, quantize_args) {
 	any_loop(a.n, a.int_type != INT_32 && aligned16(a.x) && aligned16(a.y), dequantizer{a});
-}
-
-struct range_args {
-	const f32 *x;
-	f32 *low, *high; // of the parts that blocks look at
-	i64 n;
-};
-
-// value_range finds the least and the largest element, and 0, of each block's part. They do not depend on how parts are cut.
-KERNEL(value_range, range_args) {
-	SHARED(f32, partial, WARP);
-	f32 low = 0, high = 0;
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
-		f32 v = a.x[i];
-		low = low != low || low < v ? low : v;
-		high = high != high || high > v ? high : v;
-	}
-	low = -block_max(-low, partial, 0.0f);
-	high = block_max(high, partial, 0.0f);
-	if (thread_x() == 0) a.low[block_x()] = low, a.high[block_x()] = high;
-}
-
-struct choose_args {
-	const f32 *low, *high;
-	f32 *scale;
-	u8 *zero;
-	i64 parts;
-};
-
-// choose_scale finds the scale and the zero point of uint8 for the range of all parts, by one warp.
-KERNEL(choose_scale, choose_args) {
-	f32 low = 0, high = 0;
-	for (i64 i = thread_x(); i < a.parts; i += block_size()) {
-		f32 l = a.low[i], h = a.high[i];
-		low = low != low || low < l ? low : l;
-		high = high != high || high > h ? high : h;
-	}
-	low = -warp_max(-low);
-	high = warp_max(high);
-	if (thread_x() != 0) return;
-	f32 scale = (high - low) / 255.0f;
-	if (scale == 0) scale = 1;
-	*a.scale = scale;
-	*a.zero = (u8)quantized(-low / scale, 0, UINT_8);
 }

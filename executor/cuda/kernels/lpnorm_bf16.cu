@@ -1,3 +1,0 @@
-#include "rows.h"
-#define T bf16
-#include "lpnorm.h"

@@ -1,3 +1,0 @@
-#include "rows.h"
-#define T f32
-#include "lpnorm.h"

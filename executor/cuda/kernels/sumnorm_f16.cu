@@ -1,3 +1,0 @@
-#include "rows.h"
-#define T f16
-#include "sumnorm.h"
