@@ -48,21 +48,26 @@
 //
 // # How it works
 //
-// autograd/differentiate.go marks what the losses depend on and through what the wanted gradients flow
-// (flow.go), and sweeps over the nodes from the last to the first (sweep.go). A rule (table.go, one row per
-// operator) reads its node through a Ctx and emits nodes; the types of what it emits are inferred at once
-// (op.Extender), so that rules can ask for shapes. Broadcasting is undone by SumTo, at run time where dims do
-// not tell. Gradients of slices wait as those of parts (parts.go) until the whole is needed, and are joined,
-// scattered or handed to a product alone (cut.go). Nodes that together are one operator, as a table of
-// patterns says (fuse_table.go, found by graph/pattern), have that operator's gradient (fuse.go). Bodies of
-// If, Loop and Scan are differentiated as graphs of their own (nested.go, subgraph.go). Where a rule needs a
-// newer operator set, Convert raises the model and the sweep starts anew (attempt.go). outputs.go leaves out
-// outputs that are not wanted, and sink.go then lets products compute only what is taken of them. arrange.go
-// puts forward and backward nodes in order and drops what nobody reads; optimizer.go appends updates, with
-// parameter groups (groups.go) and, by scalars that make an update change nothing, a guard against losses and
-// gradients that are not finite (guard.go). gradients.go makes a Joint of a graph that has its gradients
-// already, which gradients_edit.go freezes or makes a micro-step; statistics.go keeps running statistics that
-// a file drops, and inference.go makes the form in which a network is evaluated (op.Info.Evaluate). Of a
-// micro-step, accumulate.go lets each parameter's gradient begin as the sum so far, and updatestep.go makes
-// the graph that applies the sums.
+//   - differentiate.go marks the values that the losses depend on and that lead to a wanted gradient
+//     (flow.go), and sweeps over the nodes from the last to the first (sweep.go).
+//   - A rule (table.go has one row per operator) reads its node through a Ctx and emits nodes. Their types
+//     are inferred at once (op.Extender), so that rules can ask for shapes. SumTo undoes broadcasting, at run
+//     time where dims are unknown.
+//   - Gradients of slices wait as gradients of parts (parts.go) until the whole is needed; then they are
+//     joined, scattered, or handed to a product part by part (cut.go).
+//   - Nodes that together are one operator by a table of patterns (fuse_table.go, package graph/pattern)
+//     have the gradient of that operator (fuse.go).
+//   - Bodies of If, Loop and Scan are differentiated as graphs of their own (nested.go, subgraph.go).
+//   - Where a rule needs a newer operator set, Convert raises the model and the sweep starts anew
+//     (attempt.go).
+//   - outputs.go drops unwanted outputs, and sink.go then shrinks products to the elements that are read.
+//   - arrange.go orders forward and backward nodes and drops nodes without readers.
+//   - optimizer.go appends updates, with parameter groups (groups.go) and a guard that turns an update into
+//     a no-op where the loss or a gradient is not finite (guard.go).
+//   - gradients.go makes a Joint of a graph that has its gradients already; gradients_edit.go freezes its
+//     parameters or makes a micro-step of it.
+//   - statistics.go keeps running statistics that a file drops, and inference.go makes the evaluation form
+//     of a network (op.Info.Evaluate).
+//   - In a micro-step, accumulate.go starts each gradient from the sum so far; updatestep.go makes the graph
+//     that applies the sums.
 package autograd

@@ -25,19 +25,18 @@
 //
 // # Candidates
 //
-// For every node with a stashed output, a breadth-first search upstream (recompute/search.go). With a YieldOp
-// ortPolicy decides by ONNX Runtime's table, else classPolicy by the recompute classes. The outcome is a
-// Candidate or a Rejection that names the node at which the search failed.
+// For every node with a stashed output, search.go searches upstream, breadth first. With a YieldOp, ortPolicy
+// decides by ONNX Runtime's table, else classPolicy by the recompute classes of the operator table. The result
+// is a Candidate, or a Rejection that names the node where the search failed.
 //
 // # Guards
 //
-// What keeps stock ONNX Runtime from giving other numbers for a rewritten graph than for the graph as it is: a
-// rewrite takes readers from masks, and changes what its optimizations and kernels do. Only files for ONNX
-// Runtime have them; graphs that memopt executes do not.
+// A rewrite takes readers from masks, and so changes the optimizations and kernels that stock ONNX Runtime
+// applies. Guards (guard.go) keep it from computing other numbers than for the original graph. Only files for
+// ONNX Runtime have guards; graphs that memopt executes have none of them.
 //
 // # Programs and graphs
 //
-// recompute.Emit says in which sequence nodes and clones stand, and recompute.Versions which of them read the
-// newest clone. It emits into two sinks: the program of a plan (planner/place/program.go) and the graph
-// (recompute/apply.go).
+// Emit fixes the sequence of nodes and clones, and Versions the readers of each newest clone. Emit writes into
+// two sinks: the program of a plan (planner/place/program.go) and the graph (apply.go).
 package recompute

@@ -13,14 +13,16 @@
 //
 // # How it works
 //
-// sweep.Read (grid.go) reads a grid with its keys in order and makes all points; cmd/memopt says of each
-// whether the verb takes its arguments, by parsing them with a command tree of its own (sweep.Checker). A
-// Runner (run.go) takes a point's lock, looks again whether there is a result, runs the verb as a process with
-// -O json (child.go: in a process group of its own, so that Ctrl-C reaches it once, through the sweep, and
-// killed by the system when the sweep is), and writes the result whole. There is one such function for a local
-// sweep, a task of Slurm and a pod of Kubernetes, so that each can go on with what another has begun; slurm.go
-// and kubernetes.go only write down which numbers to run, and ask whether a job is still there. gather.go
-// reads the files in the grid's order and writes nothing that depends on the time of gathering. What ended by
-// a signal or with a checkpoint has no result; exit codes that say something of the model are results
-// (folder.go).
+// Read (grid.go) reads a grid with its keys in order and makes all points. A Checker, which cmd/memopt
+// implements with a command tree of its own, parses each point's arguments.
+//
+// A Runner (run.go) takes a point's lock, looks for a result once more, runs the verb as a process with JSON
+// output, and writes the result whole. The process has a process group of its own (child.go), so that Ctrl-C
+// reaches it once, through the sweep, and the system kills it when the sweep dies. A local sweep, a task of
+// Slurm and a pod of Kubernetes share this function, so that each can continue the others' work; slurm.go and
+// kubernetes.go only write down the numbers to run, and ask whether a job still exists.
+//
+// gather.go reads the files in the grid's order, and its output does not depend on when it gathers. A point
+// that ended by a signal or with a checkpoint has no result; exit codes that describe the model, such as the
+// one for an infeasible budget, are results (folder.go).
 package sweep

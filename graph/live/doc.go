@@ -24,21 +24,22 @@
 //
 // # Boundary
 //
-// A YieldOp, else the metadata entry memopt.boundary, else the loss: the first scalar float output that a loss
-// operator leads to (or the first at all). With a YieldOp a node is backward if it runs after it; otherwise if
-// the loss does not depend on it and it reads what forward made.
+// The boundary between the halves is a YieldOp, else the metadata entry memopt.boundary, else the loss: the
+// first scalar float output of a loss operator, or the first scalar float output at all. With a YieldOp, a
+// node is a backward node if it runs after it. Otherwise a backward node reads forward values and has no path
+// to the loss.
 //
 // # Composition
 //
-// What a report says of the peak, graph/live/compose.go sums up over a simulated program: every buffer counts
-// as what lies in it at that step. Which values are gradients and which nodes update follows from states and
-// operators (graph/live/roles.go), not from names alone. The parts of a moment add up to inputs, weights and
-// the live bytes of that step; with the arena's gaps, to the total.
+// compose.go breaks the peak down for reports. It walks a simulated program and counts every buffer as the
+// value that lies in it at that step. Gradients and update nodes are told by states and operators (roles.go),
+// not by names alone. The parts of a step add up to inputs, weights and live bytes; together with the gaps of
+// the arena, to the total.
 //
 // # Other runtimes' memory
 //
-// live.Sizes.Aliased replaces what the op table says of views and of writing in place, in the simulator and in
-// the search's tasks alike; readers behind a clone read it then, as in a schedule of runs, and clones alias
-// nothing. live.Program.Hidden has the bytes that clones take besides values. configs/deeploy.go writes
-// Plan.Sequence as a schedule, and its test replays it.
+// Sizes.Aliased replaces the views and the in-place writes of the operator table, both in the simulator and in
+// the tasks of the search. A reader behind a clone then reads the clone, as in a schedule of runs, and clones
+// alias no other value. Program.Hidden holds the bytes that clones take besides their values.
+// configs/deeploy.go writes Plan.Sequence as such a schedule, and its test replays it.
 package live

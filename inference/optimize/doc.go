@@ -17,14 +17,17 @@
 //
 // # How it works
 //
-// inference/optimize is a table of passes (passes.go) that run until none changes anything. Each is a sweep
-// over the nodes with rows by operator: what gives its input as it is (identity.go), which neighbours become
-// one (chains.go), what scales channels and whose weights take that in (affine.go), what a Gemm or a
-// convolution takes in (products.go), which nodes are one operator (patterns.go). An edit.Editor keeps readers
-// and makers up to date within a sweep, so rules ask for the graph as it is; types are inferred before a
-// sweep, without what the file says of values that nodes make. Constants are computed by the CPU's kernels in
-// one session (evaluate.go), if the file does not grow by them (filesize.go counts bytes as the format has
-// them). inference/quantize runs the passes that keep bits first, decides for each weight whether all its
-// readers can take integers, and writes the forms of their rows (uses.go, write.go). inference/compare runs
-// the model before and after on the same data; a verb writes the file after that.
+// The table of passes (passes.go) runs until no pass changes the graph. A pass is a sweep over the nodes with
+// rows by operator: identities (identity.go), chains of neighbours that merge (chains.go), scales and shifts
+// of channels that move into weights (affine.go), nodes that a Gemm or a convolution absorbs (products.go),
+// and patterns of one operator (patterns.go).
+//
+// An edit.Editor keeps readers and producers up to date within a sweep, so that rules see the current graph.
+// Types are inferred before each sweep, without the file's statements about computed values. The CPU's kernels
+// compute constants in one session (evaluate.go), unless the file would grow by them (filesize.go counts bytes
+// as the format stores them).
+//
+// Package inference/quantize runs the bit-preserving passes first, decides for each weight whether all its
+// readers take integers, and writes the integer forms (uses.go, write.go). Package inference/compare runs the
+// model before and after on the same data; only then does a verb write the file.
 package optimize
