@@ -1,5 +1,5 @@
-// Package cgroup finds the control groups that a process is in, and the files that say what these
-// limit: those of version 1, where each controller has a hierarchy of its own, and of version 2
+// Package cgroup finds the control groups that a process is in, and the files with their limits:
+// those of version 1, where each controller has a hierarchy of its own, and of version 2
 // (cgroups(7); Linux's Documentation/admin-guide/cgroup-v1 and cgroup-v2.rst).
 package cgroup
 
@@ -50,8 +50,8 @@ func read(files fs.FS, name string) string {
 	return string(data)
 }
 
-// own reads which groups the process is in: of version 1's hierarchy with the controller, and of
-// version 2's, "" where it is in none.
+// own reads the groups of the process: in version 1's hierarchy with the controller, and in version
+// 2's, "" if it is in no group there.
 func own(files fs.FS, controller string) (v1, v2 string) {
 	for line := range strings.Lines(read(files, "proc/self/cgroup")) {
 		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
@@ -106,8 +106,8 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// upwards lists a group of a mounted hierarchy and those that it is in. A group that lies outside
-// what is mounted, as a container sees those of its host, is taken to be the mount's root.
+// upwards lists a group of a mounted hierarchy and those that it is in. A group outside of the
+// mount, as a container sees those of its host, is taken to be the mount's root.
 func upwards(files fs.FS, m mount, own string, version int) []Group {
 	rest := "/"
 	if m.root == "/" {

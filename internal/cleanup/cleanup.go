@@ -1,9 +1,9 @@
-// Package cleanup is the one place that knows what a program must not leave behind when a signal
-// ends it: temporary files and folders, and processes. Deferred calls do not run then.
+// Package cleanup is the one place that knows the things that a program must not leave behind when
+// a signal ends it: temporary files and folders, and processes. Deferred calls do not run then.
 //
 // Such a thing is made through Make, so that it never exists without being known here, and Undo or
-// Keep is called when it is no longer needed or is to stay. Whatever ends the program calls All,
-// after which nothing more is made.
+// Keep is called when it is no longer needed or is to stay. The code that ends the program calls
+// All; after that Make makes no more.
 package cleanup
 
 import (
@@ -20,7 +20,7 @@ var (
 	list []*entry // the oldest first
 )
 
-// Item is something that would be left behind. The zero value is nothing.
+// Item is a thing that would be left behind. The zero value stands for no thing.
 type Item struct{ entry *entry }
 
 // Make makes something, and remembers how to undo it until the item says otherwise. undo may be
@@ -60,7 +60,7 @@ func Folder(dir, pattern string) (name string, item Item, err error) {
 	return name, item, err
 }
 
-// removeAll removes a folder in which a process that is being killed may still have made a file.
+// removeAll removes a folder; a process that is being killed may still make a file in it.
 func removeAll(name string) {
 	const attempts = 3
 	for range attempts {
@@ -70,7 +70,7 @@ func removeAll(name string) {
 	}
 }
 
-// Undo undoes the thing now. A second call does nothing.
+// Undo undoes the thing now. A second call has no effect.
 func (i Item) Undo() {
 	mu.Lock()
 	defer mu.Unlock()
@@ -79,8 +79,8 @@ func (i Item) Undo() {
 	}
 }
 
-// Keep makes the thing permanent: it has become what was wanted. After a call of Undo it does
-// nothing.
+// Keep makes the thing permanent: it has become the wanted result. After a call of Undo it has no
+// effect.
 func (i Item) Keep() {
 	mu.Lock()
 	defer mu.Unlock()

@@ -18,7 +18,7 @@ type File struct {
 	path   string
 	temp   string // "" where the output is written to in place
 	item   cleanup.Item
-	old    os.FileInfo // what it replaces, nil where that has no permissions to be kept
+	old    os.FileInfo // the file that it replaces; nil if that has no permissions to keep
 	sealed bool
 	err    error // the first one; Commit reports it
 }
@@ -47,7 +47,7 @@ func Create(path string) (*File, error) {
 	}
 	old, err := os.Lstat(path)
 	if err != nil || !old.Mode().IsRegular() {
-		old = nil // there is no file, or a link, whose permissions mean nothing
+		old = nil // there is no file, or a link, whose permissions are meaningless
 	}
 	f, item, err := createTemp(filepath.Dir(path))
 	if err != nil {
@@ -96,8 +96,8 @@ func failed(path string, err error) error {
 	return fmt.Errorf("cannot write %s: %w", path, reason(err))
 }
 
-// reason returns an error of the system without the path that it is about. Of what is wrapped the
-// text stays: it is not about the output.
+// reason returns an error of the system without the path that it is about. The text of wrapped
+// errors stays: it is not about the output.
 func reason(err error) error {
 	switch e := err.(type) {
 	case *os.PathError:
@@ -108,8 +108,8 @@ func reason(err error) error {
 	return err
 }
 
-// fail remembers the first error, and returns it. An error about another file, from which the
-// output is copied, keeps its path.
+// fail remembers the first error, and returns it. An error about another file, the source of a
+// copy, keeps its path.
 func (f *File) fail(err error) error {
 	if err == nil || f.err != nil {
 		return f.err
@@ -133,8 +133,8 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	return n, f.fail(err)
 }
 
-// Replaceable reports whether a path is a file that a rename may replace, or nothing yet, and no
-// device, pipe or descriptor.
+// Replaceable reports whether a path is free or a file that a rename may replace, and no device,
+// pipe or descriptor.
 func Replaceable(path string) bool {
 	if _, ok := descriptor(path); ok {
 		return false
@@ -187,7 +187,7 @@ func (f *File) place() error {
 	return f.err
 }
 
-// Discard ends a file that is not wanted. After Commit it does nothing.
+// Discard ends a file that is not wanted. After Commit it has no effect.
 func (f *File) Discard() {
 	if f == nil {
 		return
@@ -210,10 +210,10 @@ func unique(prefix, suffix string) string {
 	return prefix + fmt.Sprintf("%x", random) + suffix
 }
 
-// What the names of outputs begin and end with before they are complete.
+// The beginning and the end of the names of outputs before they are complete.
 const tempPrefix, tempSuffix = ".memopt-", ".tmp"
 
-// createTemp creates a file in a folder, under a name that nothing has, for its owner alone.
+// createTemp creates a file in a folder, under a name that is not in use, for its owner alone.
 func createTemp(dir string) (*os.File, cleanup.Item, error) {
 	const attempts = 100
 	for attempt := 1; ; attempt++ {
@@ -242,10 +242,11 @@ var errOwner = errors.New("the existing file belongs to another user or group, t
 
 var errIsFolder = errors.New("it is a directory; give the name of a file")
 
-// permissions is what a new file has before the umask applies.
+// permissions are those of a new file before the umask applies.
 const permissions = 0o666
 
-// settle gives a new file the permissions of the one that it replaces, else what the umask leaves.
+// settle gives a new file the permissions of the one that it replaces, else those that the umask
+// leaves.
 func settle(f *os.File, old os.FileInfo) error {
 	if old == nil {
 		return f.Chmod(permissions &^ umask())
@@ -263,8 +264,8 @@ func settle(f *os.File, old os.FileInfo) error {
 var observer func(op, path string)
 
 // Observe makes a function be called before each change to the file system, with its kind and the
-// path, so that tests can see what a process leaves behind if it dies there. The returned function
-// ends that.
+// path, so that tests can see the files that a process leaves behind if it dies there. The returned
+// function ends that.
 func Observe(f func(op, path string)) (end func()) {
 	observer = f
 	return func() { observer = nil }

@@ -111,8 +111,8 @@ func replaceFolder(temp, path string) error {
 	return os.RemoveAll(older)
 }
 
-// Discard ends a folder that is not wanted. After Commit it does nothing but to remove what the
-// folder has replaced.
+// Discard ends a folder that is not wanted. After Commit it only removes the folder that was
+// replaced.
 func (d *Folder) Discard() {
 	if d == nil || d.ended {
 		return
@@ -139,8 +139,9 @@ func RemoveFolder(path string) error {
 	return nil
 }
 
-// RemoveLeftovers removes what runs that were killed have left in a folder: files and folders under
-// the names that outputs have before they are complete. Nobody else may be writing into the folder.
+// RemoveLeftovers removes the leftovers of killed runs from a folder: files and folders under the
+// names that outputs have before they are complete. No other process may be writing into the
+// folder.
 func RemoveLeftovers(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 
 // Ledger knows the files that one run reads and writes, whatever they are called: hard and symbolic
 // links, "./x" beside "x", bind mounts and case-insensitive file systems make no difference. Only
-// regular files count: nothing is lost by writing to a device or a pipe. The zero value is empty.
-// It is used by one goroutine.
+// regular files count: a write to a device or a pipe destroys no data. The zero value is empty. It
+// is used by one goroutine.
 type Ledger struct {
 	inputs  map[identity]string
 	outputs map[identity]claim // of files that exist
@@ -17,7 +17,7 @@ type Ledger struct {
 	streams map[identity]string
 }
 
-// claim is an output that was announced: what it is, and its path.
+// claim is an output that was announced: its description and its path.
 type claim struct{ what, path string }
 
 // place is a name in a folder.
@@ -53,12 +53,12 @@ func (e *StreamError) Concerns(f *os.File) bool {
 	return err == nil && os.SameFile(info, e.file)
 }
 
-// Error says which, and what to do.
+// Error names the stream and a remedy.
 func (e *StreamError) Error() string { return e.text }
 
-// Input notes a file that is read; what is the flag that names it, or what it is. An error says
-// that an output, or a stream, would overwrite it. Files that do not exist, and files that are not
-// regular, are not noted.
+// Input notes a file that is read; what is the flag that names it, or its description. An error
+// says that an output, or a stream, would overwrite it. Files that do not exist, and files that are
+// not regular, are not noted.
 func (l *Ledger) Input(what, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -161,8 +161,8 @@ func twice(a, b claim) error {
 		output(b.what, b.path), output(a.what, a.path))
 }
 
-// outputDescriptor is Output for a descriptor: what is written there goes where the descriptor
-// stands, behind what a stream has written, but not into an input.
+// outputDescriptor is Output for a descriptor: a write to it goes where the descriptor stands,
+// behind the output of a stream, but not into an input.
 func (l *Ledger) outputDescriptor(what, path string, fd int) error {
 	f, err := duplicate(fd, path)
 	if err != nil {

@@ -15,7 +15,7 @@ type Lock struct{ f *os.File }
 // LockedError says who holds a lock.
 type LockedError struct {
 	Path   string
-	Holder string // what the holder has written into the file, one line; "" where that is not known
+	Holder string // the line that the holder has written into the file; "" if it is not known
 }
 
 // Error names the file and its holder.
@@ -26,11 +26,11 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is locked by another process: %s", e.Path, e.Holder)
 }
 
-// errLocked is what a system's call for a lock returns where another has it.
+// errLocked is the error of a system's call for a lock that another process has.
 var errLocked = errors.New("locked")
 
-// TakeLock takes the lock of a file, which it makes where there is none, and writes a line into it
-// that says who has it. Where another has it the error is a *LockedError.
+// TakeLock takes the lock of a file, creating the file if necessary, and writes a line into it that
+// says who has it. If another process has it the error is a *LockedError.
 func TakeLock(path, holder string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|noFollow, permissions)
 	if err != nil {

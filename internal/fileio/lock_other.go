@@ -4,5 +4,5 @@ package fileio
 
 import "os"
 
-// lockFile does nothing: this system has no such locks.
+// lockFile has no effect: this system has no such locks.
 func lockFile(*os.File) error { return nil }

@@ -12,8 +12,8 @@ const MaxName = 255
 
 // Name returns the name of the file that holds a value, suffix at its end. Different values have
 // different names: "/", which a name cannot hold, is %2F, a zero byte %00, and the percent sign of
-// what looks like such an escape %25. A name that would be longer than MaxName bytes is cut, and
-// ends with a hash of the whole.
+// a text like such an escape %25. A name that would be longer than MaxName bytes is cut, and ends
+// with a hash of the whole.
 func Name(value, suffix string) string {
 	name := Escape(value, "/\x00")
 	if len(name)+len(suffix) <= MaxName {
@@ -28,7 +28,7 @@ func Name(value, suffix string) string {
 	return name[:cut] + end + suffix
 }
 
-// Escape writes the given bytes, and the percent signs of what looks like an escape, as % and two
+// Escape writes the given bytes, and the percent signs of texts like an escape, as % and two
 // hexadecimal digits. Unescape is its inverse.
 func Escape(text, bytes string) string {
 	var b strings.Builder
@@ -42,8 +42,7 @@ func Escape(text, bytes string) string {
 	return b.String()
 }
 
-// Unescape reads what Escape wrote. Percent signs without two digits behind them stand for
-// themselves.
+// Unescape reads Escape's text. Percent signs without two digits behind them stand for themselves.
 func Unescape(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

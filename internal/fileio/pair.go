@@ -19,7 +19,8 @@ type Pair struct {
 }
 
 // Write writes both. When an older pair is replaced, files of the old and the new pair are never
-// mixed: whenever the process is killed, Main and what it refers to are both old or both new.
+// mixed: whenever the process is killed, Main and the data that it refers to are both old or both
+// new.
 //
 // No file system renames two files at once. So the new data lies under a name of its own first, and
 // a Main that refers to that takes the place of the old one; only then does the data take the place
@@ -48,7 +49,7 @@ func (p *Pair) main(data string) (*File, error) {
 }
 
 // create writes a pair without older data. The data comes first, so that no Main ever refers to
-// what is missing.
+// missing data.
 func (p *Pair) create() error {
 	data, err := begin(p.Data, p.WriteData)
 	defer data.Discard()
@@ -73,8 +74,8 @@ func (p *Pair) create() error {
 	})
 }
 
-// replace writes a pair whose data takes the place of older data. What may fail for lack of space
-// is done before the first rename.
+// replace writes a pair whose data takes the place of older data. Steps that may fail for lack of
+// space come before the first rename.
 func (p *Pair) replace() error {
 	interim := p.interim()
 	data, err := begin(p.Data, p.WriteData)

@@ -13,12 +13,12 @@ const noFollow = 0
 
 func umask() os.FileMode { return 0o022 }
 
-// keepOwner does nothing: the folder's settings decide who owns new files.
+// keepOwner has no effect: the folder's settings decide who owns new files.
 func keepOwner(*os.File, os.FileInfo) error { return nil }
 
 func duplicate(int, string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// identity is what tells files apart: their path, since this system offers no file numbers.
+// identity tells files apart by their path, since this system offers no file numbers.
 type identity struct{ path string }
 
 func identify(_ os.FileInfo, path string) (identity, bool) {

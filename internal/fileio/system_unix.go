@@ -53,7 +53,7 @@ func duplicate(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(dup), name), nil
 }
 
-// identity is what tells files apart, whatever they are called.
+// identity tells files apart, whatever they are called.
 type identity struct{ device, inode uint64 }
 
 func identify(info os.FileInfo, _ string) (identity, bool) {

@@ -1,5 +1,5 @@
-// Package inputfile opens the files that users name. What is neither a regular file nor a pipe, or
-// is larger than the limit for its kind, is rejected before it is read: /dev/zero has no end, and a
+// Package inputfile opens the files that users name. It rejects a file that is neither regular nor
+// a pipe, or is larger than the limit for its kind, before it is read: /dev/zero has no end, and a
 // sparse file may claim any size.
 package inputfile
 
@@ -42,8 +42,8 @@ func (e *SizeError) Error() string {
 // Unlimited is the size of files that are not read as a whole.
 const Unlimited = -1
 
-// Open opens a regular file of at most limit bytes, or a pipe: a FIFO, or what a shell's <(command)
-// names. Whether it is a pipe is told by its mode. The error is an *Error.
+// Open opens a regular file of at most limit bytes, or a pipe: a FIFO, or the name that a shell
+// makes of <(command). Whether it is a pipe is told by its mode. The error is an *Error.
 func Open(path string, limit int64) (*os.File, fs.FileInfo, error) {
 	return open(path, func(info fs.FileInfo) error { return check(info, limit) })
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// File returns the file that is mapped at an address, "" where none is: the kernel knows, whatever
+// File returns the file that is mapped at an address, "" if no file is: the kernel knows, whatever
 // name the library was asked for by.
 func File(address uintptr) string {
 	maps, err := os.ReadFile("/proc/self/maps")

@@ -15,8 +15,8 @@ import (
 type Opened struct {
 	Name string // "OpenBLAS"
 	Path string // of the file that the dynamic linker took, its links resolved
-	// Doubt is a reason to distrust the file, such as "any user can write to /opt/lib"; "" where
-	// there is none.
+	// Doubt is a reason to distrust the file, such as "any user can write to /opt/lib"; "" if there
+	// is no such reason.
 	Doubt string
 }
 
@@ -33,14 +33,14 @@ var (
 	refused []Refused
 )
 
-// List lists what has been opened, in order, each file once for each name.
+// List lists the opened libraries, in order, each file once for each name.
 func List() []Opened {
 	mu.Lock()
 	defer mu.Unlock()
 	return slices.Clone(opened)
 }
 
-// Refusals lists what has been tried and not taken, in order.
+// Refusals lists the libraries that were tried and not taken, in order.
 func Refusals() []Refused {
 	mu.Lock()
 	defer mu.Unlock()
@@ -65,8 +65,7 @@ func Record(o Opened) {
 	}
 }
 
-// Note adds the library in which a function lies to the list; asked is the name by which it was
-// opened.
+// Note adds the library of a function to the list; asked is the name that it was opened by.
 func Note(name, asked string, function uintptr) Opened {
 	o := Opened{Name: name, Path: File(function)}
 	if o.Path == "" {

@@ -16,7 +16,7 @@ import (
 // mapData maps a file of the given size. held is false where its contents had to be read.
 func mapData(f *os.File, size int64) (data []byte, held bool, err error) {
 	if size == 0 {
-		return nil, false, nil // nothing to map
+		return nil, false, nil // an empty file is not mapped
 	}
 	if int64(int(size)) != size {
 		return nil, false, fmt.Errorf("%s: %d bytes do not fit into this machine's address space", f.Name(), size)
@@ -49,7 +49,7 @@ func readWhole(f *os.File, size int64) ([]byte, error) {
 
 func unmap(data []byte) error { return unix.Munmap(data) }
 
-// look returns a file's size and time of modification, and allocates nothing.
+// look returns a file's size and time of modification, without allocations.
 func look(f *os.File) (int64, time.Time, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -58,6 +58,6 @@ func look(f *os.File) (int64, time.Time, error) {
 	return st.Size, time.Unix(st.Mtim.Unix()), nil
 }
 
-// drop is advice: a system that does not follow it keeps the pages. Those of a shared mapping that
-// nobody writes to are the file's.
+// drop is advice: a system that does not follow it keeps the pages. Those of a shared mapping
+// without writers are the file's.
 func drop(data []byte) { _ = unix.Madvise(data, unix.MADV_DONTNEED) }

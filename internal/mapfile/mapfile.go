@@ -39,7 +39,7 @@ type File struct {
 	was  state
 }
 
-// state is what shows that a file has changed.
+// state is the properties that show that a file has changed.
 type state struct {
 	size  int64
 	mtime time.Time
@@ -50,13 +50,13 @@ func stateOf(info fs.FileInfo) state { return state{info.Size(), info.ModTime()}
 // ChangedError says that a file has changed since it was read.
 type ChangedError struct{ Path, How string }
 
-// Error names the file, and what helps.
+// Error names the file, and a remedy.
 func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s changed while it was read: %s; run again when nothing writes to it", e.Path, e.How)
 }
 
-// maxWatched bounds the files that are kept open to be checked, below what a process may have open.
-// Further files are not compared, but faults are noticed.
+// maxWatched bounds the files that are kept open to be checked, below a process's limit of open
+// files. Further files are not compared, but faults are noticed.
 const maxWatched = 256
 
 // files are the mapped files.
@@ -157,7 +157,7 @@ func Check() error {
 
 func (m *File) start() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.Data))) }
 
-// Holding returns the file in whose mapping memory starts; nil if it is in none.
+// Holding returns the file whose mapping has memory's first byte; nil if it is in no mapping.
 func Holding(data []byte) *File {
 	if len(data) == 0 {
 		return nil
@@ -245,8 +245,8 @@ func (s FileState) Check(f *os.File) error {
 	return (&File{path: s.path, was: s.was}).compare(stateOf(info))
 }
 
-// Drop takes the pages of the file out of this process's memory, as the system counts it. What is
-// read again comes from the system's cache of the file, or from the disk. Readers need not stop.
+// Drop takes the pages of the file out of this process's memory, as the system counts it. Later
+// reads come from the system's cache of the file, or from the disk. Readers need not stop.
 func (m *File) Drop() {
 	if m != nil && m.held && len(m.Data) > 0 {
 		drop(m.Data)

@@ -15,15 +15,16 @@ type group struct {
 	files *groupFiles
 }
 
-// groupFiles are the names by which a version of control groups says what is limited and used.
+// groupFiles are the names of the files of a version of control groups with the limits and the
+// usage.
 type groupFiles struct {
 	limit, usage string
 	// swapLimit and swapUsage are of swap alone in version 2, of memory and swap together in
 	// version 1.
 	swapLimit, swapUsage string
 	together             bool
-	// reclaimable lists the lines of memory.stat with what the kernel drops before it kills: the
-	// cache of files, but for files in memory, which only swap can hold, and caches of its own.
+	// reclaimable lists the lines of memory.stat with memory that the kernel drops before it kills:
+	// the cache of files, but for files in memory, which only swap can hold, and caches of its own.
 	// Those of version 1 count the groups below as well, as all do in version 2.
 	reclaimable []string
 }
@@ -58,11 +59,11 @@ func (g *group) left(swapFree int64) (int64, bool) {
 	return add(max(0, left), swapFree), true
 }
 
-// unlimited is what version 1 says of a group without a limit: the largest number of bytes in whole
-// pages, whatever their size.
+// unlimited is the number of version 1 for a group without a limit: the largest number of bytes in
+// whole pages, whatever their size.
 const unlimited = math.MaxInt64 >> 17 << 17
 
-// number reads a file of one number; false where there is none, or no limit ("max").
+// number reads a file of one number; false if there is no such file, or no limit ("max").
 func (g *group) number(name string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(g.Read(name)), 10, 64)
 	return n, err == nil && n >= 0 && n < unlimited

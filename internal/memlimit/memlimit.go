@@ -16,7 +16,7 @@ var ErrOutOfMemory = errors.New("out of memory")
 // Limit is the bound that leaves the least.
 type Limit struct {
 	Bytes int64  // that may still be taken; not negative
-	By    string // what sets the bound, as an error names it
+	By    string // the source of the bound, as an error names it
 	Raise string // how to raise it
 }
 
@@ -27,7 +27,7 @@ type Error struct {
 	Limit  Limit
 }
 
-// Error names what needs how much memory, what is left, the limit, and a remedy.
+// Error gives the purpose and the size of the allocation, the memory left, the limit, and a remedy.
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%v: %d bytes are wanted and %d are left, by %s; take smaller sizes, or %s",
 		ErrOutOfMemory, e.Wanted, e.Limit.Bytes, e.Limit.By, e.Limit.Raise)
@@ -40,9 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns ErrOutOfMemory.
 func (e *Error) Unwrap() error { return ErrOutOfMemory }
 
-// Bytes that may be taken without asking the system again: up to this many in all, or half of what
-// is left, in pieces below largeBytes. Many small pieces are thus bounded like one large one, and a
-// small one costs an addition.
+// Bytes that may be taken without asking the system again: up to this many in all, or half of the
+// memory left, in pieces below largeBytes. Many small pieces are thus bounded like one large one,
+// and a small one costs an addition.
 const (
 	creditBytes = 16 << 20
 	largeBytes  = 1 << 20
@@ -61,7 +61,7 @@ func init() {
 }
 
 // Available returns the limit of the memory that may still be taken without swapping; false if
-// there is none.
+// there is no limit.
 func Available() (Limit, bool) {
 	if l := process.pretend.Load(); l != nil {
 		return *l, true
@@ -69,8 +69,8 @@ func Available() (Limit, bool) {
 	return process.system().available(process.promised.Load(), false)
 }
 
-// Check makes sure that n more bytes fit, swap included. The error is an *Error whose What is the
-// format with its arguments.
+// Check makes sure that n more bytes fit, swap included. The error is an *Error; the format with
+// its arguments is its purpose.
 func Check(n int64, format string, args ...any) error {
 	if n <= 0 || n < largeBytes && process.credit.Add(-n) >= 0 {
 		return nil
@@ -90,7 +90,7 @@ func Check(n int64, format string, args ...any) error {
 	return nil
 }
 
-// Room is Available with swap included: what Check holds n against.
+// Room is Available with swap included: the limit that Check compares n with.
 func Room() (Limit, bool) {
 	if l := process.pretend.Load(); l != nil {
 		return *l, true
@@ -107,7 +107,7 @@ func BoundHeap() {
 	}
 }
 
-// leastHeap is what the heap may have in any case: below it the collector would run all the time.
+// leastHeap is the least limit of the heap: below it the collector would run all the time.
 const leastHeap = 64 << 20
 
 // Promise announces that n bytes have been mapped and will be touched; a negative n revokes that.

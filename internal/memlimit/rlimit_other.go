@@ -2,5 +2,5 @@
 
 package memlimit
 
-// rlimits returns nothing: what is used of a limit is read as Linux says it.
+// rlimits returns nil: the usage of a limit is read in Linux's format.
 func rlimits() []rlimit { return nil }

@@ -8,7 +8,7 @@ import (
 )
 
 // System is where the limits of a process are read: the root of a tree of files, and a function for
-// what is in none.
+// limits that are in no file.
 type System struct {
 	files   fs.FS
 	rlimits func() []rlimit
@@ -17,8 +17,8 @@ type System struct {
 
 // rlimit is a resource limit.
 type rlimit struct {
-	field string // of /proc/self/status: what is used of it
-	bytes int64  // without what is kept back
+	field string // of /proc/self/status: its usage
+	bytes int64  // without the reserve
 	by    string
 	raise string
 }
@@ -27,11 +27,11 @@ func newSystem(files fs.FS, rlimits func() []rlimit) *System {
 	return &System{files: files, rlimits: rlimits, groups: findGroups(files)}
 }
 
-// What is kept back for implicit needs: Go's heap and its collector, stacks, page tables.
+// The reserve for implicit needs: Go's heap and its collector, stacks, page tables.
 const (
 	keptMemory = 24 << 20
-	// keptData is of writable memory, which Go's heap takes by 64 MiB, and keptSpace of address
-	// space, of which threads' stacks take 8 MiB each besides, and libraries their length.
+	// keptData is writable memory, which Go's heap takes by 64 MiB, and keptSpace is address space:
+	// besides the heap, each thread's stack takes 8 MiB of it, and libraries their length.
 	keptData  = 96 << 20
 	keptSpace = 160 << 20
 )
@@ -74,8 +74,8 @@ func (s *System) available(promised int64, swap bool) (least Limit, ok bool) {
 	return least, ok
 }
 
-// fields reads a file of lines "Name:   123 kB" and returns the numbers in bytes; an unreadable
-// file has none.
+// fields reads a file of lines "Name:   123 kB" and returns the numbers in bytes; nil for an
+// unreadable file.
 func (s *System) fields(name string) map[string]int64 {
 	m := map[string]int64{}
 	for line := range strings.Lines(s.read(name)) {

@@ -21,9 +21,9 @@ type Library struct {
 }
 
 // Find opens a library, which messages call what: the one whose path is in the environment variable,
-// none if that says "off", else the first of names that the dynamic linker finds. use sets it up. If
-// there is none, or none that use accepts, Find reports false, with an error if the user named a
-// library. Those that were not taken are noted in package library.
+// no library if that says "off", else the first of names that the dynamic linker finds. use sets it
+// up. If no library is found, or use accepts no library, Find reports false, with an error if the user
+// named a library. Those that were not taken are noted in package library.
 func Find(what, variable string, names []string, use func(*Library) error) (bool, error) {
 	path := os.Getenv(variable)
 	try := func(name string) error {

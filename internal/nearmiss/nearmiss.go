@@ -11,7 +11,7 @@ import (
 // grows with the product of their lengths.
 const longest = 1000
 
-// Of returns the name most similar to a misspelt one, or "" if none is similar enough.
+// Of returns the name most similar to a misspelt one, or "" if no name is similar enough.
 func Of(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
 	for _, name := range names {
@@ -25,7 +25,8 @@ func Of(misspelt string, names []string) string {
 	return best
 }
 
-// Question is Of as the end of a message: `; did you mean "budget"?`, or "" if none is similar enough.
+// Question is Of as the end of a message: `; did you mean "budget"?`, or "" if no name is similar
+// enough.
 func Question(misspelt string, names []string) string {
 	if near := Of(misspelt, names); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// errSpent is the cause for which a context ends whose counted work is done.
+// errSpent is the cause of the end of a context whose counted work is done.
 var errSpent = errors.New("the counted work is done")
 
 // allowance is the counted work that is left for a context of Counted, and allowanceKey its key.

@@ -13,8 +13,8 @@ func arith() {
 	binary("sub", func(x, y vec) vec { return sub(x, y) })
 	binary("mul", func(x, y vec) vec { return mul(x, y) })
 	binary("div", func(x, y vec) vec { return div(x, y) })
-	// Of two zeros max and min take the second operand: both orders are computed and
-	// the signs combined. The patterns of equal numbers that are not zero are the same.
+	// For two zeros max and min take the second operand: both orders are computed and the signs
+	// combined. The patterns of equal numbers that are not zero are the same.
 	binary("maxOf", func(x, y vec) vec {
 		return or(and(max(x, y), max(y, x)), cmp(unordered, x, y).v)
 	})

@@ -158,9 +158,9 @@ func binary(name string, f func(x, y vec) vec) {
 		func(_ *args, x []vec) vec { return f(x[0], x[1]) })
 }
 
-// reduce writes a function that adds to sixteen partial results, in one or two registers.
-// term gives what a vector of every source adds; it may write to dst at vector u. Lanes
-// beyond the end add zero, which changes no partial result: these are never -0.
+// reduce writes a function that adds to sixteen partial results, in one or two registers. term
+// gives the addend for a vector of every source; it may write to dst at vector u. Lanes beyond the
+// end add zero, which changes no partial result: these are never -0.
 func reduce(name, params, dst string, src, scalars []string, term func(a *args, x []vec) vec) {
 	function(name, params+") float32")
 	a := loadArgs(dst, src, scalars)
