@@ -1,9 +1,8 @@
 package executor
 
 // DeviceMemory is a device's own memory. It is passed around as []byte like any other, but the
-// bytes are the device's: the host can read what is at such an address only through CopyOut. Work,
-// that of kernels included, is done in the order of the calls; a call may return before its work is
-// done.
+// bytes are the device's: the host can read them only through CopyOut. The device does all work,
+// kernels included, in the order of the calls; a call may return before its work is done.
 type DeviceMemory interface {
 	Alloc(n int) ([]byte, error) // at a multiple of arena.Alignment; wraps ErrOutOfMemory if there is not enough
 	Free(b []byte) error
@@ -21,9 +20,9 @@ type DeviceMemory interface {
 type Accelerator interface {
 	Device
 	Memory() DeviceMemory
-	// Host is the device that runs what this one does not.
+	// Host is the device that runs the nodes without a kernel on this one.
 	Host() Device
-	// Assign makes the kernel of a node and says on which side it runs.
+	// Assign makes the kernel of a node and reports the side that it runs on.
 	Assign(p *Prep) (Assigned, error)
 }
 

@@ -2,8 +2,8 @@ package executor
 
 import "golang.org/x/sys/unix"
 
-// hugeRegion is the size from which on memory is requested in huge pages: one page fault instead
-// of 512.
+// Allocations of hugeRegion bytes or more are requested in huge pages: one page fault instead of
+// 512.
 const hugeRegion = 8 << 20
 
 // advise asks for huge pages, which a system may ignore.

@@ -20,8 +20,8 @@ const (
 	// NextPowerOfTwo doubles the size of regions from one to the next, from firstRegion
 	// on: few regions, up to half of them unused.
 	NextPowerOfTwo ExtendStrategy = iota
-	// SameAsRequested adds a region of the size that is asked for: nothing unused at first, more
-	// regions and more fragments later.
+	// SameAsRequested adds a region of the requested size: no unused memory at first, more regions
+	// and more fragments later.
 	SameAsRequested
 )
 
@@ -56,7 +56,7 @@ type Arena struct {
 
 	mu      sync.Mutex
 	regions [][]byte
-	next    int64   // size that doubling continues with; 0: firstRegion
+	next    int64   // size of the next region when sizes double; 0 means firstRegion
 	blocks  []block // by number; numbers of blocks that are gone are in spare
 	spare   []int32
 	free    []int32         // free blocks by size, then by address
@@ -64,7 +64,7 @@ type Arena struct {
 	stats   ArenaStats
 }
 
-// ArenaStats says what an arena holds, in bytes.
+// ArenaStats are the sizes of an arena, in bytes.
 type ArenaStats struct {
 	InUse    int64 // of blocks that are handed out
 	Peak     int64 // the most that was in use
@@ -75,7 +75,7 @@ type ArenaStats struct {
 // block is a stretch of a region, in use or free, with its neighbours in the region.
 type block struct {
 	data       []byte
-	prev, next int32 // -1: none
+	prev, next int32 // -1 means no neighbour
 	free       bool
 }
 
@@ -83,12 +83,12 @@ type block struct {
 // operating system.
 func NewArena(s ExtendStrategy, limit int64) *Arena { return newArenaOn(hostMemory{}, s, limit) }
 
-// NewArenaFor returns an empty arena in the memory in which sessions of a device keep their values.
+// NewArenaFor returns an empty arena in the memory that holds the values of a device's sessions.
 func NewArenaFor(d Device, s ExtendStrategy, limit int64) *Arena {
 	return newArenaOn(memoryOf(d), s, limit)
 }
 
-// memoryOf returns the memory in which sessions of a device keep their values.
+// memoryOf returns the memory that holds the values of a device's sessions.
 func memoryOf(d Device) DeviceMemory {
 	if a, ok := d.(Accelerator); ok {
 		return a.Memory()
@@ -113,9 +113,8 @@ func (a *Arena) grow(n int) error {
 	return err
 }
 
-// Fit makes room for a block of n bytes in one piece, and first gives back regions in which nothing is
-// in use, so that arenas that serve one plan after another do not add up. The error wraps
-// ErrOutOfMemory.
+// Fit makes room for a block of n bytes in one piece, and first gives back unused regions, so that
+// arenas that serve one plan after another do not add up. The error wraps ErrOutOfMemory.
 func (a *Arena) Fit(n int) error {
 	if n == 0 || a.fits(n) {
 		return nil
@@ -139,7 +138,7 @@ func (a *Arena) fits(n int) bool {
 	return ok
 }
 
-// trim gives regions back in which nothing is in use.
+// trim gives unused regions back.
 func (a *Arena) trim() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -165,14 +164,14 @@ func (a *Arena) trim() error {
 	return first
 }
 
-// Stats returns what the arena holds.
+// Stats returns the arena's sizes.
 func (a *Arena) Stats() ArenaStats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.stats
 }
 
-// ResetPeak makes what is in use now the peak.
+// ResetPeak sets the peak to the bytes in use now.
 func (a *Arena) ResetPeak() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -209,7 +208,7 @@ func (a *Arena) alloc(n int, s ExtendStrategy) ([]byte, error) {
 	return b.data[:n:n], nil
 }
 
-// blockSize is the size of the block in which n bytes lie.
+// blockSize is the size of a block for n bytes.
 func blockSize(n int) int { return int(arena.Align(int64(n))) }
 
 // find returns the smallest free block of at least size bytes.

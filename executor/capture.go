@@ -15,8 +15,8 @@ type Capturer interface {
 	EndCapture() (Capture, error)
 }
 
-// Pinner provides host memory from and to which a device copies by itself: captures do so whenever
-// they are replayed, fetches while something else is computed.
+// Pinner provides host memory that a device reads and writes by itself: captures do so whenever
+// they are replayed, fetches during other work.
 type Pinner interface {
 	Pin(n int) ([]byte, error)
 	Unpin(b []byte) error
@@ -31,10 +31,10 @@ type Capture interface {
 // capturing is a session's use of a Capturer.
 type capturing struct {
 	wanted  bool
-	why     string // why steps are not captured; "": they are
+	why     string // why steps are not captured; "" if they are
 	now     bool   // a capture is under way
 	capture Capture
-	pinned  [][]byte // what the capture copies from the host
+	pinned  [][]byte // sources of the capture's copies from the host
 	random  bool     // whether a node draws random numbers
 	step    []byte   // of pinned: the step's number, which each replay copies to stepAt; nil where no node draws
 	stepAt  []byte   // memory of the device
@@ -136,8 +136,8 @@ func (s *Session) beginCapture() (err error) {
 	return s.mem.Fill(c.flags.block, 0)
 }
 
-// replay runs the capture as the session's step number s.run. The previous step has ended, so
-// nothing reads the pinned number.
+// replay runs the capture as the session's step number s.run. The previous step has ended, so the
+// pinned number has no reader.
 func (s *Session) replay() error {
 	c := &s.captured
 	if c.step != nil {

@@ -68,8 +68,8 @@ const (
 	hostShapes   = "it computes shapes"
 )
 
-// AlwaysHost says why the host runs an operator whatever device a session is on; "": the device
-// decides.
+// AlwaysHost returns the reason why the host runs an operator whatever device a session is on; ""
+// means that the device decides.
 func AlwaysHost(k graph.Kind) string {
 	switch info := op.Of(k); {
 	case info.Control != op.NoControl:
@@ -217,7 +217,7 @@ func (k *ifKernel) Run(c *Ctx) error {
 // iterations add to scan outputs. They lie in blocks of their own.
 type carried struct {
 	arena *share
-	state []Tensor // what the next iteration reads
+	state []Tensor // read by the next iteration
 	rows  []rows   // by scan output
 }
 
@@ -291,8 +291,8 @@ func (s *carried) release() {
 	}
 }
 
-// stack copies the rows of scan output i into an output of the node, along axis, the last one first
-// where they are to be backward. Where there are none, their shape is empty.
+// stack copies the rows of scan output i into an output of the node, along axis, in reverse order
+// if backward is set. Without rows, the output has the shape empty.
 func (s *carried) stack(c *Ctx, i, out int, empty []int, axis int, backward bool) error {
 	if !c.Wants(out) {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"memopt/internal/mapfile"
 )
 
-// Ctx is what a kernel sees of one run of its node.
+// Ctx is a kernel's view of one run of its node.
 type Ctx struct {
 	// Step counts the training steps of the session from 0: random nodes draw different numbers in
 	// every step.
 	Step uint64
-	// StepAt is device memory from which a step that is being captured reads Step, as 8 bytes in
-	// little-endian order, because a replay does the same work in another step. nil if nothing is
-	// captured.
+	// StepAt is device memory with Step as 8 bytes in little-endian order. Kernels of a step that
+	// is being captured read it from there, because a replay does the same work in another step.
+	// nil outside of captures.
 	StepAt []byte
-	// Flags is where a kernel reports what it finds while the step is being captured and it cannot
-	// wait for the device; nil where it can check by itself.
+	// Flags collects errors that a kernel finds while the step is being captured and it cannot wait
+	// for the device. nil if the kernel can check by itself.
 	Flags *Flags
 	// Context ends the run when it is done; kernels that run long check it.
 	Context context.Context
@@ -38,9 +38,8 @@ type Memorizer interface {
 	Scratch(n int) ([]byte, error)
 }
 
-// NewCtx returns the context in which a node runs. in and out have an entry per operand,
-// nil where it is left out; the dtypes of out are set, shapes and data come
-// with Out.
+// NewCtx returns the context of a node's run. in and out have an entry per operand, nil if it is
+// left out; the dtypes of out are set, shapes and data come with Out.
 func NewCtx(p *Prep, pool *Pool, mem Memorizer, in, out []*Tensor) *Ctx {
 	return &Ctx{prep: p, pool: pool, mem: mem, in: in, out: out}
 }
@@ -76,8 +75,8 @@ func (c *Ctx) Wants(i int) bool { return i < len(c.out) && c.out[i] != nil }
 
 // Out gives output i its shape and memory and returns it, or nil if it is not wanted. The contents
 // of the memory are undefined. Output 0 may lie in the memory of an input that the operator's row
-// in graph/op lists as InPlace, and an output in the memory of an input of which it is the next
-// value (op.Info.States); no other output overlaps an input.
+// in graph/op lists as InPlace, and an output in the memory of the input whose next value it is
+// (op.Info.States); no other output overlaps an input.
 //
 // If there is not enough memory, the run ends here with an error.
 func (c *Ctx) Out(i int, shape ...int) *Tensor {
@@ -112,8 +111,8 @@ func (c *Ctx) View(i int, src *Tensor, shape ...int) {
 	t.Data = src.Data
 }
 
-// Scratch returns n bytes of workspace with undefined contents. All calls in a run together may
-// take what the kernel's Workspace announced, each rounded up to a multiple of 64.
+// Scratch returns n bytes of workspace with undefined contents. The sum of all calls in a run, each
+// rounded up to a multiple of 64, is at most the size that the kernel's Workspace announced.
 func (c *Ctx) Scratch(n int) []byte {
 	data, err := c.mem.Scratch(n)
 	if err != nil {
@@ -144,7 +143,7 @@ func (c *Ctx) Errorf(format string, args ...any) error { return fmt.Errorf(forma
 // Named puts the node's name in front of an error that is reported after the run.
 func (c *Ctx) Named(err error) error { return c.prep.named(err) }
 
-// Prep returns what was known of the node before the run.
+// Prep returns the facts known of the node before the run.
 func (c *Ctx) Prep() *Prep { return c.prep }
 
 // Fault carries an error out of the depth of a run as a panic; Invoke turns it back into an error.

@@ -79,7 +79,7 @@ func (d *deviceSpace) setInput(id graph.ValueID, t *Tensor) error {
 	if d.twin[id] != nil {
 		*d.twin[id] = *t
 		if d.read[id] {
-			d.f.s.forget() // what the host computes with it is part of the capture
+			d.f.s.forget() // the capture holds results that the host computed with the old input
 		}
 	}
 	return d.f.s.keepInput(d.f.vals[id], t)

@@ -8,17 +8,16 @@ import (
 )
 
 // Fuser is an Accelerator that does neighbouring nodes over equally many elements as one piece of
-// work: what one of them makes the next one finds in registers.
+// work, with intermediate results in registers. For example, Mul, Add and Gelu become one launch.
 //
-// Every node of a fusion group takes its output's memory as if it ran alone, so that a fusion group
-// changes nothing of what is planned and measured. What no other node reads need not be written
-// there.
+// Every node of a fusion group takes its output's memory as if it ran alone, so that fusion changes
+// neither plans nor measurements. A value without readers outside the group need not be written.
 type Fuser interface {
 	Accelerator
 	// Fits reports whether nodes can be one group, in this order, if all of their outputs are
 	// stored. If a list fits, so does every beginning of it.
 	Fits(nodes []Fusible) bool
-	// Fuse makes a group of nodes that fit, or returns nil where it would save nothing.
+	// Fuse makes a group of the nodes, or returns nil if that would save no time.
 	Fuse(nodes []Fusible) (FusionGroup, error)
 }
 
@@ -38,14 +37,14 @@ type Fusible struct {
 type FusionGroup interface {
 	// Part returns node i's part. All of them begin, in order, before Run.
 	Part(i int) Beginner
-	// Run does the work of all nodes. It allocates nothing from the second time on.
+	// Run does the work of all nodes, from the second time on without an allocation.
 	Run() error
 	// Bytes returns how many bytes of operands with as many elements as the results the nodes move
 	// one by one, and how many the group moves.
 	Bytes() (alone, fused int64)
 }
 
-// Fused is what a session's fusion groups save in a step on a device.
+// Fused counts the work that a session's fusion groups save in a step on a device.
 type Fused struct {
 	Groups, Nodes int   // the nodes run in that many groups
 	Alone, Fused  int64 // bytes that the nodes move one by one, and that the fusion groups move: FusionGroup.Bytes
@@ -176,7 +175,7 @@ func (f *frame) fusible(st *step) (Fusible, bool) {
 func (f *frame) doDeviceGroup(work FusionGroup, steps []step) error {
 	err := work.Run()
 	if err == nil && f.observer() != nil {
-		err = f.mem.Sync() // what is timed is the work, not the request for it
+		err = f.mem.Sync() // the time is that of the work, not that of the request for it
 	}
 	if err != nil {
 		return fmt.Errorf("nodes %q to %q, which run as one: %w",

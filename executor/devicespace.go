@@ -9,15 +9,15 @@ import (
 
 // Where values live in a session of an accelerator:
 //
-// Every value has one home. Inputs, weights and what nodes make are at home on the device, except
-// for shapes and what is computed from them: the results of Shape and Size, and small integers that
-// are made of such and of constants only. These are made on the host by the host's kernels, so that
-// a kernel that must know a shape before it can start need not wait for the device. Inputs, weights
-// and constants can be read on the host as well, where they are anyway.
+// Every value has one home. Inputs, weights and results of nodes are at home on the device, except
+// for shapes and numbers computed from them: the results of Shape and Size, and small integers that
+// depend on these and on constants only. Host kernels make them on the host, so that a kernel that
+// must know a shape before it can start need not wait for the device. Inputs, weights and constants
+// can be read on the host as well, where they are anyway.
 //
 // A step that reads a value on the other side reads a copy, made right before it: in host memory,
-// or as part of its planned workspace on the device. What a node makes on the host for the device
-// is copied there right after it.
+// or as part of its planned workspace on the device. The result of a host node that the device
+// needs is copied there right after the node.
 
 // hostBytes is the most that an integer value computed on the host may take.
 const hostBytes = 4096
@@ -27,7 +27,7 @@ type deviceSpace struct {
 	f      *frame
 	device Accelerator
 	host   []bool    // by value: it lives on the host
-	twin   []*Tensor // by value: the host's copy of a persistent value; nil where there is none
+	twin   []*Tensor // by value: the host's copy of a persistent value, or nil
 	fixed  []bool    // by value: the twin is the same in every run: weights and constants
 	read   []bool    // by value: some step reads the twin
 }
@@ -105,7 +105,7 @@ func (d *deviceSpace) shapeWork(st *step) bool {
 	return len(st.node.Inputs) > 0
 }
 
-// smallInts reports whether a value is of integers or bools and is known to be small.
+// smallInts reports whether a value is of integers or bools with a small size known in advance.
 func (d *deviceSpace) smallInts(v graph.ValueID) bool {
 	switch d.f.vals[v].DType {
 	case graph.Int32, graph.Int64, graph.Bool:
@@ -119,8 +119,7 @@ func (d *deviceSpace) smallInts(v graph.ValueID) bool {
 	return ok && n <= hostBytes
 }
 
-// runOnHost makes a step run on the host. What it makes is at home there where it is small
-// integers.
+// runOnHost makes a step run on the host. Its results are at home there if they are small integers.
 func (d *deviceSpace) runOnHost(st *step, why string) {
 	st.hostWhy = why
 	if !st.prep.Info.Has(op.ShapeOf) {
@@ -151,7 +150,7 @@ func (d *deviceSpace) runOnHost(st *step, why string) {
 	}
 }
 
-// onHostSide returns the tensor in which a step reads a value on the host.
+// onHostSide returns the host tensor of a value that a step reads.
 func (d *deviceSpace) onHostSide(st *step, v graph.ValueID) *Tensor {
 	switch {
 	case d.host[v]:
@@ -200,8 +199,8 @@ func (d *deviceSpace) fuse() error {
 	return d.f.fuseOnDevice(c)
 }
 
-// ranInside counts nothing: what lives in a subgraph is in the host's memory.
+// ranInside has no effect: values of subgraphs live in the host's memory.
 func (d *deviceSpace) ranInside(int64) {}
 
-// onHost returns 0: the device itself knows what fits.
+// onHost returns 0: the device checks its own memory.
 func (d *deviceSpace) onHost(int64) int64 { return 0 }

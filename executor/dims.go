@@ -8,11 +8,11 @@ import (
 	"memopt/symbolic"
 )
 
-// BindDims binds the symbols in the declared shapes of inputs to what the data have, on top of the
-// given bindings. inputs is by ValueID, nil where there are no data. A dim such as 2n+1 binds n, if the
-// other symbols in it are bound; one in which a symbol is not linear, such as n//2, binds no symbol. The
-// error names the input whose type or shape contradicts its declaration, the bindings, or another
-// input.
+// BindDims binds the symbols in the declared shapes of inputs to the dims of the data, on top of the
+// given bindings. inputs is by ValueID, with nil for values without data. A dim such as 2n+1 binds n;
+// with several symbols, all others must be bound. A dim that is not linear in its symbol, such as n//2,
+// binds no symbol. The error names the input whose type or shape contradicts its declaration, the
+// bindings, or another input.
 func BindDims(g *graph.Graph, inputs []*Tensor, given symbolic.Env) (symbolic.Env, error) {
 	env := maps.Clone(given)
 	if env == nil {

@@ -9,8 +9,9 @@ import (
 // Fetcher is a DeviceMemory whose device copies to the host while it computes.
 type Fetcher interface {
 	Pinner
-	// Fetch copies to pinned host memory what src holds after all work requested so far. Later work
-	// does not wait for it, and must not change src; Sync waits for it, and captures end with it.
+	// Fetch copies the contents of src, after all work requested so far, to pinned host memory.
+	// Later work does not wait for it, and must not change src; Sync waits for it, and captures end
+	// with it.
 	Fetch(dst, src []byte) error
 }
 
@@ -18,18 +19,18 @@ type Fetcher interface {
 // to everything else on the machine. Outputs beyond it are copied on demand.
 const maxFetched = 1 << 30
 
-// fetched is what Session.Fetch has asked for.
+// fetched is the state of Session.Fetch.
 type fetched struct {
-	outputs []*Tensor // by graph output: pinned memory that it is copied to; nil: it is not
+	outputs []*Tensor // by graph output: the pinned memory of its copy; nil if it is not fetched
 	bytes   int
 	done    bool // the last run has copied them
 }
 
 // Fetch makes every later run copy the graph outputs with these numbers, and no others, to the host
-// while the device computes what comes after them: Output returns such a copy, and allocates
-// nothing. If values are on the host anyway, Fetch does nothing. Outputs whose size depends on
-// data, that are inputs or weights, or for which there is no memory to pin, are copied when Output
-// is called, as without Fetch. Copies that Output has returned before are no longer valid.
+// while the device computes later nodes: Output returns such a copy without an allocation. On the
+// host, Fetch has no effect. Outputs whose size depends on data, outputs that are inputs or
+// weights, and outputs beyond the memory that can be pinned are copied when Output is called, as
+// without Fetch. Copies that Output has returned before are no longer valid.
 func (s *Session) Fetch(outputs ...int) {
 	s.forget() // it has the old copies
 	s.dropFetches()
@@ -43,8 +44,8 @@ func (s *Session) Fetch(outputs ...int) {
 	}
 }
 
-// fetchOutput gives a graph output its pinned memory, and attaches the copy to the step after which
-// the output no longer changes.
+// fetchOutput gives a graph output its pinned memory, and attaches the copy to the last step that
+// changes the output.
 func (s *Session) fetchOutput(m Fetcher, i int) {
 	f, v := s.root, s.model.Graph.Outputs[i].Value
 	n, ok := Bytes(f.vals[v].DType, f.shapes[v])
@@ -88,7 +89,7 @@ func (f *frame) lastWriter(v graph.ValueID) (last *step) {
 	return last
 }
 
-// fetchOutputs begins to copy what the step has finished.
+// fetchOutputs begins to copy the outputs that are complete after the step.
 func (st *step) fetchOutputs() error {
 	for i := range st.fetches {
 		c := &st.fetches[i]

@@ -8,10 +8,10 @@ import (
 	"memopt/internal/memlimit"
 )
 
-// checkFit makes sure, before the first step, that what the steps will touch fits beside what is in
-// memory already: the arena, on the host, what the caller takes beside it, and the weights that
-// stay in their files. These can be dropped and read again, but every step needs them all: if they
-// do not fit as well, every step would wait for the disk for each of them.
+// checkFit makes sure, before the first step, that the steps fit into the available memory: the
+// arena, on the host, the caller's own memory, and the weights that stay in their files. The system
+// can drop the weights and read them again, but every step needs them all: if they do not fit,
+// every step would wait for the disk for each of them.
 func (s *Session) checkFit() error {
 	if s.virtual || s.opts.sizesOnly {
 		return nil
@@ -25,7 +25,7 @@ func (s *Session) checkFit() error {
 	return nil
 }
 
-// parts says what a step needs in memory at the same time.
+// parts lists the parts of a step's memory.
 func (s *Session) parts() string {
 	text := fmt.Sprintf("the planned arena of %d bytes", s.root.arenaBytes)
 	if s.inFiles > 0 {
@@ -66,8 +66,8 @@ func (st *step) checkFiles() error {
 	return nil
 }
 
-// checkFiles checks the files that hold the session's weights: what was computed while one of them
-// changed is useless.
+// checkFiles checks the files that hold the session's weights: results are useless if one of them
+// has changed meanwhile.
 func (s *Session) checkFiles() error {
 	if s.inFiles == 0 {
 		return nil

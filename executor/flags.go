@@ -2,9 +2,9 @@ package executor
 
 import "encoding/binary"
 
-// Flags are words of device memory in which kernels of a captured step report what they find,
-// because a captured step cannot wait for it. They are 0 when a replay begins; after it the session
-// reads them.
+// Flags are words of device memory for the errors that kernels of a captured step find, because the
+// host cannot wait for them within it. They are 0 when a replay begins; after it the session reads
+// them.
 type Flags struct {
 	block   []byte // of the device
 	read    []byte // of the host

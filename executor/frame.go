@@ -37,7 +37,7 @@ type step struct {
 	f      *frame
 	node   *graph.Node
 	prep   *Prep
-	kernel Kernel // nil: a constant, whose output already exists
+	kernel Kernel // nil for a constant, whose output already exists
 	ctx    *Ctx
 	in     []*Tensor
 	out    []*Tensor
@@ -51,7 +51,7 @@ type step struct {
 	planned     workspace
 	workspace   []byte
 	scratchUsed int64
-	scratchLive int64    // of it and of what is planned, what counts as live
+	scratchLive int64    // the planned workspace in use, which counts as live
 	live        int64    // bytes live in the frame while a fusion group's step ran
 	extra       [][]byte // workspace taken on demand
 	besideExtra [][]byte // the same, of nodes with operands whose size depends on data
@@ -62,8 +62,8 @@ type step struct {
 // workspace is where the workspace of a step is planned.
 type workspace struct {
 	value  graph.ValueID // that stands for it in the program of the memory model
-	offset int64         // in the planned block; -1: it is taken on demand
-	size   int64         // 0: there is none
+	offset int64         // in the planned block; -1 means taken on demand
+	size   int64         // 0 means no workspace
 }
 
 // newFrame makes the frame of the main graph, or of a subgraph that a step of the frame outer runs.
@@ -97,7 +97,7 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
 	}
 	if outer != nil {
-		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // what subgraphs need is not planned
+		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // the memory of subgraphs is not planned
 	}
 	f.space, f.mem = s.newSpace(f, outer != nil)
 	return f
@@ -211,8 +211,8 @@ func (f *frame) checkTypes(st *step) error {
 	return nil
 }
 
-// seedOf returns the seed that a random node draws from unless it has one: that of its whole, of which
-// it may compute a part.
+// seedOf returns the seed of a random node without a seed attribute. A node that computes a part of
+// another draws from the seed of the whole.
 func (f *frame) seedOf(n *graph.Node) uint64 {
 	name := f.g.ValueName(n.Output(0))
 	if part, _, err := op.DrawsOf(n); err == nil && part.Of != "" { // kernels' makers report the error
@@ -293,7 +293,7 @@ func (f *frame) runStep(ctx context.Context, i int, st *step) error {
 		err = st.named(st.fetchOutputs())
 	}
 	if err == nil && (obs != nil || f.s.opts.Blocking && !f.s.captured.now) {
-		err = st.named(f.mem.Sync()) // what is timed is the work, not the request for it
+		err = st.named(f.mem.Sync()) // the time is that of the work, not that of the request for it
 	}
 	if err == nil && f.s.opts.Probe != nil {
 		err = st.named(f.probe(st))
@@ -332,7 +332,7 @@ func (f *frame) probe(st *step) error {
 	return nil
 }
 
-// finish frees what ends with a step.
+// finish frees the values that die with a step.
 func (f *frame) finish(st *step) {
 	f.settle(st)
 	st.freeExtra()
@@ -341,7 +341,7 @@ func (f *frame) finish(st *step) {
 	}
 }
 
-// settle subtracts from the live bytes what ends with a step.
+// settle subtracts the values that die with a step from the live bytes.
 func (f *frame) settle(st *step) {
 	f.live -= st.scratchLive
 	st.scratchLive = 0
@@ -367,7 +367,7 @@ func (st *step) check() error {
 	return nil
 }
 
-// mismatch is the error of a run whose shapes contradict what the plan was made for.
+// mismatch is the error of a run with another shape than the plan assumed.
 func (st *step) mismatch(slot int, want []int) error {
 	t := st.out[slot]
 	return &ShapeError{st.prep.Errorf("output %d (%q) is %v at run time; the model's declared shapes and dims say "+

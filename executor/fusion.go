@@ -20,8 +20,8 @@ func (f *frame) fuse() error {
 }
 
 // fuseLoops marks runs of neighbouring loopers over the same number of elements. They run block by
-// block: what one node of the group makes the next one finds in the cache. Each still writes its
-// output, at its planned place, and computes what it would compute alone.
+// block, so that each node's results are in the cache when the next one reads them. Each still
+// writes its output, at its planned place, with the results of a run alone.
 func (f *frame) fuseLoops() {
 	for i := 0; i < len(f.steps); {
 		n := 1
@@ -52,7 +52,7 @@ func (f *frame) joins(i, j int) bool {
 // loopLength returns the number of elements of a step that is a loop.
 func (f *frame) loopLength(st *step) (int, bool) {
 	if _, ok := st.kernel.(Looper); !ok || len(st.node.Outputs) == 0 || len(st.watched) > 0 {
-		return 0, false // what is watched is looked at before the next node writes anything
+		return 0, false // the value is checked before the next node writes
 	}
 	v := st.node.Outputs[0]
 	if v == graph.NoValue || f.shapes[v] == nil || st.planned.size > 0 {
@@ -66,8 +66,8 @@ func (f *frame) loopLength(st *step) (int, bool) {
 }
 
 // independent reports whether a step may start on its first elements before an earlier one has done
-// its last: what the later one writes must not be what the earlier one still reads or writes,
-// unless it is the same element at the same place.
+// its last: the later one must not write memory that the earlier one still reads or writes, except
+// for the same element at the same place.
 func (f *frame) independent(early, late *step) bool {
 	n := length(f.shapes[late.node.Outputs[0]])
 	for _, v := range early.node.Outputs {
@@ -103,8 +103,8 @@ func length(shape []int) int {
 	return n
 }
 
-// apart reports whether two values share no memory, or lie in the same place element by element, of
-// which a loop over n does one at a time.
+// apart reports whether two values share no memory, or lie in the same place element by element, so
+// that a loop over n handles one element at a time.
 func (f *frame) apart(v, w graph.ValueID, n int) bool {
 	sv, sw := f.stateOf(v), f.stateOf(w)
 	aligned := f.bytes[v] == f.bytes[w] && length(f.shapes[v]) == n && length(f.shapes[w]) == n
@@ -205,8 +205,8 @@ func (f *frame) runGroup(at int, steps []step) (int, error) {
 	return len(steps), nil
 }
 
-// doGroup completes what the steps of a fusion group have begun, over n elements each. There are
-// none if the first was not a plain loop.
+// doGroup completes the steps that a fusion group has begun, over n elements each. steps is empty
+// if the first was not a plain loop.
 func (f *frame) doGroup(n int, steps []step) error {
 	if len(steps) == 0 {
 		return nil
@@ -270,7 +270,7 @@ func (f *frame) report(at int, steps []step, start time.Time) {
 	}
 }
 
-// cut makes step i, whose Begin has computed nothing, a step of its own.
+// cut makes step i, whose Begin has had no effect, a step of its own.
 func cut(steps []step, i int) {
 	steps[0].fused = i
 	steps[i].fused = 0

@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// guardByte is what guards are made of.
+// guardByte fills the guards.
 const guardByte = 0xa5
 
 // checkGuards looks at the guards behind the operands of a step that has run.
@@ -47,7 +47,7 @@ func (st *step) touched(guard []byte) (int, error) {
 	return slices.IndexFunc(guard, func(b byte) bool { return b != guardByte }), nil
 }
 
-// guardOf returns the guard behind a value's buffer, nil where it has none.
+// guardOf returns the guard behind a value's buffer, or nil.
 func (f *frame) guardOf(v graph.ValueID) []byte {
 	root := f.timeline.Root[v]
 	if root == graph.NoValue || f.bytes[root] <= 0 {

@@ -30,7 +30,7 @@ func (h *hostSpace) fuse() error {
 	return nil
 }
 
-// reserve does nothing: most weights stay in their files.
+// reserve has no effect: most weights stay in their files.
 func (h *hostSpace) reserve() error { return nil }
 
 // load leaves a weight in its file where it can be read there.
@@ -88,7 +88,7 @@ func (h *hostSpace) spread(dst, one []byte) error {
 
 func (h *hostSpace) output(i int) *Tensor { return h.f.vals[h.f.g.Outputs[i].Value] }
 
-// ranInside counts what lives in a subgraph for the enclosing frame as well.
+// ranInside adds the live bytes of a subgraph to those of the enclosing frame.
 func (h *hostSpace) ranInside(peak int64) { h.f.livePeak = max(h.f.livePeak, h.f.live+peak) }
 
 func (h *hostSpace) onHost(planned int64) int64 { return planned }
@@ -139,7 +139,7 @@ func (hostMemory) Fill(dst []byte, v byte) error {
 	return nil
 }
 
-// Sync has nothing to wait for.
+// Sync returns at once, as all work is done.
 func (hostMemory) Sync() error { return nil }
 
 // Available returns how many bytes this process may still take.

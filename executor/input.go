@@ -6,10 +6,10 @@ import (
 	"memopt/graph"
 )
 
-// SetInput gives a graph input its data, which must not change during runs. Of inputs that an
-// operator updates, such as gradient accumulators, and of states the session keeps a copy from step
-// to step, unless Options.AdoptStates hands the memory of states over to it. Gradients that a
-// boundary node hands out are given in the same way, by the name of the value.
+// SetInput gives a graph input its data, which must not change during runs. The session keeps a
+// copy, from step to step, of states and of inputs that an operator updates, such as gradient
+// accumulators, unless Options.AdoptStates hands the memory of states over to it. SetInput also
+// takes the gradients that a boundary node outputs, by the name of the value.
 func (s *Session) SetInput(name string, t *Tensor) error {
 	id, ok := s.model.Graph.Lookup(name)
 	if !ok {
@@ -18,8 +18,8 @@ func (s *Session) SetInput(name string, t *Tensor) error {
 	return s.SetValue(id, t)
 }
 
-// SetValue is SetInput for a value of the graph by its number. It allocates nothing where the host's
-// memory holds the values.
+// SetValue is SetInput for a value of the graph by its number. In host memory it makes no
+// allocation.
 func (s *Session) SetValue(id graph.ValueID, t *Tensor) error {
 	g := s.model.Graph
 	name := g.ValueName(id)

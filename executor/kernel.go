@@ -18,7 +18,7 @@ type Device interface {
 // Virtual is a device whose memory is counted and not taken.
 type Virtual interface{ Virtual() bool }
 
-// Prep is what is known about a node before the first run.
+// Prep is a node's description before the first run.
 type Prep struct {
 	Node    *graph.Node
 	Label   string // how messages name the node
@@ -26,17 +26,17 @@ type Prep struct {
 	Version int           // schema version of the operator
 	In, Out []graph.DType // element types; Undefined for an operand that is left out
 	Shapes  [][]int       // of the outputs, nil where not known before the run
-	// Seed is the seed of a random node that has none of its own.
+	// Seed is the seed of a random node without a seed attribute.
 	Seed    uint64
 	Threads int // how many threads Ctx.Parallel uses at most
-	// Ranks is the group that the session is a rank of; nil: none.
+	// Ranks is the group that the session is a rank of; nil means that it has no group.
 	Ranks *Ranks
 }
 
 // Has reports whether input i is given.
 func (p *Prep) Has(i int) bool { return i < len(p.In) && p.In[i] != graph.Undefined }
 
-// Wants reports whether somebody wants output i.
+// Wants reports whether output i has a reader.
 func (p *Prep) Wants(i int) bool { return i < len(p.Out) && p.Out[i] != graph.Undefined }
 
 // DType returns the element type of input i, or Undefined.
@@ -72,12 +72,12 @@ type Unsupported struct{ Err error }
 func (e *Unsupported) Error() string { return e.Err.Error() }
 func (e *Unsupported) Unwrap() error { return e.Err }
 
-// Kernel computes one node. A kernel belongs to one node of one session and is run
-// by one goroutine at a time, so it may keep state between Run and Ctx.Parallel's
-// calls, and buffers from run to run.
+// Kernel computes one node. A kernel belongs to one node of one session and is run by one goroutine
+// at a time, so it may keep state between Run and Ctx.Parallel's calls, and buffers from run to
+// run.
 //
-// From the second run with the same shapes on, Run allocates nothing on Go's heap. What it computes
-// depends only on the inputs (and, for random nodes, on Prep.Seed and Ctx.Step): not on the
+// From the second run with the same shapes on, Run does not allocate on Go's heap. Its results
+// depend only on the inputs (and, for random nodes, on Prep.Seed and Ctx.Step): not on the
 // addresses of operands, the number of threads, or whether output 0 lies in an input's memory.
 type Kernel interface {
 	Run(c *Ctx) error
@@ -100,13 +100,13 @@ type Workspacer interface {
 type Looper interface {
 	Kernel
 	Beginner
-	// Range computes the elements lo..hi-1 of what Begin began.
+	// Range computes the elements lo..hi-1 of the loop that Begin began.
 	Range(lo, hi int)
 }
 
 // Beginner is a node's part in a fusion group before its elements are computed.
 type Beginner interface {
 	// Begin checks the operands, calls Ctx.Out and returns the number of elements. If this run is
-	// not such a loop, it does nothing and returns -1; then Run must be called.
+	// not such a loop, it returns -1 without an effect, and Run must be called.
 	Begin(c *Ctx) (n int, err error)
 }

@@ -79,7 +79,7 @@ func (f *frame) pack(ctx context.Context) {
 	}
 }
 
-// program returns what the memory model sees of the frame.
+// program returns the frame as the memory model sees it.
 func (f *frame) program(sizes *live.Sizes) *live.Program {
 	order := make(graph.Order, len(f.steps))
 	for i := range f.steps {
@@ -135,7 +135,7 @@ func (f *frame) knownShapes(ids []graph.ValueID) ([][]int, bool) {
 	return shapes, true
 }
 
-// planEnds notes with which step each root's memory ends.
+// planEnds notes the step that ends each root's memory.
 func (f *frame) planEnds(p *live.Program) {
 	t := f.timeline
 	out := make([]bool, len(t.Root))
@@ -175,7 +175,7 @@ func onDemandPeak(t *live.Timeline, bytes []int64) int64 {
 	return peak
 }
 
-// prediction returns what is known about the memory before a run.
+// prediction fills in the memory figures known before a run.
 func (f *frame) prediction(p Prediction) Prediction {
 	p.Live, p.LeastLive, p.PeakNode = f.peak.Bytes, f.least, f.peak.Node
 	p.Arena, p.LowerBound, p.Workspace = f.arenaBytes, f.bound, f.workspace
@@ -235,9 +235,9 @@ func (st *step) Output(slot, n int) ([]byte, error) {
 	return b[begin:end:end], f.mem.Fill(b[whole:], guardByte)
 }
 
-// shows reports whether output slot of a step is a view of a part of input 0 that lies in no buffer
-// of the arena, but in an input, a weight or a state; at is the byte of input 0 at which it begins.
-// The kernel copies such a part onto itself, which is no work.
+// shows reports whether output slot of a step is a view of a part of input 0 that lies outside the
+// arena: in an input, a weight or a state. at is its first byte in input 0. The kernel's copy of
+// such a part onto itself is skipped.
 func (st *step) shows(slot int) (at int64, ok bool) {
 	f, src, v := st.f, st.node.Input(0), st.node.Outputs[slot]
 	if st.prep.Info.Cuts == nil || src == graph.NoValue || f.timeline.Root[v] != graph.NoValue ||
@@ -290,9 +290,9 @@ func (st *step) takeScratch() error {
 	return nil
 }
 
-// Scratch gives a running node workspace from what is planned, as long as it lasts. To ask for more
-// breaks the kernel's promise, unless the sizes of operands, and with them the workspace, depend on
-// data: it is then allocated separately.
+// Scratch gives a running node planned workspace, as long as it lasts. A request for more breaks
+// the kernel's promise, unless the sizes of operands, and with them the workspace, depend on data:
+// it is then allocated separately.
 func (st *step) Scratch(n int) ([]byte, error) {
 	f := st.f
 	size := int64(RoundUp(n))
@@ -359,7 +359,7 @@ func (f *frame) drop(v graph.ValueID) {
 	f.blocks[v] = nil
 }
 
-// freeExtra frees what a step has allocated until its end.
+// freeExtra frees the memory that a step has allocated until its end.
 func (st *step) freeExtra() {
 	for _, b := range st.extra {
 		st.f.shares.planned.Free(b)

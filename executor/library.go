@@ -12,9 +12,8 @@ type LibraryWork struct {
 	Library, What string
 	// Own says why the device's own kernels do it; "" if the library does.
 	Own string
-	// Workspace is the bytes that the library is lent, 0 where it does not do the work. Least is
-	// what it would be lent if the algorithm were limited to little
-	// (cudnn_conv_use_max_workspace=0).
+	// Workspace is the bytes that the library is lent, 0 if it does not compute the node. Least is
+	// the same for the algorithm with the least workspace (cudnn_conv_use_max_workspace=0).
 	Workspace, Least int64
 }
 

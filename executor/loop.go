@@ -75,7 +75,7 @@ func (k *loopKernel) Run(c *Ctx) error {
 	return k.results(c)
 }
 
-// ended returns why a context is done; nil if it is not, or if there is none.
+// ended returns the reason why a context is done, or nil. ctx may be nil, too.
 func ended(ctx context.Context) error {
 	if ctx == nil {
 		return nil

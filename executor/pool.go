@@ -28,7 +28,7 @@ type Pool struct {
 	next     atomic.Int64
 	fault    atomic.Pointer[any] // the value of the first panic
 
-	watch func(thread int, start time.Time, took time.Duration) // nil: nobody asks
+	watch func(thread int, start time.Time, took time.Duration) // nil without a watcher
 	busy  []span                                                // of the last loop, by helper
 }
 
@@ -78,7 +78,7 @@ func (p *Pool) Threads() int { return p.threads }
 // Run does the items 0..n-1 of a task in pieces of grain items (the last one may be shorter; pieces
 // may come together in one call, so that lo is a multiple of grain). It returns when all are done,
 // panics if one of them did, with a Fault if a mapped file has changed, and allocates nothing: a
-// pointer to an existing struct makes a Task for free. What a task computes must not depend on the
+// pointer to an existing struct makes a Task for free. The results of a task must not depend on the
 // pieces.
 func (p *Pool) Run(n, grain int, t Task) {
 	if n <= 0 {
@@ -107,7 +107,7 @@ func (p *Pool) Run(n, grain int, t Task) {
 	}
 }
 
-// pieces takes one piece after the other until none is left.
+// pieces runs one piece after the other to the end.
 func (p *Pool) pieces() {
 	defer func() {
 		if r := recover(); r != nil {

@@ -8,9 +8,8 @@ import (
 	"memopt/train/collective"
 )
 
-// Ranks is what a session has of the group of ranks that it is one of. The operators that begin and
-// await collective operations work through it. Its methods are for one goroutine; sessions that run one
-// after the other may share it.
+// Ranks is a session's access to its group of ranks, for the operators that begin and await collective
+// operations. Its methods are for one goroutine; sessions that run one after the other may share it.
 //
 // A run that ends with an error may leave operations under way, which still write to the session's
 // memory: such a group has to be ended (collective.Group.Close) before the session is closed.
@@ -36,8 +35,8 @@ func (r *Ranks) Rank() int { return r.group.Rank() }
 // Size is how many ranks there are.
 func (r *Ranks) Size() int { return r.group.Size() }
 
-// Waited is how long Wait has waited in all: for data on their way, and for ranks that are slower. What
-// is on its way while kernels run costs nothing.
+// Waited is the total time that Wait has waited, for data in transit and for slower ranks. Transfers
+// behind running kernels do not count.
 func (r *Ranks) Waited() time.Duration { return r.waited }
 
 // Start begins an operation in a buffer, which must stay untouched until Wait has returned for it.

@@ -8,10 +8,9 @@ import (
 	"memopt/planner/arena"
 )
 
-// rows are what iterations add to one scan output: tensors of one type and shape, in the order in
-// which they were made. They lie behind one another in blocks of the arena, so that a row takes no
-// more than its contents: their number is not known in advance, and a limit on the arena must hold
-// for all that is kept.
+// rows are the rows that iterations add to one scan output: tensors of one type and shape, in the
+// order of the iterations. They are packed in blocks of the arena, so that a row takes only its
+// contents: their number is not known in advance, and the arena's limit must hold for all of them.
 type rows struct {
 	dtype graph.DType
 	shape []int // of each
@@ -22,8 +21,8 @@ type rows struct {
 	left   int // rows
 }
 
-// rowBlock is up to how many bytes small rows share a block: many compared with the some 200 bytes
-// that Go and the arena keep about a block, and few compared with what a step takes.
+// Small rows share a block of up to rowBlock bytes: many compared with the some 200 bytes that Go
+// and the arena keep about a block, and few compared with the memory of a step.
 const rowBlock = 4 << 10
 
 // add copies a tensor behind the rows; all must have the first one's shape.

@@ -17,8 +17,8 @@ type ProcessMemory struct {
 // ReadProcessMemory reads /proc/self/status.
 func ReadProcessMemory() ProcessMemory { return readStatus("self") }
 
-// ReadProcessMemoryOf is ReadProcessMemory for the process with the given number, such as one in
-// which ONNX Runtime runs.
+// ReadProcessMemoryOf is ReadProcessMemory for the process with the given number, for example that
+// of ONNX Runtime.
 func ReadProcessMemoryOf(pid int) ProcessMemory { return readStatus(strconv.Itoa(pid)) }
 
 // readStatus reads a process's status.
@@ -47,8 +47,8 @@ func readStatus(process string) ProcessMemory {
 	return m
 }
 
-// SettleProcessMemory returns unused memory to the operating system, resets the peak to what is
-// then resident, if the system allows it, and returns the state.
+// SettleProcessMemory returns unused memory to the operating system, resets the peak to the
+// remaining resident bytes, if the system allows it, and returns the state.
 func SettleProcessMemory() ProcessMemory {
 	debug.FreeOSMemory()
 	// 5 resets VmHWM: proc(5). If that is not allowed, the old peak remains.

@@ -15,17 +15,17 @@ import (
 
 // Options of Open. The zero value runs on all cores with a planned arena of its own.
 type Options struct {
-	Threads int          // 0: one per core
-	Order   graph.Order  // nil: graph.Topological
+	Threads int          // 0 means one per core
+	Order   graph.Order  // nil means graph.Topological
 	Dims    symbolic.Env // bindings of all symbols of the inputs
 	// OnDemand allocates memory for each value when it is made ("memory pattern off"), instead of
 	// planning offsets before the run.
 	OnDemand bool
-	Arena    *Arena         // shared with other sessions; nil: one of its own
-	Strategy ExtendStrategy // of an arena of its own
-	MemLimit int64          // of an arena of its own; 0: none
+	Arena    *Arena         // shared with other sessions; nil means an own one
+	Strategy ExtendStrategy // of the own arena
+	MemLimit int64          // of the own arena; 0 means no limit
 	Seed     uint64         // of random nodes that fix no seed
-	// Ranks is the group that the session is a rank of; nil: none, and operators of ranks do not run.
+	// Ranks is the group that the session is a rank of; nil means that operators of ranks do not run.
 	Ranks *Ranks
 	// Guard puts bytes of a known value behind every buffer and checks them after
 	// every node: for tests.
@@ -34,15 +34,15 @@ type Options struct {
 	NoFusion bool
 	// Capture makes a device that supports it record the second step and replay it from then on.
 	Capture bool
-	// Blocking waits for a device after every node and fuses none, so that a fault is reported with
-	// the node that caused it.
+	// Blocking waits for a device after every node and fuses no nodes, so that a fault is reported
+	// with the node that caused it.
 	Blocking bool
 
 	// AdoptStates hands the memory of inputs that are states over to the session, which writes their
-	// next values there instead of into copies of its own.
+	// next values there instead of into copies.
 	AdoptStates bool
-	// Store has the states that the session shares with others, by name; nil: it has its own. Of a
-	// name that the store has, SetInput is an error.
+	// Store holds the states that the session shares with others, by name; nil means that the
+	// session has its own. SetInput of a state in the store is an error.
 	Store *Store
 
 	// Beside is the host memory that the caller will take before it closes the session: it must fit
@@ -50,7 +50,7 @@ type Options struct {
 	Beside int64
 
 	sizesOnly bool     // weights are not loaded to the device: no run will follow
-	Observer  Observer // nil: none
+	Observer  Observer // nil without an observer
 	// Probe, if not nil, is called with every value that a node has made, while its memory is
 	// valid.
 	Probe func(v graph.ValueID, t *Tensor)
@@ -73,29 +73,29 @@ type ThreadObserver interface {
 	Thread(thread int, start time.Time, took time.Duration)
 }
 
-// Prediction is what is known about a session's memory before it runs. Bytes of inputs and weights
-// are in Persistent and in none of the other figures.
+// Prediction is a session's memory as known before it runs. Bytes of inputs and weights are in
+// Persistent and in none of the other figures.
 type Prediction struct {
 	Live       int64 // peak of the bytes that are live at once, workspaces included
-	LeastLive  int64 // what Live would be if libraries had to do with the least workspace (LibraryWork)
+	LeastLive  int64 // Live if libraries took the least workspace (LibraryWork)
 	Arena      int64 // bytes of the planned layout
 	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to arena.Alignment
 	Workspace  int64 // the largest workspace of one node
 	Persistent int64
 	PeakNode   graph.NodeID
-	// Unsized lists values whose size depends on data: they lie outside the
-	// planned layout and in none of the figures.
+	// Unsized lists values whose size depends on data: they lie outside the planned layout and
+	// count in none of the figures. For example, the output of NonZero.
 	Unsized []graph.ValueID
 }
 
-// Measured is what a session's runs needed, in bytes.
+// Measured is the memory that a session's runs needed, in bytes.
 type Measured struct {
 	Live int64 // peak of the bytes that are live at once
 	// Arena is the end of the highest buffer that a kernel was given in the planned layout; on
 	// demand, the most that values and workspaces of known size had in use.
 	Arena int64
-	// Peak of what was taken on demand beside these: values whose size depends on data, and what
-	// runs in subgraphs.
+	// Peak of the memory taken on demand beside these: values whose size depends on data, and
+	// subgraphs.
 	Dynamic int64
 	Copies  Copies
 	Runs    int
@@ -112,11 +112,11 @@ type Session struct {
 	arena   *Arena
 	own     bool         // whether arena is the session's own
 	base    []byte       // the planned layout
-	placed  bool         // base is what Place was given
-	weights *Arena       // copies of initializers, and what constant nodes made
+	placed  bool         // base comes from Place
+	weights *Arena       // copies of initializers, and outputs of constant nodes
 	inFiles int64        // bytes of initializers that stay in mapped files
-	mem     DeviceMemory // in which weights and arena lie
-	// hostArena is for what steps of an accelerator need on the host; else it is arena.
+	mem     DeviceMemory // the memory of weights and arena
+	// hostArena is for host nodes of an accelerator's session; otherwise it is arena.
 	hostArena *Arena
 	shares    shares
 	outputs   []*Tensor // copies of outputs for the host
@@ -242,10 +242,10 @@ func (s *Session) prepare(ctx context.Context) error {
 // Model returns the model.
 func (s *Session) Model() *graph.Model { return s.model }
 
-// Prediction returns what is known about the memory before a run.
+// Prediction returns the session's memory as known before a run.
 func (s *Session) Prediction() Prediction { return s.pred }
 
-// Measured returns what the runs so far needed.
+// Measured returns the memory that the runs so far needed.
 func (s *Session) Measured() Measured { return s.measured }
 
 // Threads returns the number of threads.
@@ -254,8 +254,8 @@ func (s *Session) Threads() int { return s.pool.Threads() }
 // Feeds says where the gradients come from that a boundary node hands out.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
-// SetStep sets the number of the next step, on which its random draws depend; the steps after it
-// count on from there. A session begins with 0.
+// SetStep sets the number of the next step, which its random draws depend on; later steps count on
+// from there. A session begins with 0.
 func (s *Session) SetStep(number uint64) { s.run = number }
 
 // Output returns graph output i. It is valid until the next Run or Release. An accelerator's is a
@@ -334,8 +334,8 @@ func (s *Session) guardedRun(ctx context.Context) (err error) {
 	return s.checkFiles()
 }
 
-// catch makes an error of what a kernel has panicked with. It is deferred by itself, with what
-// debug.SetPanicOnFault said before.
+// catch makes an error of a kernel's panic. It is deferred directly, with the previous result of
+// debug.SetPanicOnFault.
 func catch(err *error, old bool) {
 	debug.SetPanicOnFault(old)
 	switch r := recover().(type) {
@@ -371,8 +371,8 @@ func (s *Session) hold() error {
 	return nil
 }
 
-// Release returns what the session holds of the arena, outputs included, so that another session
-// that shares it can run. The next Run takes it again.
+// Release returns the session's memory, outputs included, to the arena, so that another session of
+// the arena can run. The next Run takes it again.
 func (s *Session) Release() {
 	s.forget()
 	s.fetched.done = false
@@ -385,9 +385,9 @@ func (s *Session) Release() {
 	}
 }
 
-// Place gives the session memory for its planned layout, in place of what it takes from its arena:
-// Prediction.Arena bytes or more, where it keeps its values. Several sessions that run by turns may
-// have the same, of which each run overwrites what another has left, outputs included. nil takes it
+// Place gives the session memory for its planned layout, in place of memory from its arena:
+// Prediction.Arena bytes or more, in the memory of its device. Sessions that run by turns may share
+// a block; each run overwrites the values of the others, outputs included. nil takes the block
 // back.
 func (s *Session) Place(block []byte) {
 	s.Release()
@@ -399,7 +399,7 @@ func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()
 	var err error
-	s.mem.Sync() // what is still under way may use the memory; its error was Run's
+	s.mem.Sync() // pending work may use the memory; Run has returned its error
 	s.dropFetches()
 	if s.hostArena != s.arena {
 		s.hostArena.Close()
@@ -414,8 +414,8 @@ func (s *Session) Close() error {
 	return err
 }
 
-// WeightStats returns what holds inputs and weights that the session has copied.
+// WeightStats returns the sizes of the arena for inputs and weights that the session has copied.
 func (s *Session) WeightStats() ArenaStats { return s.weights.Stats() }
 
-// ArenaStats returns what the session's arena holds.
+// ArenaStats returns the sizes of the session's arena.
 func (s *Session) ArenaStats() ArenaStats { return s.arena.Stats() }

@@ -1,7 +1,7 @@
 package executor
 
-// share is the part of an arena that serves one purpose: it counts what it has in use. It is not
-// safe for concurrent use; its arena is.
+// share is the part of an arena that serves one purpose: it counts its bytes in use. It is not safe
+// for concurrent use; its arena is.
 type share struct {
 	arena       *Arena
 	inUse, peak int64 // bytes, rounded up as in the arena
@@ -21,11 +21,10 @@ func (s *share) Free(b []byte) {
 	s.inUse -= int64(blockSize(len(b)))
 }
 
-// shares are what a session takes on demand.
+// shares divide the memory that a session takes on demand.
 type shares struct {
-	// planned is for values and workspaces of the main graph of which the plan knows the size,
-	// beside for all others in the same memory: values whose size depends on data, and all that
-	// subgraphs need.
+	// planned is for values and workspaces of the main graph whose sizes the plan knows; beside is
+	// for all others in the same memory: values whose size depends on data, and subgraphs.
 	planned, beside *share
 	// host is the host's memory: beside, but for an accelerator.
 	host *share
@@ -39,5 +38,5 @@ func newShares(arena, host *Arena) shares {
 	return s
 }
 
-// begin makes what is in use now the peaks.
+// begin sets the peaks to the bytes in use now.
 func (s *shares) begin() { s.planned.peak, s.beside.peak = s.planned.inUse, s.beside.inUse }

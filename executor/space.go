@@ -2,20 +2,20 @@ package executor
 
 import "memopt/graph"
 
-// space is the memory space of a frame's values: the host's memory, or that of an accelerator. All
-// that depends on where values live is decided here: which device makes the kernels, what is copied
-// between host and device, and where weights, inputs and outputs lie. The main graph's frame is in
-// the session's device; frames of subgraphs are in the host's memory.
+// space is the memory space of a frame's values: the host's memory, or that of an accelerator.
+// Everything that depends on where values live is decided here: the device that makes the kernels,
+// the copies between host and device, and the places of weights, inputs and outputs. The main
+// graph's frame is on the session's device; frames of subgraphs are in the host's memory.
 type space interface {
-	// assign makes a step's kernel, and says on which side it runs and where its operands are read
-	// and made.
+	// assign makes a step's kernel, and decides the side that it runs on and the places of its
+	// operands.
 	assign(st *step) error
 	// assignOwn does so for a step whose kernel is the session's own; host says why the host runs
 	// it, "" where each side can.
 	assignOwn(st *step, host string)
 	// atHost reports whether a value lives in the host's memory, which is not the frame's.
 	atHost(v graph.ValueID) bool
-	// captured returns the tensor by which a subgraph that a step runs reads a value of the frame.
+	// captured returns the tensor of a frame's value that a subgraph of a step reads.
 	captured(st *step, v graph.ValueID) *Tensor
 	// fuse marks steps that run as one.
 	fuse() error
@@ -34,9 +34,9 @@ type space interface {
 
 	// fetch copies the inputs of a step that live on the other side, before it runs.
 	fetch(st *step) error
-	// store copies what a step has made to the side where it lives.
+	// store copies the results of a step to the side where they live.
 	store(st *step) error
-	// readable returns what is at b, which lies in the frame's memory, for the host to read.
+	// readable returns the bytes b of the frame's memory in memory that the host can read.
 	readable(b []byte) ([]byte, error)
 	// spread fills dst with copies of one element. Both lie in the frame's memory.
 	spread(dst, one []byte) error

@@ -13,31 +13,31 @@ import (
 )
 
 // States of training: inputs whose next values a step writes into their own memory, so that the
-// next step reads what this one wrote. The memory model says which next values lie there
-// (live.Timeline.State); the others are copied when the step is done.
+// next step reads them. The memory model decides which next values lie there (live.Timeline.State);
+// the others are copied when the step is done.
 
-// states is what a session knows about its states.
+// states is the bookkeeping of a session's states.
 type states struct {
 	pairs []live.State
 	is    []bool                    // by value: it is the input of a state
-	given map[graph.ValueID]*Tensor // by input: what SetInput was given; initializers have their files
+	given map[graph.ValueID]*Tensor // by input: the tensor of SetInput; initializers have their files
 	// stored says, by value, that it lies in Options.Store.
 	stored []bool
 	// copied are the states that a step copies when it is done.
 	copied []live.State
 	// first is the number of the first step that writes into the memory of a state.
 	first int
-	// begun says that the states are no longer what they began with: a step has been finished.
+	// begun is set once a step has finished, so that the states no longer have their first values.
 	begun bool
-	// torn is the error of a step that ended early after it had begun to write; nil: none did.
+	// torn is the error of a step that ended early after it had begun to write, or nil.
 	torn error
 }
 
 // TornError says that a step failed after it had begun to write its states: some have their next
-// values, others the old ones, and no further step makes sense until all are set again. Data do not
-// lead to it: no state is written before the last node that they can make fail (op.Failures), except
-// in steps that a device replays. What does are faults of the machine and of the program: a device
-// that is lost, a file that changes while it is read, memory that is taken on demand and is not there.
+// values, others the old ones, and the session refuses steps until all are set again. Bad data are not
+// a cause: no state is written before the last node that can fail on data (op.Failures), except in
+// steps that a device replays. Causes are faults of the machine and of the program: for example a lost
+// device, a file that changes during the run, or failed allocations on demand.
 type TornError struct{ Err error }
 
 func (e *TornError) Error() string {
@@ -60,7 +60,7 @@ func (s *Session) findStates() (err error) {
 	return err
 }
 
-// torn is the error of an earlier step after which no other makes sense; nil: there is none.
+// torn is the error of an earlier step that rules out further ones, or nil.
 func (s *Session) torn() error {
 	if s.opts.Store != nil && s.opts.Store.torn != nil {
 		return s.opts.Store.torn
@@ -68,7 +68,7 @@ func (s *Session) torn() error {
 	return s.states.torn
 }
 
-// planStates notes what the memory model says of the states.
+// planStates notes the states as the memory model places them.
 func (f *frame) planStates() {
 	s := &f.s.states
 	s.copied = s.copied[:0]
@@ -79,7 +79,7 @@ func (f *frame) planStates() {
 	}
 	for i := range f.steps {
 		if f.steps[i].prep.Info.View {
-			continue // its view shows what is there
+			continue // its view shows the current contents
 		}
 		for slot, v := range f.steps[i].node.Outputs {
 			if v == graph.NoValue || f.stateOf(v) == graph.NoValue {
@@ -92,8 +92,7 @@ func (f *frame) planStates() {
 	}
 }
 
-// stateOf returns the input in whose memory a value lies, be it the input itself; NoValue if it
-// lies in none's.
+// stateOf returns the input whose memory holds a value, be it the input itself, or NoValue.
 func (f *frame) stateOf(v graph.ValueID) graph.ValueID {
 	if f.timeline.State == nil {
 		return graph.NoValue
@@ -113,8 +112,8 @@ func (st *step) intoState(slot int, in graph.ValueID, n int) ([]byte, error) {
 	return nil, st.mismatch(slot, f.vals[in].Shape)
 }
 
-// commit copies the next values that do not lie in their inputs' memory. None of them lies in that
-// of another state: live.FindStates refuses such pairs.
+// commit copies the next values that do not lie in their inputs' memory. They do not lie in the
+// memory of another state: live.FindStates refuses such pairs.
 func (s *Session) commit() error {
 	f := s.root
 	for _, st := range s.states.copied {
@@ -180,8 +179,8 @@ func (s *Session) keepState(own, t *Tensor, id graph.ValueID) error {
 	return s.keepInput(own, t)
 }
 
-// populate has the system give all pages of a slice memory, as it does for a copy. Zeroed memory that
-// nobody has written to takes none, and would count as memory that the first step needs.
+// populate makes the system give all pages of a slice memory, as a copy would. Fresh zeroed memory
+// takes no pages, and would count as memory of the first step.
 func populate(data []byte) {
 	const page, word = 4096, 4
 	aligned := -uintptr(unsafe.Pointer(unsafe.SliceData(data))) % word
@@ -190,8 +189,8 @@ func populate(data []byte) {
 	}
 }
 
-// Restart gives all states what they began with: what SetInput was given, otherwise what the
-// model's file has. The next step is like the first one, except for random draws.
+// Restart resets all states to their first values: those of SetInput, otherwise those of the
+// model's file. The next step is like the first one, except for random draws.
 func (s *Session) Restart() error {
 	if s.opts.AdoptStates {
 		return fmt.Errorf("the session has written its states into the memory that it was given")

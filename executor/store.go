@@ -23,7 +23,7 @@ type Store struct {
 	byName  map[string]int
 	list    []stored
 	bytes   int64
-	torn    error // the error of a step that failed after it had begun to write; nil: none did
+	torn    error // the error of a step that failed after it had begun to write, or nil
 	stale   int   // states that have not been set since
 }
 
@@ -33,7 +33,7 @@ type stored struct {
 	stale  bool
 }
 
-// NewStore returns an empty store in the memory in which sessions of a device keep their values.
+// NewStore returns an empty store in the memory that holds the values of a device's sessions.
 func NewStore(d Device) *Store {
 	s := &Store{mem: memoryOf(d), byName: map[string]int{}}
 	if v, ok := d.(Virtual); ok {
@@ -66,7 +66,7 @@ func (s *Store) Zero(name string, d graph.DType, shape []int) error {
 	return s.mem.Fill(own.Data, 0) // all pages get memory now, and not in the first step
 }
 
-// place returns a state, which it makes if there is none of the name, to be set.
+// place returns the memory of a state for the caller to set, and makes it if the name is new.
 func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) {
 	if i, ok := s.byName[name]; ok {
 		have := &s.list[i]
@@ -111,7 +111,7 @@ func (s *Store) take(n int) ([]byte, error) {
 	return s.arena.Reserve(n) // no more than it needs, where there is no memory for a region
 }
 
-// set notes that a state has a value that it was given. Once all have, none is torn any more.
+// set notes that a state has been set. Once all have been, none is torn any more.
 func (s *Store) set(st *stored) {
 	if st.stale {
 		st.stale = false
@@ -159,8 +159,8 @@ func (s *Store) Tensor(name string) (*Tensor, bool) {
 // Bytes is the size of all states.
 func (s *Store) Bytes() int64 { return s.bytes }
 
-// Torn is the *TornError of a step that failed after it had begun to write states; nil if none did,
-// or if all states have been set since.
+// Torn is the *TornError of a step that failed after it had begun to write states. It is nil
+// without such a step, and once all states have been set again.
 func (s *Store) Torn() error { return s.torn }
 
 // Close gives the memory back. No session may use it any more.

@@ -12,7 +12,7 @@ import (
 // Tensor is a dense array in row-major order. It does not own its memory.
 type Tensor struct {
 	DType graph.DType
-	Shape []int // none is negative; empty for a scalar
+	Shape []int // no dim is negative; empty for a scalar
 	// Data are Len elements, little-endian, from a multiple of 8 bytes on. Elements of less than a byte
 	// are packed ([memopt/executor/small]).
 	Data []byte
@@ -48,8 +48,9 @@ type Elem interface {
 		int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// Of returns the elements of a tensor as a slice of its memory. T must be the
-// Go type of the tensor's elements, or another of the same size.
+// Of returns the elements of a tensor as a slice of its memory. T must be the Go type of the
+// tensor's elements, or another of the same size. For example, Of[uint16] reads a float16 tensor's
+// bits.
 func Of[T Elem](t *Tensor) []T { return Cast[T](t.Data) }
 
 // Cast views memory as elements.

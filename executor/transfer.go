@@ -5,13 +5,13 @@ import "memopt/graph"
 // transfer is a copy of an operand between the sides of a step.
 type transfer struct {
 	home *Tensor // where the value lives
-	copy *Tensor // what the kernel sees
+	copy *Tensor // the kernel's operand
 	slot int     // of the output; unused for inputs
 }
 
-// crossing is what a step of an accelerator's frame copies between host and device.
+// crossing is the copies of a step of an accelerator's frame between host and device.
 type crossing struct {
-	hostWhy          string     // why the step runs on the host; "": it does not
+	hostWhy          string     // why the step runs on the host; "" if it does not
 	toHost, toDevice []transfer // copies of inputs
 	stores           []transfer // copies of outputs
 	updates          []transfer // of toHost: those that the operator updates

@@ -62,7 +62,7 @@ const (
 	Minus
 )
 
-// BadKinds returns the kinds of the elements that are not finite; 0: all are finite. It reads the
+// BadKinds returns the kinds of the elements that are not finite, 0 if all are finite. It reads the
 // tensor's data, which are in the host's memory.
 func BadKinds(t *Tensor) (kinds Bad) {
 	rest := *t
@@ -105,8 +105,8 @@ func special(x, exponent uint16) float64 {
 	return math.Inf(1)
 }
 
-// planWatch notes which steps make values that must be finite. On an accelerator nothing is noted:
-// to look at a value there would have to wait for the device.
+// planWatch notes which steps make values that must be finite. On an accelerator no step is noted:
+// a check would have to wait for the device.
 func (f *frame) planWatch() error {
 	watched, err := op.Watched(f.s.model)
 	if err != nil || f.s.virtual || f.s.mem != (hostMemory{}) {

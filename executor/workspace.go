@@ -8,8 +8,8 @@ import (
 )
 
 // Workspaces returns the bytes of workspace that a device's kernels announce for the nodes of a
-// model, by NodeID; 0 if there is none or if shapes are not known before the run. Planners count
-// them. The error is that of Open.
+// model, by NodeID; 0 for a node without workspace or with shapes unknown before the run. Planners
+// count them. The error is that of Open.
 func Workspaces(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts Options) ([]int64, error) {
 	opts.OnDemand, opts.sizesOnly = true, true // no layout is wanted
 	s, err := Open(ctx, m, types, d, opts)

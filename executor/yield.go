@@ -7,12 +7,12 @@ import (
 	"memopt/graph/op"
 )
 
-// yieldKernel hands out the gradients of what the forward half has made: the ones given by the
-// caller, else values equal to the forward half's own.
+// yieldKernel outputs the gradients of the forward half's outputs: the caller's, or else values
+// equal to the forward half's own.
 type yieldKernel struct {
 	f      *frame
 	node   *graph.Node
-	source []int  // by output: the input of which it is the gradient
+	source []int  // by output: the input whose gradient it is
 	full   []bool // by output: whether it certainly has the input's shape
 }
 

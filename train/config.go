@@ -12,53 +12,53 @@ import (
 	"memopt/train/schedule"
 )
 
-// Config is what a job is to do.
+// Config describes a job.
 type Config struct {
 	Steps   *Steps
 	Plans   *Plans // of Steps, for Batch
 	Engine  resident.Engine
 	Session executor.Options // threads, seed, limits
 
-	// Ranks is the group that this process is a rank of; nil: it is the only one. A job of N ranks is one
-	// of N times the micro-batches, of which each rank takes its share. All ranks have the same Config but
-	// for Engine, Session, Folder, Metrics, Board and Observer.
+	// Ranks is the group that this process is a rank of; nil means that the job has one process. N ranks
+	// compute the job of one process with N times the micro-batches, and each takes its share. All ranks
+	// have the same Config but for Engine, Session, Folder, Metrics, Board and Observer.
 	Ranks collective.Group
 
-	// Limit is what the job may take, in bytes of states, inputs and arena; 0: there is no limit.
+	// Limit is the most bytes of states, inputs and arena that the job may take; 0 means no limit.
 	Limit int64
 
 	Source data.Source
 	Inputs []data.Input // of Source, in the order of Steps.Inputs
 	Order  data.Order
-	// Eval has the samples of evaluations, after every EvalEvery updates and at the end; nil: none.
+	// Eval has the samples of evaluations, after every EvalEvery updates and at the end; nil means no evaluations.
 	Eval      data.Source
 	EvalEvery int64
 
-	// Micros is how many micro-batches of a rank an update is of, Updates how many updates there are in all.
+	// Micros is the number of micro-batches per update of a rank, Updates the number of updates of the job.
 	Micros  int64
 	Updates int64
-	// Schedule has the learning rates, Scale the loss scale; nil: the graph has none.
+	// Schedule has the learning rates, Scale the loss scale; nil for a graph without one.
 	Schedule schedule.Schedule
 	Scale    *schedule.Scale
 	OnNaN    OnNaN
 
 	// Begin has first values, by the names of states, that take precedence over the model's. RandomSeed
-	// makes up what has none; nil: that is an error.
+	// draws the values that are still missing; if it is nil, a missing value is an error.
 	Begin      map[string]*executor.Tensor
 	RandomSeed *uint64
 
-	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most; nil:
-	// nothing is kept. 0: only at the end, or all.
+	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most. A
+	// nil Folder means no checkpoints, SaveEvery 0 only the one at the end, SaveLimit 0 all of them.
 	Folder    *checkpoint.Job
 	SaveEvery int64
 	// Keeps says, with several ranks, that rank 0 has a Folder.
 	Keeps     bool
 	SaveLimit int
-	// Manifest is the record in a checkpoint besides the position, Command the command line that a job can go on by;
-	// nil: it has none.
+	// Manifest is the record in a checkpoint besides the position. Command is the command line that continues the
+	// job, nil if it is not known.
 	Manifest checkpoint.Manifest
 	Command  *Command
-	// Resume is the checkpoint to go on with; nil: from the beginning.
+	// Resume is the checkpoint to go on with; nil starts the job from the beginning.
 	Resume *checkpoint.Checkpoint
 
 	// Logging is after how many updates metrics are reported: to Observer, and to Metrics and Board, which
@@ -69,7 +69,7 @@ type Config struct {
 	Observer Observer
 }
 
-// OnNaN says what happens when a loss or a norm of gradients is not finite.
+// OnNaN is the reaction to a loss, or a norm of gradients, that is not finite.
 type OnNaN int
 
 const (
@@ -81,7 +81,7 @@ const (
 
 // Observer is told how a job goes on.
 type Observer interface {
-	// Ready is called before the first step, with what is predicted.
+	// Ready is called before the first step, with the predicted memory.
 	Ready(p Prediction)
 	// Updated is called after every update.
 	Updated(done int64, m *Metrics)
@@ -90,20 +90,20 @@ type Observer interface {
 	Evaluated(update int64, loss float64)
 	// Saved is called after a checkpoint, with the error if it could not be written.
 	Saved(path string, err error)
-	// Warn is called with what the user should know, one line each.
+	// Warn is called with warnings to the user, one line each.
 	Warn(text string)
 }
 
-// Prediction is what a job will take, in bytes.
+// Prediction is the memory that a job will take, in bytes.
 type Prediction struct {
 	States, Inputs int64 // throughout
 	Arena          int64 // of the step that needs the largest one
-	Eval           int64 // the arena of evaluations; 0: there are none
+	Eval           int64 // the arena of evaluations; 0 without evaluations
 	Staging        int64 // beside Total: of the group of ranks, for its work
 	Ahead          int64 // beside Total, on the host: batches that are prepared while a step runs
 }
 
-// Total is what steps need, on the device where that has memory of its own.
+// Total is the memory of the steps, on the device if it has its own memory.
 func (p *Prediction) Total() int64 { return p.States + p.Inputs + max(p.Arena, p.Eval) }
 
 // Result is how a job ended.

@@ -5,21 +5,21 @@
 //
 //   - Make turns a forward model, or a step graph, into Steps: the step of a micro-batch, the update
 //     where gradients are accumulated, and the form for evaluation.
-//   - Steps.Plan plans them for a batch size; Plans says what they take.
+//   - Steps.Plan plans them for a batch size; Plans has their memory.
 //   - Job.Run opens them on a machine (package resident), gives the states their first values, and
 //     loops: batches from a data.Loader, the learning rate of a schedule, metrics, evaluation,
 //     checkpoints.
 //
 // A job is a function of its Config and its data: equal ones give equal bits, wherever it was
-// interrupted and resumed. What may depend on the machine, times and memory, goes to metrics alone.
+// interrupted and resumed. Only metrics depend on the machine: times and memory.
 //
 // # The course of a job
 //
-// Make turns a model into the steps of a job (steps.go): the step of a micro-batch, the update where gradients
-// are accumulated, the form for evaluation; all by autograd, through the facade. Their states are named once:
-// the model's, the optimizer's, and what data do not give. Steps.Plan plans them for a number of samples
-// (plan.go), Largest and Ways look for sizes and changes that fit (infeasible.go). Run (job.go) opens them on
-// a resident.Machine, which keeps the states, and loops; a position is (update, epoch, batch), everything else
-// follows from the configuration. cmd/memopt/train.go prepares in a fixed order, model, steps, data, folder,
+// Make turns a model into the steps of a job (steps.go): the step of a micro-batch, the update if gradients
+// are accumulated, the form for evaluation; all by autograd, through the facade. It names their states once:
+// the model's, the optimizer's, and inputs that data do not provide. Steps.Plan plans the steps for a number
+// of samples (plan.go), Largest and Ways look for sizes and changes that fit (infeasible.go). Run (job.go)
+// opens them on a resident.Machine, which keeps the states, and loops; a position is (update, epoch, batch),
+// all else follows from the configuration. cmd/memopt prepares in a fixed order, model, steps, data, folder,
 // plan, and every error comes before the first step.
 package train

@@ -14,7 +14,7 @@ import (
 // evaluation is the forward form of a job's model, on data that are not trained on.
 type evaluation struct {
 	full  *part
-	rest  *part // for the last batch; nil: there is none of fewer rows
+	rest  *part // for the last batch; nil if all batches have the same rows
 	order data.Order
 }
 
@@ -92,7 +92,7 @@ func (j *job) evalRows(ctx context.Context) (int64, error) {
 	return rows, nil
 }
 
-// arenaOf is the arena of a step without workspaces, which a device that computes nothing knows.
+// arenaOf is the arena of a step on the null device, without workspaces.
 func arenaOf(ctx context.Context, p *Planned) (int64, error) {
 	s, err := executor.Open(ctx, p.Side.Model, p.Side.Types, null.Device{},
 		executor.Options{Order: p.Side.Order, Dims: p.Side.Dims})
@@ -134,8 +134,8 @@ func (j *job) evaluate(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// evalLosses adds up the losses of all batches of an evaluation, each of which one rank finds; done is that of
-// evaluate.
+// evalLosses adds up the losses of all batches of an evaluation; each batch is computed by one rank. done is
+// that of evaluate.
 func (j *job) evalLosses(ctx context.Context) (sum tally, done bool, err error) {
 	o := j.eval.order
 	loader := data.NewLoader(j.Eval, j.Inputs, o, j.share, 0, 0, ahead)

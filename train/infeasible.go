@@ -17,15 +17,15 @@ type Way struct {
 	Kind  WayKind
 	What  string // the flags
 	Total int64  // bytes that the job takes then
-	Price string // what it costs
-	// Rank is what it costs in thousandths of a step's time, by which ways are sorted; those that
-	// change what is computed come after all that do not.
+	Price string // its price, for the reader
+	// Rank orders the ways by price, in thousandths of a step's time; ways that change the results
+	// come after all that do not.
 	Rank int64
 	// Rows and Micros are the samples of a step and the steps of an update, of ByAccumulation.
 	Rows, Micros int64
 }
 
-// WayKind is what a way changes.
+// WayKind is the setting that a way changes.
 type WayKind int
 
 // The kinds of ways.
@@ -67,7 +67,7 @@ func (w *ways) others(s *Steps) {
 	w.optimizer()
 }
 
-// sorted is what was found, the cheapest first.
+// sorted returns the ways, the cheapest first.
 func (w *ways) sorted() []Way {
 	slices.SortStableFunc(w.list, func(a, b Way) int { return cmp.Compare(a.Rank, b.Rank) })
 	return w.list
@@ -83,7 +83,7 @@ type ways struct {
 	list        []Way
 }
 
-// quick is a budget for everything of which the first plan that fits is the answer.
+// quick is a selection that takes the first plan within a budget for everything.
 func (w *ways) quick() Selection {
 	sel := w.sel
 	sel.Strategy = memopt.Budget{Total: w.limit, Solver: "auto"}
@@ -153,7 +153,7 @@ func (w *ways) unclip() {
 	}
 }
 
-// planned is what another recipe comes to, if it fits.
+// planned returns the plans of another recipe, or nil if they do not fit.
 func (w *ways) planned(r Recipe, sel Selection) *Plans {
 	if w.ctx.Err() != nil {
 		return nil
@@ -182,9 +182,9 @@ func (w *ways) optimizer() {
 	}
 }
 
-// Largest finds the most rows, up to a number, for which a job fits into a limit of bytes, and its
-// plans; 0 rows: not even one does. Memory grows with the rows. A context that is done ends the search
-// with the most rows so far, but at least one row is tried.
+// Largest finds the most rows, up to a number, that let a job fit into a limit of bytes, and its
+// plans. 0 rows mean that not even one row fits. Memory grows with the rows. A context that is done
+// ends the search with the most rows so far, but at least one row is tried.
 func Largest(ctx context.Context, s *Steps, most, limit int64, sel Selection) (int64, *Plans) {
 	best, plans := int64(0), (*Plans)(nil)
 	fits := func(rows int64) bool {

@@ -119,7 +119,7 @@ func (j *job) start(ctx context.Context) (err error) {
 // ahead is how many batches are prepared while a step runs.
 const ahead = 2
 
-// predict sums up what the machine says of its steps.
+// predict adds up the predicted memory of the job's steps on the machine.
 func (j *job) predict() Prediction {
 	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Ahead: ahead * j.Plans.Inputs}
 	if j.Ranks != nil {
@@ -210,7 +210,8 @@ func (j *job) advance(ctx context.Context) (*Metrics, error) {
 	return j.measure(u.loss(j.Steps.Weights.Weighing), rate, u.norm), nil
 }
 
-// micro runs this rank's batch of a turn. What is not finite there is judged when all ranks are known.
+// micro runs this rank's batch of a turn. Numbers that are not finite are judged once all ranks'
+// results are known.
 func (j *job) micro(ctx context.Context, k int64) error {
 	b, err := j.loader.Next(ctx)
 	if err != nil {
@@ -275,7 +276,7 @@ func (j *job) apply(ctx context.Context, counted int64, norm *float64, finite *b
 	return nil
 }
 
-// zeroSums drops what micro-steps have added up.
+// zeroSums clears the sums of the micro-steps.
 func (j *job) zeroSums() error {
 	for i := range j.Steps.States {
 		if s := &j.Steps.States[i]; j.Steps.isSum(s.Name) {

@@ -9,7 +9,7 @@ import (
 	"memopt/train/data"
 )
 
-// progress is what a checkpoint says of a job besides the position that its manifest has.
+// progress is the record of a job in a checkpoint besides the position in its manifest.
 type progress struct {
 	Skipped   int64    `json:"skipped"`    // Result.Skipped
 	LossFirst *float64 `json:"loss_first"` // null: not a number
@@ -23,14 +23,14 @@ type progress struct {
 // Command is the command line of a job, so that it goes on without one.
 type Command struct {
 	Model     string              `json:"model"`     // as the job was given it
-	Directory string              `json:"directory"` // in which it was started
+	Directory string              `json:"directory"` // the working directory at its start
 	Flags     map[string][]string `json:"flags"`     // those that were given, each with its value or its list of values
 }
 
-// Settings are those of a job's data that decide which samples an update is of.
+// Settings are those of a job's data that decide which samples make up an update.
 type Settings struct {
 	Batch   int64  `json:"batch"`
-	Last    string `json:"last_batch"` // what becomes of the last samples of an epoch
+	Last    string `json:"last_batch"` // the fate of the last samples of an epoch
 	Shuffle bool   `json:"shuffle"`
 	Ranks   int64  `json:"-"` // of the job; 0 is 1
 }
@@ -108,7 +108,7 @@ func (j *job) resume() error {
 	return nil
 }
 
-// SavedSettings are the settings of the job that a checkpoint is of.
+// SavedSettings are the settings of the job that wrote a checkpoint.
 func SavedSettings(c *checkpoint.Checkpoint) (Settings, error) {
 	var p progress
 	if err := json.Unmarshal(c.Options, &p); err != nil {
@@ -117,7 +117,7 @@ func SavedSettings(c *checkpoint.Checkpoint) (Settings, error) {
 	return p.Settings, nil
 }
 
-// SavedCommand is the command line of the job that a checkpoint is of; nil: the checkpoint does not say.
+// SavedCommand is the command line of the job that wrote a checkpoint, nil if the checkpoint has none.
 func SavedCommand(m *checkpoint.Manifest) (*Command, error) {
 	var p progress
 	if err := json.Unmarshal(m.Options, &p); err != nil {
@@ -126,9 +126,9 @@ func SavedCommand(m *checkpoint.Manifest) (*Command, error) {
 	return p.Command, nil
 }
 
-// Compare compares a checkpoint with the job that is to go on with it. The error says what makes that
-// impossible, or would give something else than one undisturbed job; the list what the caller may
-// change, but that has changed.
+// Compare compares a checkpoint with the job that is to go on with it. The error names a difference
+// that rules this out, or would give other results than one undisturbed job; the list has the
+// settings that have changed and may.
 func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (changed []string, err error) {
 	var p progress
 	if err := json.Unmarshal(c.Options, &p); err != nil {
@@ -170,7 +170,7 @@ func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (ch
 // kindOf is the kind of an optimizer's settings.
 func kindOf(raw json.RawMessage) string {
 	var o struct{ Kind string }
-	json.Unmarshal(raw, &o) // what cannot be read has no kind
+	json.Unmarshal(raw, &o) // JSON that does not parse has no kind
 	return o.Kind
 }
 

@@ -9,7 +9,7 @@ import (
 	"memopt/train/events"
 )
 
-// Metrics are what is told of an update. Numbers that are not known are NaN.
+// Metrics are the measurements of an update. Numbers that are not known are NaN.
 type Metrics struct {
 	Step                              int64   // updates that are made
 	Epoch                             float64 // how often the data have been gone through
@@ -17,10 +17,10 @@ type Metrics struct {
 	TokensPerSecond, SamplesPerSecond float64 // TokensPerSecond is 0 where data are no tokens
 	Skipped                           int64   // updates since the last report, as in Result
 	ArenaBytes, RSSBytes              int64
-	LossScale                         float64 // 0: there is none
+	LossScale                         float64 // 0 without a loss scale
 }
 
-// window is what has happened since metrics were reported last.
+// window collects measurements since the last report.
 type window struct {
 	since   time.Time // has the monotonic clock, which does not go backwards
 	samples int64
@@ -68,7 +68,7 @@ func (j *job) log(m *Metrics) {
 	j.report(&out)
 }
 
-// report hands metrics to who wants them. What cannot be written is said, and the job goes on.
+// report hands metrics to their readers. A failed write becomes a warning, and the job goes on.
 func (j *job) report(m *Metrics) {
 	j.Observer.Logged(m)
 	line := events.Metrics{Step: m.Step, Epoch: m.Epoch, Loss: known(m.Loss), LearningRate: known(m.LearningRate),
@@ -140,7 +140,7 @@ func (j *job) measured() {
 			continue
 		}
 		m := x.Measured()
-		if outside { // there it is what later runs took beyond the first one
+		if outside { // for other processes, it is the memory that later runs took beyond the first one
 			m.Arena += m.Dynamic
 		}
 		j.result.MeasuredArena = max(j.result.MeasuredArena, m.Arena)

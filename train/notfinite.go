@@ -14,8 +14,8 @@ import (
 // errSkip says that a batch is left out.
 var errSkip = errors.New("skip")
 
-// judge decides what becomes of a step whose loss is not finite: the job stops, or the batch is left
-// out. Where the graph has a loss scale, it is the scale that changes.
+// judge decides the fate of a step whose loss is not finite: the job stops, or the batch is left
+// out. In a graph with a loss scale, the scale changes.
 func (j *job) judge(ctx context.Context, x *part, micro int64, b *data.Batch, err error) error {
 	var bad *resident.NotFiniteError
 	if !errors.As(err, &bad) {
@@ -59,13 +59,13 @@ func (j *job) rescale(finite bool) error {
 type NotFiniteError struct {
 	Update int64  // counted from 1
 	Value  string // the first value that is not finite
-	// From is the label of the node that made it, or what [resident.Step]'s FirstBad says of a value
-	// that no node makes; "": not known.
+	// From is the label of the node that made it, or the description by [resident.Step]'s FirstBad
+	// of a value without a producer. "" if it is not known.
 	From         string
 	Epoch, Batch int64 // the batch, or the last one of the update, both from 0
 }
 
-// Error says where numbers were not finite, and what to do.
+// Error tells where numbers were not finite, and suggests remedies.
 func (e *NotFiniteError) Error() string {
 	text := fmt.Sprintf("update %d (batch %d of epoch %d): %q is not finite", e.Update, e.Batch, e.Epoch, e.Value)
 	switch {

@@ -20,7 +20,7 @@ import (
 type part struct {
 	resident.Step
 	inputs []*executor.Tensor // by place
-	fromAt []int              // by place: the place among the data's tensors; -1: inputs has it for good
+	fromAt []int              // by place: the place among the data's tensors; -1 means that inputs holds its only value
 	names  []string           // of the outputs that are fetched
 	side   *verify.Side
 }
@@ -49,7 +49,7 @@ func (j *job) open(ctx context.Context, p *Planned) (*part, error) {
 	return x, j.bind(x)
 }
 
-// bind finds out what each input of a step is given.
+// bind finds the source of each input of a step.
 func (j *job) bind(x *part) error {
 	for _, name := range x.Inputs() {
 		from, fixed, err := -1, (*executor.Tensor)(nil), error(nil)
@@ -116,7 +116,7 @@ func (x *part) firstBad(ctx context.Context, number uint64, batch []*executor.Te
 	return x.Step.FirstBad(ctx, number, x.inputs)
 }
 
-// float is a fetched output of one element; NaN where the step has none of that name.
+// float is a fetched output of one element; NaN if the step has no output of that name.
 func (x *part) float(name string) float64 {
 	i := slices.Index(x.names, name)
 	if i < 0 {
@@ -145,8 +145,8 @@ func checkLoss(name string, loss float64) error {
 	return nil
 }
 
-// loss is the loss of the batch that was run, of so many rows, and how much it counts. One that does not count is
-// 0: where it divides by 0, it is NaN.
+// loss is the loss of the last batch, with rows samples, and its weight. A loss of weight 0 is 0: its mean would
+// divide by 0 and be NaN.
 func (x *part) loss(name string, w autograd.Weighing, rows int) (loss, weight float64) {
 	loss, weight = x.float(name), x.float(autograd.WeightOutput)
 	switch {

@@ -16,10 +16,10 @@ func (j *job) keeps() bool { return j.Ranks != nil && j.Keeps }
 // Checkpoints have states by parameter, however many ranks share them: whoever goes on may be another
 // number. Rank 0 asks for the pieces of a shard when it writes the first parameter of it.
 
-// nothingMore ends what rank 0 asks for.
+// nothingMore is rank 0's request that ends the exchange.
 const nothingMore = -1
 
-// saveOfRanks writes a checkpoint. Its path, or that there is none, is known to all ranks afterwards.
+// saveOfRanks writes a checkpoint. All ranks learn its path, or that it failed.
 func (j *job) saveOfRanks() (string, error) {
 	if j.lastSaved == j.done && j.result.Saved != "" {
 		return j.result.Saved, nil
@@ -100,7 +100,7 @@ func (j *job) piece(n int64) ([]byte, error) {
 // gatherer reads states for a checkpoint, sharded ones from all ranks.
 type gatherer struct {
 	*job
-	shard int64  // what all has
+	shard int64  // the shard that all belongs to
 	all   []byte // a sharded state
 }
 
@@ -154,7 +154,7 @@ func (j *job) bytesLike(param, state string) int {
 	return n
 }
 
-// wholeEntries lists what a checkpoint has of a sharded state: one of each parameter.
+// wholeEntries lists the entries of a checkpoint for a sharded state: one for each parameter.
 func (j *job) wholeEntries(s *State, shard *autograd.Shard, suffix string) (list []safetensors.Entry) {
 	for _, p := range shard.Params {
 		list = append(list, safetensors.Entry{Name: p + suffix, DType: s.Type.DType, Shape: j.shapeOf(p)})
@@ -162,7 +162,8 @@ func (j *job) wholeEntries(s *State, shard *autograd.Shard, suffix string) (list
 	return list
 }
 
-// savedPiece is this rank's piece of what a checkpoint has of a shard's parameters.
+// savedPiece is this rank's piece of a shard, from the checkpoint's entries for the shard's
+// parameters.
 func (j *job) savedPiece(s *State, shard *autograd.Shard, suffix string) (*executor.Tensor, error) {
 	size := s.Type.DType.Bits() / 8
 	data := make([]byte, (int(shard.Piece)*size+7)&^7)[:int(shard.Piece)*size]

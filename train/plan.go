@@ -19,7 +19,7 @@ import (
 type Selection struct {
 	Strategy memopt.Strategy
 	Options  memopt.PlanOptions
-	Traits   verify.Traits // of what executes
+	Traits   verify.Traits // of the engine
 	Seed     int64         // of the rewrite
 }
 
@@ -27,10 +27,11 @@ type Selection struct {
 type Plans struct {
 	Rows   int64
 	Step   *Planned
-	Update *Planned // nil: Step updates
-	// Combine adds up the sums of several ranks; nil: there is one, or Step does.
+	Update *Planned // nil if Step updates
+	// Combine adds up the sums of several ranks; nil with one rank, or if Step does.
 	Combine *Planned
-	// Rest is Step for the last batch of an epoch, of fewer rows; nil: there is none.
+	// Rest is Step for the last batch of an epoch, of fewer rows; nil if all batches have the same
+	// rows.
 	Rest *Planned
 	// Persistent is the bytes of states, weights and constants, Inputs those of the inputs of a step.
 	Persistent, Inputs int64
@@ -38,10 +39,10 @@ type Plans struct {
 
 // Planned is a model ready for execution.
 type Planned struct {
-	Plan *memopt.Plan // nil: of a model without a backward half
+	Plan *memopt.Plan // nil for a model without a backward half
 	Side verify.Side
-	// Arena is the bytes of its planned layout, workspaces of the device included; 0: known once it is
-	// open.
+	// Arena is the bytes of its planned layout, workspaces of the device included; 0 if it is known
+	// only once the step is open.
 	Arena int64
 	eval  bool
 }
@@ -100,8 +101,8 @@ func (s *Steps) planStepWithin(ctx context.Context, rows, rest int64, sel Select
 	return s.planStep(ctx, rows, sel, p)
 }
 
-// planStep plans the step of a micro-batch. What else is there throughout, such as the optimizer's
-// state while gradients are accumulated, counts against a budget for everything.
+// planStep plans the step of a micro-batch. A budget for everything also counts the memory that
+// persists between steps, such as the optimizer's state while gradients are accumulated.
 func (s *Steps) planStep(ctx context.Context, rows int64, sel Selection, p *Plans) (*Planned, error) {
 	m := s.sized(s.Step, rows)
 	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && s.Update != nil {
@@ -156,7 +157,7 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	return out, nil
 }
 
-// persistent is the bytes of what stays from step to step, and of a step's inputs.
+// persistent is the bytes of the states, which persist between steps, and of a step's inputs.
 func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	env := s.dims(rows)
 	given := map[string]bool{}
@@ -204,7 +205,7 @@ func persistentOf(m *memopt.Model) (int64, error) {
 	return live.PersistentBytes(m.Graph, sizes)
 }
 
-// Arena is the bytes of the largest arena of all steps, of which one is in use at a time.
+// Arena is the bytes of the largest arena of all steps: only one is in use at a time.
 func (p *Plans) Arena() int64 {
 	most := int64(0)
 	for _, x := range []*Planned{p.Step, p.Update, p.Combine, p.Rest} {
@@ -215,5 +216,5 @@ func (p *Plans) Arena() int64 {
 	return most
 }
 
-// Total is what the job takes: states, inputs and the largest arena.
+// Total is the memory of the job: states, inputs and the largest arena.
 func (p *Plans) Total() int64 { return p.Persistent + p.Inputs + p.Arena() }

@@ -23,7 +23,7 @@ type ElsewhereError struct {
 func (e *ElsewhereError) Error() string { return fmt.Sprintf("rank %d: %v", e.Rank, e.Err) }
 func (e *ElsewhereError) Unwrap() error { return e.Err }
 
-// GroupError is an error of the group of ranks, after which the group cannot go on.
+// GroupError is an error of the group of ranks that ends the group.
 type GroupError struct{ err error }
 
 func (e *GroupError) Error() string { return e.err.Error() }
@@ -45,7 +45,7 @@ func (c *Config) ranks() int64 {
 	return int64(c.Ranks.Size())
 }
 
-// joinRanks prepares what a job has because of its ranks.
+// joinRanks prepares the job for its ranks.
 func (j *job) joinRanks() {
 	n := int(j.ranks())
 	j.share = data.Share{Ranks: int64(n)}
@@ -60,7 +60,7 @@ func (j *job) joinRanks() {
 	}
 }
 
-// weighted reports whether an update is of gradients that have weights.
+// weighted reports whether the gradients of an update have weights.
 func (j *job) weighted() bool {
 	return j.Steps.Joint != nil && j.Steps.Joint.Weights.Weighing == autograd.Weighted
 }
@@ -68,7 +68,7 @@ func (j *job) weighted() bool {
 // parts lists the steps of training; some are nil.
 func (j *job) parts() []*part { return []*part{j.step, j.rest, j.combine, j.update} }
 
-// tally is what is known of an update under way.
+// tally is the state of an update under way.
 type tally struct {
 	start   int64     // the update's first batch in its epoch
 	mine    []float64 // by turn of this rank: the outcome of its batch, the loss, and its weight
@@ -82,9 +82,9 @@ type tally struct {
 	cut     bool // a rank that was asked to end has not tried a batch of it
 }
 
-// What becomes of a batch.
+// The fate of a batch.
 const (
-	idle    = 0 // there was none
+	idle    = 0 // no batch
 	counted = 1
 	left    = 2 // its loss is not finite
 	untried = 3 // the rank was asked to end before it
@@ -109,7 +109,7 @@ func (t *tally) begin(index int64) {
 	*t = tally{start: index, mine: t.mine[:0], norm: math.NaN(), finite: true}
 }
 
-// add notes what became of this rank's batch.
+// add notes the fate of this rank's batch.
 func (t *tally) add(state, loss, weight float64) { t.mine = append(t.mine, state, loss, weight) }
 
 // note adds a batch that was run.
@@ -122,8 +122,8 @@ func (t *tally) note(loss, weight float64, err error) {
 	t.finite, t.short = false, true
 }
 
-// keep returns an error that ends the job at once. With several ranks what is not finite waits until all
-// know of it; a batch that is left out is no error.
+// keep returns an error that ends the job at once. With several ranks, numbers that are not finite wait
+// until all know of them; a batch that is left out is no error.
 func (t *tally) keep(err error, several bool) error {
 	var bad *NotFiniteError
 	switch {
@@ -136,7 +136,7 @@ func (t *tally) keep(err error, several bool) error {
 	return err
 }
 
-// turnsLeft is how many turns the next update is of: fewer at the end of an epoch.
+// turnsLeft is the number of turns of the next update: fewer at the end of an epoch.
 func (j *job) turnsLeft() int64 {
 	n := j.ranks()
 	return min(j.Micros, (j.Order.Batches()-j.index+n-1)/n)
@@ -177,7 +177,7 @@ func flag(on bool) byte {
 	return 0
 }
 
-// addUp adds up what all ranks have come to, and ends the job on all of them where one has to end it.
+// addUp adds up the tallies of all ranks, and ends the job on all of them if it has to end on one.
 func (j *job) addUp() error {
 	u := &j.tally
 	turns, n := len(u.mine)/perTurn, int(j.ranks())
@@ -254,8 +254,8 @@ func (j *job) notFinite(value string, batch int64) error {
 	return &NotFiniteError{Update: j.done + 1, Value: value, Epoch: j.epoch, Batch: j.tally.start + batch}
 }
 
-// elsewhere is an error that all ranks know of as the rank has it whose batch is the first of a list;
-// nil: rank 0.
+// elsewhere is an error that all ranks know of, as the rank of the first batch in a list has it; nil
+// batches mean rank 0.
 func (j *job) elsewhere(err error, batches []int64) error {
 	r := int64(0)
 	if len(batches) > 0 {
@@ -300,8 +300,8 @@ func (j *job) exchange(mine []float64) ([]float64, error) {
 	return all, nil
 }
 
-// shareStatistics gives all ranks the running statistics of rank 0, which every rank has of its own
-// batches.
+// shareStatistics gives all ranks the running statistics of rank 0; before, every rank has those of
+// its own batches.
 func (j *job) shareStatistics() error {
 	if j.Ranks == nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 )
 
 // findBatch finds the dim that counts the samples of a batch: the first dim of the first input for data
-// that has one. A symbol that is a later dim of one of these inputs counts something else, such as the
-// steps of a sequence, unless there is no other. Exporters give each input a symbol of its own; those
-// that count only samples are twins of the batch's.
+// that has one. A symbol that is a later dim of one of these inputs counts something else, for example
+// the steps of a sequence, unless it is the only one. Exporters give each input a symbol of its own;
+// those that count only samples are twins of the batch's.
 func (s *Steps) findBatch() {
 	s.Batch, s.twins = "", nil
 	var firsts []symbolic.Expr
@@ -56,7 +56,7 @@ func (s *Steps) isLater(symbol string) bool {
 	})
 }
 
-// batches are the symbols that count the samples of a batch; none where the file has a number.
+// batches are the symbols that count the samples of a batch, empty if the file has a number.
 func (s *Steps) batches() []string {
 	if s.Batch == "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"memopt/internal/fileio"
 )
 
-// after does what comes after an update: reports, evaluations and checkpoints that are due.
+// after handles the end of an update: reports, evaluations and checkpoints that are due.
 func (j *job) after(ctx context.Context, m *Metrics) error {
 	due := func(every int64) bool { return every > 0 && j.done%every == 0 }
 	if due(j.Logging) || j.done == j.Updates || j.done == 1 {

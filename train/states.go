@@ -48,7 +48,7 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 	return nil
 }
 
-// first is the value with which a state begins; nil: none is known.
+// first is the first value of a state, nil if it is not known.
 func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
 	if j.Resume != nil {
 		return j.saved(s, shape)
@@ -73,7 +73,7 @@ func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
 	return dataset.NewFiller(j.Steps.Step.Graph, j.Steps.dims(j.Plans.Rows), *j.RandomSeed).Fill(v)
 }
 
-// saved is what a checkpoint has of a state.
+// saved is a state's entry in a checkpoint.
 func (j *job) saved(s *State, shape []int) (*executor.Tensor, error) {
 	if j.Steps.isSum(s.Name) {
 		return nil, nil // zeros between updates
@@ -118,7 +118,7 @@ func few(names []string) string {
 	return text
 }
 
-// entries lists what a checkpoint has: states of the model, and the others.
+// entries lists the entries of a checkpoint: states of the model, and the others.
 func (j *job) entries() (weights, others []safetensors.Entry) {
 	env := j.Steps.dims(j.Plans.Rows)
 	for i := range j.Steps.States {

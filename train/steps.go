@@ -30,12 +30,12 @@ type Recipe struct {
 	Bare bool
 	// Seeds takes the gradients of all float outputs as inputs of the step where a model makes no loss.
 	Seeds bool
-	// Micros is how many micro-batches an update is of; 0 and 1: a step updates.
+	// Micros is the number of micro-batches per update; with 0 and 1 the step itself updates.
 	Micros int
 	// Apart makes each gradient whole before it is added to its sum, so that sums have the bits that as many
 	// ranks come to.
 	Apart bool
-	// LossScale names the input for the scale of the losses; "": there is none.
+	// LossScale names the input for the scale of the losses; "" without a loss scale.
 	LossScale string
 	// Seed is that of random nodes without a seed of their own.
 	Seed int64
@@ -48,23 +48,23 @@ type Steps struct {
 	Step *memopt.Model
 	// Update applies the sums; nil where Step updates.
 	Update *memopt.Model
-	// Combine adds up the sums of several ranks before Update; nil: there is one, or Step does.
+	// Combine adds up the sums of several ranks before Update; nil with one rank, or if Step does.
 	Combine *memopt.Model
-	// Eval makes the loss, without updates and as in inference; nil: no loss is known.
+	// Eval makes the loss, without updates and as in inference; nil if no loss is known.
 	Eval *memopt.Model
-	// Forward is the model that was differentiated; nil: the model is a step graph.
+	// Forward is the model that was differentiated; nil if the model is a step graph.
 	Forward *memopt.Model
 	Joint   *autograd.Joint
-	// Loss names the output that is the loss, LossGrad the input for its gradient; "": there is none.
+	// Loss names the output that is the loss, LossGrad the input for its gradient; "" without one.
 	Loss, LossGrad string
 	// Weights says how the losses of batches make up those of updates and evaluations.
 	Weights autograd.Weights
-	// Params are the parameters that are trained, States all that steps hand on and what else has to be
-	// there before the first step, with Params first.
+	// Params are the trained parameters. States are all values that steps hand on, or that must exist
+	// before the first step, with Params first.
 	Params []string
 	States []State
-	// Inputs are what data have to give, by their names, Batch the symbol of their first dim, or "";
-	// then each step takes Rows of them.
+	// Inputs are the inputs that data must provide, by their names. Batch is the symbol of their
+	// first dim, and each step takes Rows of them; "" if the dim is a number.
 	Inputs []graph.ValueID // of Step
 	Batch  string
 	Rows   int64
@@ -72,7 +72,7 @@ type Steps struct {
 	Lossless bool
 	first    symbolic.Expr // the dim of the batch
 	twins    []string      // symbols of the first dims of other inputs, which count samples, too
-	named    []string      // inputs for which data have arrays by their names
+	named    []string      // inputs with arrays of their names in the data
 	agreed   bool          // the step of one of several ranks, which make each update together or not at all
 }
 
@@ -81,9 +81,9 @@ type State struct {
 	Name  string
 	Type  graph.Type
 	Zero  bool              // it begins as zeros
-	Data  *graph.TensorData // what it begins with by the model; nil: nothing is known
+	Data  *graph.TensorData // its first value in the model; nil if the model has none
 	Next  bool              // steps give it a next value
-	Model bool              // it belongs to the model: a parameter or a statistic, and nothing of the optimizer
+	Model bool              // it belongs to the model, as a parameter or a statistic, not to the optimizer
 }
 
 // MakeStep makes the models of a training step: Step, Update where gradients are accumulated, and Combine. It
@@ -152,8 +152,8 @@ func (s *Steps) watch() {
 	}
 }
 
-// watched lists the outputs of a step that are watched. A rank may not end a step alone in which the
-// others wait for it: there the guard of the update says what is not finite.
+// watched lists the outputs of a step that are watched. With several ranks, a rank may not end alone
+// a step that the others wait in: there the guard of the update finds numbers that are not finite.
 func (s *Steps) watched(g *graph.Graph) (names []string) {
 	if s.agreed {
 		return nil
@@ -171,7 +171,7 @@ func (s *Steps) watched(g *graph.Graph) (names []string) {
 	return names
 }
 
-// several reports whether an update is of several batches.
+// several reports whether an update takes several batches.
 func (r *Recipe) several() bool { return r.Micros > 1 || r.Optimizer.Ranks.Count > 1 }
 
 // differentiate makes the models.
@@ -282,7 +282,7 @@ func (s *Steps) combine(r Recipe) (err error) {
 	return err
 }
 
-// shard is what a state is a piece of; nil: of nothing.
+// shard is the shard whose piece a state is, or nil.
 func (s *Steps) shard(name string) (shard *autograd.Shard, suffix string) {
 	for i := range s.Joint.Shards {
 		sh := &s.Joint.Shards[i]
@@ -331,8 +331,8 @@ func (s *Steps) findStates() error {
 	return nil
 }
 
-// findConstants lists the inputs of the step that are no data: what a model has as inputs of static
-// shape that the job does not train.
+// findConstants lists the inputs of the step that are no data: inputs of the model of static shape
+// that the job does not train.
 func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero, next bool), seen map[string]bool) {
 	g := s.Step.Graph
 	for _, d := range g.Inputs {
@@ -346,9 +346,8 @@ func (s *Steps) findConstants(add func(m *memopt.Model, v graph.ValueID, zero, n
 	}
 }
 
-// isConstant reports whether an input of the step is no data. Where data have a symbol for their
-// rows, what has no symbol among its dims is none; where they have not, what is float and was not
-// taken for data.
+// isConstant reports whether an input of the step is no data. If data have a symbol for their rows,
+// inputs without symbols are constants; otherwise float inputs that do not look like data are.
 func (s *Steps) isConstant(v graph.ValueID) bool {
 	t := s.Step.Graph.Values[v].Type
 	for _, dim := range t.Shape.Dims {
@@ -427,7 +426,7 @@ func (s *Steps) findInputs() error {
 	return nil
 }
 
-// Describe returns what a source of data has to know of the inputs. Dims that are unbound are
+// Describe returns the inputs as a source of data sees them. Dims that are unbound are
 // data.Unknown.
 func (s *Steps) Describe() ([]data.Input, error) {
 	g := s.Step.Graph
@@ -508,7 +507,7 @@ func (s *Steps) sized(m *memopt.Model, rows int64) *memopt.Model {
 	return &out
 }
 
-// callerError is an error of what the caller has given.
+// callerError is an error of the caller's arguments.
 func callerError(format string, args ...any) error {
 	return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf(format, args...)}
 }

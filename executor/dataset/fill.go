@@ -17,13 +17,13 @@ import (
 // weightDeviation is the standard deviation of generated weights, that of GPT-2's initial ones.
 const weightDeviation = 0.02
 
-// Filler generates inputs according to what the graph does with them.
+// Filler generates inputs that suit their use in the graph.
 type Filler struct {
 	g    *graph.Graph
 	uses *graph.Uses
 	env  symbolic.Env
 	seed uint64
-	zero []bool // by value: it begins as zeros; nil: none does
+	zero []bool // by value: it begins as zeros; nil if no value does
 }
 
 // NewFiller returns a filler for a graph with inferred types. Equal seeds give equal data.

@@ -26,7 +26,7 @@ type Named struct {
 	Tensor *executor.Tensor
 }
 
-// Set is what a folder in ONNX's test layout holds.
+// Set is the contents of a folder in ONNX's test layout.
 type Set struct {
 	Dir     string
 	Files   []string                    // that it was read from
@@ -187,8 +187,8 @@ func FromData(td *graph.TensorData) (*executor.Tensor, error) {
 	return t, nil
 }
 
-// FileName returns the name of the file in which WriteDir keeps a value: the value's with "/" as
-// %2F, and more where that is no name of a file, or another value's ([fileio.Name]).
+// FileName returns the name of WriteDir's file for a value: the value's with "/" as %2F, with
+// further changes if that is no name of a file, or another value's ([fileio.Name]).
 func FileName(value string) string { return fileio.Name(value, ".pb") }
 
 // Write writes tensors to an .npz file, or else to a folder as WriteDir does.

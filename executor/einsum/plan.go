@@ -22,7 +22,7 @@ type Plan struct {
 // New returns the plan of an equation, to be built for shapes.
 func New(eq Equation) *Plan { return &Plan{eq: eq} }
 
-// view is an operand: where elements lie by their labels, each of which occurs once.
+// view is an operand: its strides by label, each of which occurs once.
 type view struct {
 	buffer        int
 	labels        []byte
@@ -35,7 +35,7 @@ type Step struct {
 	Product bool
 	A, B, C Matrix
 
-	// A batch of products of M×K by K×N matrices. None is empty but for K.
+	// A batch of products of M×K by K×N matrices. Only K may be 0.
 	M, N, K int
 	Batch   []Axis // the outermost first
 

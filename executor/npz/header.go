@@ -25,7 +25,7 @@ var descrs = map[graph.DType]string{
 	graph.Uint8: "|u1", graph.Uint16: "<u2", graph.Uint32: "<u4", graph.Uint64: "<u8",
 }
 
-// header is what a .npy file says about its array.
+// header is the description of an array in a .npy file.
 type header struct {
 	dtype   graph.DType
 	swapped bool // big-endian
@@ -109,7 +109,7 @@ func parseHeader(text string) (h header, err error) {
 	return h, p.err
 }
 
-// parser reads the few Python literals of a header. After an error it does nothing.
+// parser reads the few Python literals of a header. After an error its methods return at once.
 type parser struct {
 	text string
 	err  error

@@ -64,7 +64,7 @@ func (h *header) bytes() (int, error) {
 	return n, nil
 }
 
-// complete makes sure that the n bytes of the array are what follows the header.
+// complete makes sure that the n bytes of the array, and no others, follow the header.
 func (h *header) complete(n int, there int64) error {
 	if there != int64(n) {
 		return fmt.Errorf("an array of %v%v has %d bytes, wanted %d", h.dtype, h.shape, there, n)
@@ -72,7 +72,7 @@ func (h *header) complete(n int, there int64) error {
 	return nil
 }
 
-// readHeader reads what lies before the array, and returns its length.
+// readHeader reads the part before the array, and returns its length.
 func readHeader(r io.Reader) (h header, length int64, err error) {
 	var start [12]byte
 	if _, err := io.ReadFull(r, start[:10]); err != nil {
@@ -103,8 +103,8 @@ func readHeader(r io.Reader) (h header, length int64, err error) {
 	return h, int64(before + n), err
 }
 
-// readExactly reads n bytes and makes sure that none follow. Memory grows with the data that is
-// really there, because a header can promise anything.
+// readExactly reads n bytes and makes sure that the file ends there. Memory grows with the data
+// that is really there, because a header can promise anything.
 func readExactly(r io.Reader, n int) ([]byte, error) {
 	const step = 1 << 20
 	data := make([]byte, 0, (min(n, step)+7)&^7)

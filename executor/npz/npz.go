@@ -107,14 +107,13 @@ func viewArray(data []byte) (*executor.Tensor, error) {
 // maxArrays bounds the files of an archive.
 const maxArrays = 1 << 20
 
-// maxRatio is the largest ratio by which deflate can shrink data; a file that claims more is
-// invalid.
+// maxRatio is the largest ratio of deflate's compression; a file that claims more is invalid.
 const maxRatio = 1100
 
 // arrayName returns the name of the array that an entry holds.
 func arrayName(f *zip.File) string { return strings.TrimSuffix(f.Name, ".npy") }
 
-// readArchive returns the arrays of an archive for which read returns one.
+// readArchive returns the arrays of an archive that read accepts.
 func readArchive(r io.ReaderAt, size int64, read func(*zip.File) (*executor.Tensor, error)) ([]Array, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
@@ -167,7 +166,7 @@ type Writer struct {
 	buf    *bufio.Writer
 	zip    *zip.Writer
 	seen   map[string]bool
-	err    error // the first one; nothing is written after it
+	err    error // the first one; it ends all writing
 	closed bool
 }
 

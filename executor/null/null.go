@@ -1,10 +1,10 @@
-// Package null is a device that computes nothing: its kernels take the memory that a run would take
-// and count it. Plans for any machine can be checked on any other.
+// Package null is a device without computation: its kernels take the memory of a run and count it.
+// For example, plans for a GPU can be checked on a small machine.
 package null
 
 import "memopt/executor"
 
-// Device takes memory and computes nothing.
+// Device takes memory without computing.
 type Device struct{}
 
 // Name returns the device's name.
@@ -14,7 +14,7 @@ func (Device) Name() string { return "null" }
 func (Device) Virtual() bool { return true }
 
 // Kernel returns a kernel that takes memory for outputs of the shapes that inference knows. For
-// control flow that is all: what its subgraphs would take is not counted.
+// control flow it does not count the memory of subgraphs.
 func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	for i, s := range p.Shapes {
 		if s == nil && p.Wants(i) {

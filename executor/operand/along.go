@@ -20,8 +20,8 @@ func NewArgSearch(p *executor.Prep, less bool) ArgSearch {
 		keep: p.Node.Int("keepdims", 1) == 1}
 }
 
-// Begin sets the axis, which has elements, and makes output 0. It returns nil where there is
-// nothing to do.
+// Begin sets the axis, which has elements, and makes output 0. It returns nil if the output is
+// empty or not wanted.
 func (s *ArgSearch) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if s.Axis, err = DataAxis(c, s.attr, x.Rank()); err != nil {
@@ -51,7 +51,7 @@ func NewRunningSum(p *executor.Prep) RunningSum {
 	return RunningSum{Exclusive: p.Node.Int("exclusive", 0) != 0, Reverse: p.Node.Int("reverse", 0) != 0}
 }
 
-// Begin sets the axis and makes output 0. It returns nil if there is nothing to do.
+// Begin sets the axis and makes output 0. It returns nil if the output is empty or not wanted.
 func (s *RunningSum) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	axis, err := Scalar(c, 1, "the axis")

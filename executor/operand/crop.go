@@ -2,8 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Cropping cuts or pads axes of input 0 about their middle to the lengths that input 1 lists. What
-// is left of an odd difference goes to the end.
+// Cropping cuts or pads axes of input 0 about their middle to the lengths that input 1 lists. The
+// extra element of an odd difference is at the end.
 // https://onnx.ai/onnx/operators/onnx__CenterCropPad.html
 type Cropping struct {
 	Shape  []int // of the result

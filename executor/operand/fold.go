@@ -6,9 +6,9 @@ import (
 )
 
 // FoldAxes reads which axes a reduction folds and builds the shape of its result. The axes were an
-// attribute before some version of the operator and are input 1 from then on. No axes means all, or
-// none with noop_with_empty_axes: then the operator's function is applied to each element alone, as
-// ONNX clarified after the first releases of version 18.
+// attribute before some version of the operator and are input 1 from then on. No axes means all
+// axes. With noop_with_empty_axes it means that no axis is folded: the operator's function is
+// applied to each element alone, as ONNX clarified after the first releases of version 18.
 type FoldAxes struct {
 	Folded []bool // per axis of the input
 	Shape  []int  // of the result

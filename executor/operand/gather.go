@@ -49,8 +49,8 @@ func (g *Gathering) ReadGrad(c *executor.Ctx) (err error) {
 	return nil
 }
 
-// Unflattening says where a PadAndUnflatten puts what: the rows of input 0, of Inner elements each,
-// at the indices in input 1 of a result of Rows rows, whose first dims input 2 lists.
+// Unflattening is the geometry of a PadAndUnflatten: it puts the rows of input 0, of Inner elements
+// each, at the indices in input 1 of a result of Rows rows, whose first dims input 2 lists.
 type Unflattening struct {
 	Rows, Inner int
 	Shape       []int // of the result

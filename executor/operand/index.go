@@ -44,7 +44,7 @@ func (x *Index) Tuples(c *executor.Ctx, slot int, shape []int, batch int64) (dep
 	return depth, nil
 }
 
-// TupleCount returns the number of tuples in indices of a shape, 0 if the shape has none.
+// TupleCount returns the number of tuples in indices of a shape, 0 if the shape is empty.
 func TupleCount(shape []int) int {
 	if len(shape) == 0 {
 		return 0

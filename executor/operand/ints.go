@@ -52,7 +52,7 @@ func Int(c *executor.Ctx, i, def int) (int, error) {
 	return int(v), nil
 }
 
-// Scalar returns the one element of integer input i, which must be there. Errors call it what.
+// Scalar returns the one element of integer input i, which must be there. what names it in errors.
 func Scalar(c *executor.Ctx, i int, what string) (int64, error) {
 	x := c.In(i)
 	if x == nil || x.Len() != 1 {

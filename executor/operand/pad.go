@@ -2,7 +2,7 @@ package operand
 
 import "memopt/executor"
 
-// PadMode says what a Pad puts outside the input.
+// PadMode is the source of the elements outside the input of a Pad.
 type PadMode uint8
 
 const (
@@ -15,9 +15,9 @@ const (
 // padModes are the modes by the attribute.
 var padModes = map[string]PadMode{"constant": PadConstant, "reflect": PadReflect, "edge": PadEdge, "wrap": PadWrap}
 
-// Padding is what a Pad adds before and after each axis of input 0, or takes away if the number is
-// negative. The numbers are the attribute pads before version 11 and input 1 since; since version
-// 18 they may be for only the axes that input 3 lists.
+// Padding is the number of elements that a Pad adds before and after each axis of input 0, or takes
+// away if the number is negative. The numbers are the attribute pads before version 11 and input 1
+// since; since version 18 they may be for only the axes that input 3 lists.
 // https://onnx.ai/onnx/operators/onnx__Pad.html
 type Padding struct {
 	Mode          PadMode
@@ -40,8 +40,8 @@ func NewPadding(p *executor.Prep) (Padding, error) {
 	return Padding{Mode: mode, Attrs: p.Version < 11}, nil
 }
 
-// Read sets Before, After and Shape, and returns the element that input 2 says goes outside, nil if
-// it says none.
+// Read sets Before, After and Shape, and returns input 2, the element outside the input, or nil if
+// it is missing.
 func (k *Padding) Read(c *executor.Ctx) (value []byte, err error) {
 	x := c.In(0)
 	k.axes, k.pads = k.axes[:0], k.pads[:0]

@@ -15,7 +15,7 @@ type Draws struct {
 }
 
 // Place returns the place of element i, and of how many elements from it on the places follow each
-// other. It does not fail: what metadata say may exceed 64 bits, and wraps.
+// other. It does not fail: numbers in metadata may exceed 64 bits, and wrap.
 func (d Draws) Place(i int) (at uint64, follow int) {
 	if d.Run == 0 {
 		return uint64(d.First) + uint64(i), math.MaxInt
@@ -24,9 +24,9 @@ func (d Draws) Place(i int) (at uint64, follow int) {
 	return uint64(d.First) + uint64(i/d.Run)*uint64(d.Stride) + uint64(in), d.Run - in
 }
 
-// DrawsOf returns the draws of a random node. The seed is what the metadata of a part say, else the
-// attribute seed, an integer, or a float whose bits count; otherwise what the session gives. The
-// error is one of metadata, and names the node.
+// DrawsOf returns the draws of a random node. The seed is that in the metadata of a part; otherwise
+// the attribute seed, an integer or the bits of a float; otherwise the session's. The error is one
+// of metadata, and names the node.
 func DrawsOf(p *executor.Prep) (Draws, error) {
 	part, _, err := op.DrawsOf(p.Node)
 	if err != nil {

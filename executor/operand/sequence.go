@@ -21,7 +21,7 @@ func NewSequences(p *executor.Prep) (Sequences, error) {
 	return Sequences{TimeFirst: time == 0}, nil
 }
 
-// Begin sets the lengths and makes output 0. It returns nil if there is nothing to do.
+// Begin sets the lengths and makes output 0. It returns nil if the output is empty or not wanted.
 func (s *Sequences) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if err := s.read(c, x); err != nil {
@@ -78,8 +78,8 @@ func NewCacheUpdate(p *executor.Prep) (CacheUpdate, error) {
 	return k, nil
 }
 
-// Begin sets the places and makes output 0, of the cache's shape. It returns nil where there is
-// nothing to do.
+// Begin sets the places and makes output 0, of the cache's shape. It returns nil if the output is
+// empty or not wanted.
 func (k *CacheUpdate) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	if err := k.read(c, c.In(0), c.In(1)); err != nil {
 		return nil, err

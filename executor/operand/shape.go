@@ -92,7 +92,7 @@ func OutMatrix(c *executor.Ctx) (y *executor.Tensor, err error) {
 	return c.Out(0, x.Shape...), nil
 }
 
-// outWithElements makes output 0; nil: it is not wanted, or it has no elements.
+// outWithElements makes output 0, or returns nil if it is empty or not wanted.
 func outWithElements(c *executor.Ctx, shape []int) *executor.Tensor {
 	if y := c.Out(0, shape...); y != nil && len(y.Data) > 0 {
 		return y

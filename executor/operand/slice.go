@@ -155,9 +155,9 @@ func sliceBounds(start, end, step, d int) (first, count, by int) {
 	return start, count, step
 }
 
-// ReadGrad reads what a SliceGrad does: the shape of the whole, which input 1 lists, and bounds
-// from input 2 on. It is an error if input 0, the gradient of the part, does not have the part's
-// shape. The shape is returned in the buffer given.
+// ReadGrad reads the operands of a SliceGrad: the shape of the whole from input 1, and bounds from
+// input 2 on. It is an error if input 0, the gradient of the part, does not have the part's shape.
+// The shape is returned in the buffer given.
 func (s *Slicing) ReadGrad(c *executor.Ctx, shape []int) ([]int, error) {
 	shape, err := Shape(c, 1, shape[:0])
 	if err != nil {

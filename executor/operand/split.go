@@ -11,7 +11,7 @@ import (
 // https://onnx.ai/onnx/operators/onnx__Split.html
 type Splitting struct {
 	axis          int64
-	attr          []int // sizes as attribute; nil: none
+	attr          []int // sizes as attribute; nil if they are missing
 	input, uneven bool  // sizes may be input 1; the last equal part may be smaller
 	outputs       int
 	sizes, shape  []int

@@ -14,7 +14,7 @@ type Triangle struct {
 // NewTriangle reads the attribute.
 func NewTriangle(p *executor.Prep) Triangle { return Triangle{Upper: p.Node.Int("upper", 1) != 0} }
 
-// Begin sets the numbers and makes output 0. It returns nil if there is nothing to do.
+// Begin sets the numbers and makes output 0. It returns nil if the output is empty or not wanted.
 func (t *Triangle) Begin(c *executor.Ctx) (y *executor.Tensor, err error) {
 	x := c.In(0)
 	if x.Rank() < 2 {

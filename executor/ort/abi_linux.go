@@ -85,7 +85,7 @@ func (a api) call(f function, args ...uintptr) error {
 	return err
 }
 
-// release calls a function that takes one handle and returns nothing.
+// release calls a function that takes one handle and has no result.
 func (a api) release(f function, handle uintptr) {
 	if handle != 0 {
 		purego.SyscallN(a.pointer(f), handle)
@@ -111,7 +111,7 @@ func goString(p uintptr) string {
 // cString makes a C string in Go's memory.
 func cString(s string) *byte { return unsafe.SliceData(append([]byte(s), 0)) }
 
-// fetch calls a function that returns nothing and writes to addresses that it is given.
+// fetch calls a function without a result that writes to its address arguments.
 //
 //go:uintptrescapes
 func (a api) fetch(f function, args ...uintptr) { purego.SyscallN(a.pointer(f), args...) }

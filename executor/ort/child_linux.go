@@ -19,10 +19,10 @@ import (
 	"memopt/executor"
 )
 
-// Serve is what the second process does: it loads the library, says so, and answers requests until
-// there are no more. It returns the process's exit status. Signals that a terminal sends to both
-// processes are handled by the first one. However that one ends, the pipe with its requests ends,
-// and this process with it, whatever the library is doing.
+// Serve is the main loop of the second process: it loads the library, reports that, and answers
+// requests until the pipe ends. It returns the process's exit status. Signals that a terminal sends
+// to both processes are handled by the first one. However that one ends, the pipe with its requests
+// ends, and this process with it, whatever the library is doing.
 func Serve(in, out *os.File) int {
 	// A crash of the library would leave a model's contents in a file.
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
@@ -57,7 +57,7 @@ func Serve(in, out *os.File) int {
 // signal, is alive, it has a moment to end this process.
 func obey(terminated <-chan os.Signal, parent int) {
 	const moment = 2 * time.Second
-	runtime.LockOSThread() // to which the request belongs
+	runtime.LockOSThread() // the request belongs to it
 	unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
 	<-terminated
 	if os.Getppid() == parent {
@@ -109,7 +109,7 @@ func failure(err error) answer {
 	return answer{Fault: err.Error()}
 }
 
-// child is what the second process holds.
+// child is the state of the second process.
 type child struct {
 	library *Library
 	session *Session

@@ -7,7 +7,7 @@ import (
 
 // MissingError says that no usable ONNX Runtime was found.
 type MissingError struct {
-	// Reason is why a library that was found cannot be used; "" if none was found.
+	// Reason is why a library that was found cannot be used; "" if no library was found.
 	Reason string
 }
 
@@ -16,7 +16,7 @@ const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-n
 	" or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release " +
 	"page; set MEMOPT_ORT_LIB=/path/to/libonnxruntime.so if it is installed elsewhere"
 
-// Error says what is missing and how to get it.
+// Error names the missing library and the ways to get it.
 func (e *MissingError) Error() string {
 	if e.Reason == "" {
 		return "ONNX Runtime is not installed: libonnxruntime.so was not found; " + howToGet
@@ -56,11 +56,11 @@ func (e *RuntimeError) OutOfMemory() bool {
 		strings.Contains(e.Message, "Available memory of")
 }
 
-// CrashError says that the process in which ONNX Runtime ran has ended before its work was done.
+// CrashError means that the ONNX Runtime process ended before its work was done.
 type CrashError struct {
 	Cause string // a signal or an exit status
-	While string // what it was doing
-	Said  string // the end of what it wrote to its error stream, on one line
+	While string // the interrupted request
+	Said  string // the end of its error stream, on one line
 }
 
 // Killed reports whether the process was killed, as the system does when memory runs out.

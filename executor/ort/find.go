@@ -16,9 +16,10 @@ const LibraryVariable = "MEMOPT_ORT_LIB"
 // libraryNames are tried as the dynamic linker finds them.
 var libraryNames = []string{"libonnxruntime.so.1", "libonnxruntime.so"}
 
-// Candidates lists where the library may be, in the order in which the places are tried: what
-// MEMOPT_ORT_LIB names and nothing else; npm's package below ORT_NODE_DIR; what the dynamic linker
-// finds; pip's package in the active environment, in the user's folder and in the system's.
+// Candidates lists where the library may be, in the order of the search: the file that
+// MEMOPT_ORT_LIB names, if it is set, and no other; npm's package below ORT_NODE_DIR; the dynamic
+// linker's choice; pip's package in the active environment, in the user's folder and in the
+// system's.
 //
 // The working directory and the folders above it are not searched: whoever can write there could
 // plant a library, whose code runs as soon as it is opened. Nor are folders that any user can write

@@ -5,13 +5,13 @@ import (
 	"os"
 )
 
-// heapAlignment is the multiple of bytes at which tensors begin in a Heap.
+// Tensors in a Heap begin at multiples of heapAlignment bytes.
 const heapAlignment = 64
 
 // Heap is memory that this process and the second one share (Program.Heap): a file without a name
 // that grows, and that is gone with the last process that has it. This process reads and writes it
-// as a file, so that it counts once; the second one maps what models use. It is used by one
-// goroutine at a time.
+// as a file, so that it counts once; the second one maps the parts that models use. It is used by
+// one goroutine at a time.
 type Heap struct {
 	file *os.File
 	size int64
@@ -53,5 +53,5 @@ func (h *Heap) Read(at int64, dst []byte) error {
 	return err
 }
 
-// Close gives the heap up; the second process keeps what it has mapped.
+// Close gives the heap up; the second process keeps its mappings.
 func (h *Heap) Close() error { return h.file.Close() }

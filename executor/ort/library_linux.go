@@ -93,7 +93,7 @@ func openAt(path string) (*Library, error) {
 // Path returns the library's file.
 func (l *Library) Path() string { return l.path }
 
-// Doubt returns a reason to distrust the file, "" where there is none.
+// Doubt returns a reason to distrust the file, or "".
 func (l *Library) Doubt() string { return l.doubt }
 
 // Version returns the library's release.
@@ -122,7 +122,7 @@ func (l *Library) registerArena(o Options) error {
 		keys, values = append(keys, cString("max_mem")), append(values, uintptr(o.MemLimit))
 	}
 	if o.Split {
-		const grain = 256 // the arena's own: what is left of a chunk is none, or at least this
+		const grain = 256 // the arena's own grain: the rest of a chunk is empty, or at least this large
 		keys, values = append(keys, cString("max_dead_bytes_per_chunk")), append(values, grain)
 	}
 	var arena uintptr
@@ -142,7 +142,7 @@ func (l *Library) registerArena(o Options) error {
 	return err
 }
 
-// asPhase says in which phase an error of the runtime arose.
+// asPhase adds the phase to an error of the runtime.
 func asPhase(phase string, err error) error {
 	var e *RuntimeError
 	if errors.As(err, &e) {

@@ -8,7 +8,7 @@ import (
 // Level is how much the runtime may change a graph before running it (GraphOptimizationLevel).
 type Level string
 
-// The levels, from none to the runtime's default.
+// The levels, from no optimization to the runtime's default.
 const (
 	Disable  Level = "disable"
 	Basic    Level = "basic"
@@ -30,14 +30,14 @@ func ParseLevel(text string) (Level, error) {
 
 // Options of a session. The zero value is the runtime's own defaults.
 type Options struct {
-	Optimization Level `json:"optimization,omitempty"` // "": All
-	Threads      int   `json:"threads,omitempty"`      // within an operator; 0: the runtime's choice, one per core
-	InterOp      int   `json:"inter_op,omitempty"`     // between operators, where Parallel; 0: the runtime's choice
+	Optimization Level `json:"optimization,omitempty"` // "" means All
+	Threads      int   `json:"threads,omitempty"`      // within an operator; 0 is the runtime's choice, one per core
+	InterOp      int   `json:"inter_op,omitempty"`     // between operators, if Parallel; 0 is the runtime's choice
 	Parallel     bool  `json:"parallel,omitempty"`     // operators run side by side
 	// Every value is allocated on its own in all runs (enable_mem_pattern = False).
 	NoPattern bool `json:"no_pattern,omitempty"`
-	NoArena   bool `json:"no_arena,omitempty"` // values come from malloc, and nothing is counted
-	// MemLimit is the most that the arena may take, in bytes; 0: no limit.
+	NoArena   bool `json:"no_arena,omitempty"` // values come from malloc, and are not counted
+	// MemLimit is the most bytes that the arena may take; 0 means no limit.
 	MemLimit int64 `json:"mem_limit,omitempty"`
 	// Exact makes the arena grow by the requested size (kSameAsRequested), not by powers of two.
 	Exact bool `json:"exact,omitempty"`
@@ -51,7 +51,7 @@ type Options struct {
 	Config []string `json:"config,omitempty"`
 }
 
-// Check returns what is wrong with options, or nil.
+// Check returns an error for invalid options.
 func (o *Options) Check() error {
 	if _, ok := levels[o.Optimization]; !ok {
 		return fmt.Errorf("optimization level %q: wanted disable, basic, extended or all", o.Optimization)

@@ -27,10 +27,10 @@ type Program struct {
 	Path string
 	Args []string // the program's own name first
 	Env  []string // beside the caller's
-	// Folder holds the files that are exchanged; "" if there are none. The process removes it when
-	// it ends, so that it is removed even if the caller is killed.
+	// Folder holds the files that are exchanged; "" if there are no files. The process removes it
+	// when it ends, so that it is removed even if the caller is killed.
 	Folder string
-	// Heap is shared with the process as its file 4; nil: none is.
+	// Heap is shared with the process as its file 4; nil means no shared heap.
 	Heap *Heap
 }
 
@@ -40,7 +40,7 @@ const FolderVariable = "MEMOPT_ORT_FOLDER"
 // noTelemetry keeps the library from sending events about models to its makers: since 1.30 its
 // Linux builds write names of nodes and values to a store in the user's cache folder, and logs to
 // the folder of temporary files. It is read when the library is loaded. Library.openAt also
-// switches off what other builds have.
+// switches off the telemetry of other builds.
 const noTelemetry = "ORT_DISABLE_TELEMETRY=1"
 
 // Process is a second process with ONNX Runtime in it. It is used by one goroutine at a time.
@@ -59,7 +59,7 @@ type Process struct {
 }
 
 // Start starts a process and waits until it has loaded the library. The error is a *MissingError if
-// there is none. The process ends with the context.
+// there is no library. The process ends with the context.
 func Start(ctx context.Context, program Program) (*Process, error) {
 	out, childOut, err := os.Pipe()
 	if err != nil {
@@ -132,8 +132,7 @@ func (p *Process) Memory() executor.ProcessMemory {
 func (p *Process) Info() Info { return p.info }
 
 // Open makes a session of a model's file, with inputs that WriteInputs has written. Without states,
-// every step begins with these inputs; with them, it goes on with what the step before has made of
-// those that are states.
+// every step begins with these inputs; with states, those begin with the previous step's results.
 func (p *Process) Open(model string, o Options, inputs []File, states []State) (*Opened, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -154,7 +153,7 @@ func (p *Process) Step() (*Step, error) {
 	return a.Step, err
 }
 
-// Restart gives all states what they began with, so that the next step is like the first one,
+// Restart resets all states to their first values, so that the next step is like the first one,
 // except for random draws.
 func (p *Process) Restart() error {
 	a, err := p.ask("set its states back", request{Restart: &struct{}{}})
@@ -198,8 +197,8 @@ func (p *Process) Load(model string, o Options, inputs []Place, states []SharedS
 	return a.Loaded, err
 }
 
-// Turn runs a model once that Load opened. Arena.MaxInUse of the answer is what the run took; 0
-// where that is not known, because a run before took more.
+// Turn runs a model once that Load opened. Arena.MaxInUse of the answer is the memory of the run, 0
+// if it is not known because an earlier run took more.
 func (p *Process) Turn(model int) (*Step, error) {
 	a, err := p.ask("ran a step", request{Turn: &turnRequest{model}})
 	if err == nil && a.Step == nil {
@@ -272,8 +271,8 @@ func (p *Process) read() (answer, error) {
 	return a, nil
 }
 
-// signalLine finds the signal in what Go's runtime writes when one that was raised in C code ends
-// the program; the exit status is then 2.
+// signalLine finds the signal in the output of Go's runtime when a signal raised in C code ends the
+// program; the exit status is then 2.
 var signalLine = regexp.MustCompile(`(?m)^(?:\[signal )?(SIG[A-Z]+): ([a-z ]+)`)
 
 func (p *Process) cause(err error) string {
@@ -299,13 +298,13 @@ func WriteInputs(dir string, inputs []Named) ([]File, error) {
 	return files, nil
 }
 
-// headWriter keeps the beginning of what is written to it. A process that crashes first prints the
-// fault and then the stacks of all its goroutines.
+// headWriter keeps the beginning of its input. A process that crashes first prints the fault and
+// then the stacks of all its goroutines.
 type headWriter struct{ head bytes.Buffer }
 
 const headBytes = 16 << 10
 
-// Write keeps what fits.
+// Write keeps the bytes that fit.
 func (t *headWriter) Write(data []byte) (int, error) {
 	t.head.Write(data[:min(len(data), headBytes-t.head.Len())])
 	return len(data), nil
@@ -314,7 +313,7 @@ func (t *headWriter) Write(data []byte) (int, error) {
 // lastWords returns a line or two of it.
 func (t *headWriter) lastWords() string {
 	const most = 240
-	text, _, _ := strings.Cut(t.head.String(), "\n\n") // what follows are stacks
+	text, _, _ := strings.Cut(t.head.String(), "\n\n") // the rest are stacks
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"

@@ -35,7 +35,7 @@ func Exchangeable(d graph.DType) bool { return exchangeable(d) == nil }
 type request struct {
 	Open    *openRequest    `json:"open,omitempty"`
 	Step    *struct{}       `json:"step,omitempty"`
-	Restart *struct{}       `json:"restart,omitempty"` // gives states what they began with
+	Restart *struct{}       `json:"restart,omitempty"` // resets states to their first values
 	Outputs *outputsRequest `json:"outputs,omitempty"`
 	// Models that share states in the heap.
 	Load   *loadRequest `json:"load,omitempty"`
@@ -51,14 +51,14 @@ type openRequest struct {
 	States  []State `json:"states,omitempty"`
 }
 
-// State is an input that every step replaces by an output. The process keeps it in memory of its
-// own, to which the output is bound, so that the runtime's arena has neither.
+// State is an input that every step replaces by an output. The process keeps both in its own memory
+// and binds the output to it, so that they take no part of the runtime's arena.
 type State struct {
 	Input  string `json:"input"`
 	Output string `json:"output"`
-	// InPlace has the output written into the input's own buffer. Nothing may read the old value
-	// after the node that makes the next one has begun. Otherwise the output has a second buffer,
-	// and the two change places after every step.
+	// InPlace makes the runtime write the output into the input's own buffer. The old value must
+	// have no reader after the node that makes the next one has begun. Without InPlace, the output
+	// has a second buffer, and the two change places after every step.
 	InPlace bool `json:"in_place"`
 }
 
@@ -87,12 +87,12 @@ type Place struct {
 
 // SharedState is a state of a model that shares it with others.
 type SharedState struct {
-	ID int `json:"id"` // by which all models know it; small numbers
+	ID int `json:"id"` // its name for all models; small numbers
 	// Output is "" for a state that the model only reads, Input for one that it only writes.
 	State
 	DType graph.DType `json:"dtype"`
 	Shape []int       `json:"shape"`
-	// At is where its buffers lie; a negative number where there is none. A state begins in the
+	// At has the places of its buffers, a negative number for a missing one. A state begins in the
 	// first. Every run of a model for which it is not InPlace moves it to the other.
 	At [2]int64 `json:"at"`
 }
@@ -134,19 +134,19 @@ type Info struct {
 	Doubt   string `json:"doubt,omitempty"` // a reason to distrust the file
 }
 
-// Opened says what a session took before its first step.
+// Opened is the memory that a session took before its first step.
 type Opened struct {
 	Arena    Stats `json:"arena"`
 	Resident int64 `json:"resident"` // memory of the process, in bytes; inputs included
 }
 
-// Loaded says what a model is called that shares states with others, and what all of them have.
+// Loaded is the number of a model that shares states with others, and the memory of all of them.
 type Loaded struct {
 	Model int   `json:"model"`
 	Arena Stats `json:"arena"`
 }
 
-// Step says what one step took.
+// Step is the time and memory of one step.
 type Step struct {
 	Nanoseconds int64 `json:"ns"`
 	Arena       Stats `json:"arena"` // after it, its outputs alive

@@ -18,18 +18,18 @@ import (
 // heapFile is the number of the heap's file in the second process.
 const heapFile = 4
 
-// residents are models that share states in the heap. The zero value has none.
+// residents are models that share states in the heap. The zero value is empty.
 type residents struct {
-	heap   *os.File // nil: it is not open yet
+	heap   *os.File // nil until it is open
 	states []sharedState
-	models []*residentModel // by number; nil: unloaded
+	models []*residentModel // by number; nil if unloaded
 }
 
 // sharedState is a state with its buffers: the second one is for models that cannot write the next
 // value over the old one. Which of them has the state's value is a property of the state, since
 // every model may change it.
 type sharedState struct {
-	buffers [2]*executor.Tensor // nil: there is none
+	buffers [2]*executor.Tensor // nil without a second buffer
 	current int
 }
 
@@ -45,7 +45,7 @@ type residentModel struct {
 type stateValue struct {
 	state  int
 	at     int        // the operand's number
-	values [2]uintptr // by the state's buffer; 0: there is none
+	values [2]uintptr // by the state's buffer; 0 if it has no value
 	swaps  bool       // of an output: it goes to the buffer that does not have the state's value
 }
 
@@ -203,7 +203,7 @@ func (r *residents) turn(q *turnRequest) (*Step, error) {
 	if after.MaxInUse > before.MaxInUse {
 		after.MaxInUse -= before.InUse
 	} else {
-		after.MaxInUse = 0 // an earlier run took more: what this one took is not known
+		after.MaxInUse = 0 // an earlier run took more: the memory of this one is not known
 	}
 	for _, v := range m.writes {
 		if v.swaps {
@@ -248,7 +248,7 @@ func (r *residents) unload(q *turnRequest) error {
 	return nil
 }
 
-// close gives back what the runtime has for a model.
+// close releases the runtime's objects of a model.
 func (m *residentModel) close() {
 	for _, list := range [][]stateValue{m.reads, m.writes} {
 		for _, v := range list {

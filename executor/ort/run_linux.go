@@ -18,7 +18,7 @@ type Feed struct {
 	session *Session
 	names   []*byte
 	values  []uintptr
-	bound   []uintptr // by output: a value in memory of the caller's; 0: the runtime makes one
+	bound   []uintptr // by output: a value in the caller's memory; 0 if the runtime makes one
 	pinned  runtime.Pinner
 }
 

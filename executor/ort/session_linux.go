@@ -137,7 +137,7 @@ func (s *Session) names(count, name function) ([]string, error) {
 	return names, nil
 }
 
-// Inputs returns the names of the inputs without which the model does not run.
+// Inputs returns the names of the inputs that the model requires.
 func (s *Session) Inputs() []string { return s.inputs }
 
 // Outputs returns the names of the outputs.

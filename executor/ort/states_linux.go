@@ -13,11 +13,11 @@ import (
 	"memopt/executor"
 )
 
-// states are the inputs of a session that steps update, and the feeds of its steps. The zero value
-// has none: every step reads the same inputs.
+// states are the inputs of a session that steps update, and the feeds of its steps. In the zero
+// value every step reads the same inputs.
 type states struct {
 	list  []State
-	files []File // by state: what it begins with
+	files []File // by state: its first value
 	// mine has the buffers of each state: the input's, and the output's, which may be the same.
 	mine [][2]*executor.Tensor
 	// Steps take the feeds in turn: in the second one the buffers have changed places. Nil: all
@@ -110,7 +110,7 @@ func (s *states) run(session *Session) (*Results, error) {
 	return r, err
 }
 
-// restart gives all states what they began with.
+// restart resets all states to their first values.
 func (s *states) restart() error {
 	for at, f := range s.files {
 		if err := readTensor(s.mine[at][0], f); err != nil {
@@ -153,8 +153,8 @@ func readTensor(t *executor.Tensor, f File) error {
 	return err
 }
 
-// openTensor opens a tensor's file, which has to have as many bytes as the tensor. The caller
-// closes it, unless these are none.
+// openTensor opens a tensor's file, which must have as many bytes as the tensor. The caller closes
+// it, unless the tensor is empty.
 func openTensor(t *executor.Tensor, f File) (*os.File, int, error) {
 	n, ok := executor.Bytes(t.DType, t.Shape)
 	if !ok || n == 0 {

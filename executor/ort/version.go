@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// apiVersion is the version of the C API that memopt requests: the first that counts what an
-// allocator has in use. Release 1.N offers the versions up to N.
+// apiVersion is the version of the C API that memopt requests: the first that counts an allocator's
+// bytes in use. Release 1.N offers the versions up to N.
 const (
 	apiVersion    = 23
 	oldestRelease = "1.23"

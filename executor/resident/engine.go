@@ -15,13 +15,13 @@ import (
 
 // Engine executes steps that share states; states stay where it executes.
 type Engine interface {
-	// Name is what reports call it.
+	// Name is the engine's name in reports.
 	Name() string
 	Traits() verify.Traits
 	// Ready says, before any work is done, whether the engine is available.
 	Ready(ctx context.Context) error
-	// Start makes a Machine without states. Of the options, Order and Dims are those of each side,
-	// and Arena and Store are the machine's own.
+	// Start makes a Machine without states. Order and Dims of the options are ignored, as each side
+	// has its own, and so are Arena and Store, as the machine has its own.
 	Start(ctx context.Context, o executor.Options) (Machine, error)
 }
 
@@ -47,7 +47,7 @@ type Machine interface {
 	Close() error
 }
 
-// Outside is a Machine that executes in a process of its own, whose memory counts beside that of this
+// Outside is a Machine that executes in another process, whose memory counts beside that of this
 // process. States that both share count in the process that executes.
 type Outside interface {
 	// ProcessMemory is the process's memory as the operating system reports it; zeros if it does
@@ -55,7 +55,7 @@ type Outside interface {
 	ProcessMemory() executor.ProcessMemory
 }
 
-// StepOptions say what is wanted of a step.
+// StepOptions are the options of a step.
 type StepOptions struct {
 	// Fetch names the graph outputs that Step.Output returns; others stay where they are.
 	Fetch []string
@@ -71,35 +71,34 @@ type NotFiniteError = executor.NotFiniteError
 
 // Step is a graph made ready to run on a machine.
 type Step interface {
-	// Inputs lists what Run is given: the graph inputs that are no states and have no default, in
-	// the graph's order, and then the gradients that a boundary node hands out.
+	// Inputs lists the inputs of Run: the graph inputs that are no states and have no default, in
+	// the graph's order, and then the gradients that a boundary node outputs.
 	Inputs() []string
 	// Run executes the step once; inputs are by place as in Inputs, and are not changed. That of a
 	// gradient may be nil in every run: it then equals the boundary node's input. number is the
-	// training step, on which random draws depend, not on how often this process ran. Nothing is
-	// allocated on the CPU from the second run on. The errors are those of executor.Session.Run,
+	// training step; random draws depend on it, and not on the count of runs in this process. From
+	// the second run on, the CPU makes no allocation. The errors are those of executor.Session.Run,
 	// among them *executor.TornError, after which no step runs until all states are put again.
 	Run(ctx context.Context, number uint64, inputs []*executor.Tensor) error
 	// Output returns output i of StepOptions.Fetch. It is valid until the next Run of any step of
 	// the machine.
 	Output(i int) *executor.Tensor
-	// Predicted is what is known about the step's memory before it runs.
+	// Predicted is the step's memory as known before it runs.
 	Predicted() executor.Prediction
-	// Measured is what the runs so far needed.
+	// Measured is the memory that the runs so far needed.
 	Measured() executor.Measured
-	// FirstBad executes the step again on the given inputs, up to the first node that writes a
-	// state, and returns where numbers that are not finite came from: of the values on a path of
-	// such values to a watched one, the first; without such a path, the first value of all that is
-	// not finite. Infinities of constants, which masks have, are none of these values, nor are
-	// the values that copy them. node is the label of the node that made it, or OfInput, OfState or OfModel. All
-	// are "" if there is none. No state changes.
+	// FirstBad executes the step again on the given inputs, up to the first node that writes a state, and
+	// returns the origin of numbers that are not finite: the first value that begins a path of such values to a
+	// watched one; without such a path, the first value that is not finite. Infinities of constants, for example
+	// in masks, and copies of them do not count. node is the label of the node that made the value, or OfInput,
+	// OfState or OfModel. All results are "" if all numbers are finite. No state changes.
 	FirstBad(ctx context.Context, number uint64, inputs []*executor.Tensor) (
 		value, node string, err error)
-	// Close frees what the step alone has.
+	// Close frees the step's own memory.
 	Close() error
 }
 
-// What FirstBad returns in place of a node for values that no node makes.
+// Results of FirstBad in place of a node, for values without a producer.
 const (
 	OfInput = "(an input of the step)"
 	OfState = "(a state, such as a weight or a moment)"

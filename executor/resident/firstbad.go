@@ -9,8 +9,8 @@ import (
 	"memopt/graph/op"
 )
 
-// FirstBad executes the step again in the arena that it has. What it needs beyond that is a byte
-// per value and, on an accelerator, host memory for one value at a time.
+// FirstBad executes the step again in its own arena. It needs, beyond that, a byte per value and,
+// on an accelerator, host memory for one value at a time.
 func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.Tensor) (
 	value, node string, err error) {
 	watched, err := op.Watched(s.session.Model())
@@ -85,7 +85,7 @@ func (f *finder) handedOn(v graph.ValueID, kinds executor.Bad) bool {
 	return kinds&^from == 0 || !numbers // a node without numbers as inputs makes a constant
 }
 
-// given looks at what the step begins with: inputs, states, and constants of the model.
+// given checks the values that the step begins with: inputs, states, and constants of the model.
 func (f *finder) given(inputs []*executor.Tensor) error {
 	s := f.step
 	for i, t := range inputs {
@@ -131,7 +131,7 @@ func (f *finder) state(v graph.ValueID) error {
 
 // origin returns the first bad value from which bad values lead to a watched one; if there is no
 // such path, the first bad value of all. A mask of infinities, say, is on no path where a softmax
-// has made finite numbers of it. Infinities that are meant count only where no other value is bad.
+// has made finite numbers of it. Intended infinities count only if no other value is bad.
 func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 	reached := make([]bool, len(f.bad))
 	var rest []graph.ValueID

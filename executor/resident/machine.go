@@ -20,7 +20,7 @@ type native struct {
 	device executor.Device
 }
 
-// Start makes a machine with nothing in it.
+// Start makes an empty machine.
 func (n native) Start(_ context.Context, o executor.Options) (Machine, error) {
 	m := &machine{device: n.device, opts: o, store: executor.NewStore(n.device)}
 	m.opts.Store = m.store
@@ -34,8 +34,8 @@ type machine struct {
 	opts   executor.Options // of all sessions
 	store  *executor.Store
 	steps  []*step
-	block  []byte // of the arena, in which all steps that are planned lie
-	holder *step  // the step that ran last, and may have taken more on demand; nil: none has
+	block  []byte // of the arena, for all planned steps
+	holder *step  // the step that ran last, and may have taken more on demand, or nil
 }
 
 func (m *machine) Put(name string, t *executor.Tensor) error { return m.store.Put(name, t) }
@@ -127,8 +127,8 @@ func (m *machine) unplace() {
 	m.block, m.holder = nil, nil
 }
 
-// release takes from the step that ran last what it has taken on demand and may still hold, unless
-// it is the given one.
+// release frees the memory that the step that ran last took on demand and may still hold, unless it
+// is the next one.
 func (m *machine) release(next *step) {
 	if last := m.holder; last != nil && last != next && last.demands(m.opts.OnDemand) {
 		last.session.Release()

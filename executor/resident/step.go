@@ -20,7 +20,7 @@ type step struct {
 	inputs  []graph.ValueID // by place
 	feeds   int             // the last inputs are gradients that a boundary node hands out
 	fetch   []int           // numbers of the graph outputs that Output returns
-	watch   []watched       // what is looked at when the step is done
+	watch   []watched       // the values to check when the step is done
 }
 
 // watched is a graph output that must be finite.

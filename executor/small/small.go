@@ -46,8 +46,8 @@ func Code(d graph.DType, data []byte, i int) byte {
 	return data[at/8] >> (at % 8) & byte(1<<d.Bits()-1)
 }
 
-// SetCode sets element i, of which the bits above those of the type do not matter, and clears the elements
-// behind it in the same byte: elements of a byte are set in their order.
+// SetCode sets element i, ignoring bits of code above those of the type, and clears the elements behind it
+// in the same byte: elements of a byte are set in their order.
 func SetCode(d graph.DType, data []byte, i int, code byte) {
 	at := i * d.Bits()
 	b, shift := &data[at/8], at%8
@@ -222,8 +222,8 @@ const (
 	scaleMost = 0xfe
 )
 
-// scale returns the code of float8e8m0, whose numbers are 2^-127 to 2^127 and NaN. Negative numbers,
-// for which the specification leaves the result open, become NaN.
+// scale returns the code of float8e8m0, whose numbers are 2^-127 to 2^127 and NaN. The specification
+// does not define the result for negative numbers; here they become NaN.
 func (e *Encoder) scale(x float64) byte {
 	least, most := math.Ldexp(1, -scaleBias), math.Ldexp(1, scaleBias)
 	switch {

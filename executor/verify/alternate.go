@@ -89,8 +89,8 @@ func (p *pair) advance(ctx context.Context, e *execution, n int) error {
 	return nil
 }
 
-// complete runs the rest of an execution, notes its outcome and closes it. If it is closed already,
-// it does nothing.
+// complete runs the rest of an execution, notes its outcome and closes it. An execution that is
+// closed already stays as it is.
 func (p *pair) complete(ctx context.Context, e *execution) error {
 	if e.steps == nil {
 		return nil

@@ -25,12 +25,12 @@ var DefaultTolerance = Tolerance{Abs: 1e-5, Rel: 1e-3}
 // Difference describes how two tensors differ.
 type Difference struct {
 	Value    string
-	Text     string // what the first difference is
+	Text     string // describes the first difference
 	Elements int    // how many elements differ
 	MaxAbs   float64
 }
 
-// String says where and what.
+// String describes the place and the difference.
 func (d *Difference) String() string {
 	return fmt.Sprintf("value %q: %s", d.Value, d.Text)
 }

@@ -7,9 +7,9 @@ import (
 	"memopt/executor"
 )
 
-// Engine is what executes models: a device of memopt's ([On]), or another runtime.
+// Engine executes models: it is a device of memopt's ([On]), or another runtime.
 type Engine interface {
-	// Name is what reports call it.
+	// Name is the engine's name in reports.
 	Name() string
 	Traits() Traits
 	// Ready says, before any work is done, whether the engine is available.
@@ -22,15 +22,15 @@ type Engine interface {
 
 // Traits is how engines differ. The zero value is a device that computes.
 type Traits struct {
-	// Device is the device of memopt's that executes; nil: another runtime does.
+	// Device is the memopt device that executes; nil for another runtime.
 	Device executor.Device
-	// Virtual says that nothing is computed: memory is counted, and outputs mean nothing.
+	// Virtual means that memory is counted without computation, and outputs have no meaning.
 	Virtual bool
 	// Reorders says that the engine orders, merges and fuses nodes by itself, as stock ONNX Runtime
 	// does. A rewritten graph needs anchors and guards there, equal graphs need not give equal
 	// bits, and no observer is told of nodes.
 	Reorders bool
-	// PeakTolerance is by how much a measured arena may exceed the prediction by default, as a
+	// PeakTolerance is the default of the excess of a measured arena over the prediction, as a
 	// share of it.
 	PeakTolerance float64
 }
@@ -39,12 +39,12 @@ type Traits struct {
 type Steps interface {
 	// Step executes one step and returns how long it took.
 	Step(ctx context.Context) (time.Duration, error)
-	// Run is what the steps so far returned and needed. The caller fills in the times.
+	// Run is the results and the memory of the steps so far. The caller fills in the times.
 	Run() *Run
 	// Shares reports, after a step or more, whether another side can be opened and executed while
 	// this one stays open.
 	Shares() bool
-	// Fits reports whether there is memory for the steps of this side beside what is in use.
+	// Fits reports whether there is memory for the steps of this side beside the memory in use.
 	Fits() bool
 	// Finish fetches the outputs of the last step.
 	Finish(ctx context.Context) error
@@ -53,7 +53,7 @@ type Steps interface {
 
 // execution is an open side with the steps that are done.
 type execution struct {
-	steps       Steps // nil: closed
+	steps       Steps // nil if closed
 	run         *Run
 	warmup      int
 	done, total int

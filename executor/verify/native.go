@@ -109,7 +109,7 @@ func outputSizes(side Side) iter.Seq2[int, int] {
 	}
 }
 
-// Run is what the steps gave and needed.
+// Run is the results and the memory of the steps.
 func (s *session) Run() *Run { return s.run }
 
 // Shares reports whether the session has an arena of its own.
@@ -158,7 +158,7 @@ func (s *session) Step(ctx context.Context) (time.Duration, error) {
 // remarker is a device that has remarks about how it runs graphs.
 type remarker interface{ Remarks() []string }
 
-// Finish notes what all steps needed and copies the outputs of the last one.
+// Finish notes the memory of all steps and copies the outputs of the last one.
 func (s *session) Finish(context.Context) error {
 	s.run.Measured, s.run.Arena, s.run.Weights = s.Measured(), s.ArenaStats(), s.WeightStats()
 	if d, ok := s.device.(remarker); ok {

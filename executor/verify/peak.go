@@ -5,8 +5,8 @@ const Grain = 256
 
 // Above reports whether a run of a graph with that many values took more of the arena than
 // predicted, by more than a share of it, and how much. In ONNX Runtime the prediction is of the
-// arena's chunks if it may hand out larger ones than requested, else of live bytes. If nothing was
-// predicted there, or the arena's counts are unknown, nothing is above.
+// arena's chunks if it may hand out larger ones than requested, else of live bytes. Without a
+// prediction, or without the arena's counts, above is false.
 func (r *Run) Above(values int, tolerance float64) (promised int64, above bool) {
 	measured := float64(r.Measured.Arena)
 	if r.Runtime == nil {

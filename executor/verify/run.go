@@ -17,10 +17,10 @@ import (
 type Side struct {
 	Model *graph.Model
 	Types *op.Result
-	Order graph.Order  // nil: topological
+	Order graph.Order  // nil means topological
 	Dims  symbolic.Env // bindings of the inputs' symbols
-	// Simulated is what a step takes in stock ONNX Runtime's arena by a simulation that knows more
-	// than the graph says; nil: there is none.
+	// Simulated is the memory of a step in stock ONNX Runtime's arena, by a simulation that knows
+	// more than the graph; nil without a simulation.
 	Simulated *ortsim.Peaks
 }
 
@@ -28,16 +28,16 @@ type Side struct {
 type Options struct {
 	Engine  Engine
 	Session executor.Options // Order and Dims are the side's
-	Repeat  int              // measured runs; 0: 1
+	Repeat  int              // measured runs; 0 means 1
 	Warmup  int              // runs before these
-	// Independent has every step begin with the states that the inputs have. Else the first measured
-	// one does, and each goes on with what the step before left.
+	// Independent makes every step begin with the states of the inputs. Otherwise the first measured
+	// one does, and each goes on with the states of the step before.
 	Independent bool
 	// Progress, if not nil, is called after every run.
 	Progress func(done, total int)
 }
 
-// Run is what an execution returned and needed.
+// Run is the results and the memory of an execution.
 type Run struct {
 	Outputs   []Output
 	Predicted executor.Prediction
@@ -53,21 +53,21 @@ type Run struct {
 	// Remarks are the device's remarks about how it ran the graph, such as libraries that it did
 	// without.
 	Remarks []string
-	// Weights is what the session holds for inputs and weights that it has copied.
+	// Weights is the memory of inputs and weights that the session has copied.
 	Weights executor.ArenaStats
-	// DeviceGrowth is by how much the free memory that the device reports has shrunk from the
-	// opening of the session to the end of the first step: arena, weights, and what its driver
-	// takes for itself; 0 if the device has no memory of its own.
+	// DeviceGrowth is the loss of free memory that the device reports from the opening of the
+	// session to the end of the first step: arena, weights, and its driver's own memory; 0 if the
+	// device has no memory of its own.
 	DeviceGrowth int64
 	// Resident is by how much the process's resident memory grew in the first step; 0 if the system
 	// does not report it.
 	Resident int64
 	Times    []time.Duration
-	// Runtime describes another runtime that executed; nil: a memopt device did.
+	// Runtime describes the other runtime that executed; nil for a memopt device.
 	Runtime *Runtime
 }
 
-// Runtime is what is known about ONNX Runtime if it executed.
+// Runtime is the version and settings of ONNX Runtime if it executed.
 type Runtime struct {
 	Version      string
 	Library      string // the file
@@ -83,7 +83,7 @@ type Runtime struct {
 	// LaterArena and LaterResident are the most that steps after the first took; 0 if there was
 	// only one.
 	LaterArena, LaterResident int64
-	// States is how steps hand on states; nil: they are independent of each other.
+	// States is how steps hand on states; nil if they are independent of each other.
 	States *RuntimeStates
 	// Bounded says that creating the session took more than a step, so that the step's figure is an
 	// upper bound.
@@ -92,7 +92,7 @@ type Runtime struct {
 
 // RuntimeStates says where next values of states go when another runtime is given memory for them.
 type RuntimeStates struct {
-	// States that are written over what they replace, and their bytes.
+	// States that are written over their old values, and their bytes.
 	InPlace      int
 	InPlaceBytes int64
 	// States with a second buffer, which cost as many bytes more, and the largest of them with the

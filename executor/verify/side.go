@@ -5,7 +5,7 @@ import (
 	"memopt/graph/live"
 )
 
-// Backward returns, by node, whether it is of the backward half; nil for a graph that has none.
+// Backward returns, by node, whether it is of the backward half; nil for a graph without one.
 func (s *Side) Backward() []bool {
 	b, err := live.FindBoundary(s.Model)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 
 // Slowdown is how many times as long a step of the planned graph takes as one of the baseline.
 type Slowdown struct {
-	// Ratio is Planned divided by Baseline; 1 where nothing was measured.
+	// Ratio is Planned divided by Baseline; 1 without measurements.
 	Ratio             float64
 	Baseline, Planned time.Duration
-	// Pairs is the number of pairs of neighbouring steps of which Ratio is the median; 0 if the
-	// graphs ran one after the other and Ratio is that of their median times. Least and Most are
-	// the extremes of these ratios.
+	// Pairs is the number of pairs of neighbouring steps, whose median is Ratio; 0 if the graphs
+	// ran one after the other and Ratio is that of their median times. Least and Most are the
+	// extremes of these ratios.
 	Pairs       int
 	Least, Most float64
 }

@@ -38,7 +38,7 @@ type Output struct {
 	// RMS is the root of the mean square of the differences, RMSValue that of the first model's
 	// elements.
 	RMS, RMSValue float64
-	First         string // the first difference beyond the tolerance; "": none
+	First         string // the first difference beyond the tolerance, or ""
 }
 
 // Outputs runs two models that have the same inputs and outputs on the same data and compares the
@@ -112,7 +112,7 @@ func output(name string, got, want *executor.Tensor, tol verify.Tolerance) Outpu
 	return out
 }
 
-// elements are a tensor's as numbers; ok is false for types that have none here.
+// elements returns a tensor's elements as float64; ok is false for types without a conversion here.
 func elements(t *executor.Tensor) (list []float64, ok bool) {
 	switch t.DType {
 	case graph.Float32:

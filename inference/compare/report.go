@@ -9,7 +9,7 @@ import (
 	"memopt/view/report"
 )
 
-// Summary is what a report says of a comparison.
+// Summary is a report's view of a comparison.
 type Summary struct {
 	Data    string        `json:"data"` // where the inputs come from
 	Backend string        `json:"backend"`
@@ -75,7 +75,7 @@ func (s *Summary) worst() *summaryLine {
 	return worst
 }
 
-// First says what the first difference beyond the tolerance is; "": there is none.
+// First describes the first difference beyond the tolerance, or returns "".
 func (s *Summary) First() string {
 	for _, o := range s.Outputs {
 		if !o.Equal {
@@ -104,7 +104,7 @@ func (s *Summary) Sentence() string {
 		100*o.share(), o.Name, of)
 }
 
-// Said is the sentence of a comparison, or that there was none.
+// Said is the sentence of a comparison; a nil Summary means that the outputs were not compared.
 func Said(s *Summary) string {
 	if s == nil {
 		return "Outputs were not compared."
@@ -143,7 +143,7 @@ func Write(w io.Writer, format report.Format, sentences []string, facts *report.
 	return nil
 }
 
-// AddFacts adds what is known of the outputs to a table of two columns.
+// AddFacts adds the figures of the outputs to a table of two columns.
 func (s *Summary) AddFacts(t *report.Table) {
 	if s == nil {
 		t.Add("outputs", "not compared")

@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// seeded returns a model in which random nodes that fix no seed have one that follows from the name of
-// what they make: another form of the model, in which they have other places, draws the same.
+// seeded returns a model that gives random nodes without a seed one that follows from their outputs'
+// names: another form of the model, with the nodes at other places, draws the same numbers.
 func seeded(m *memopt.Model) *memopt.Model {
 	draws := false
 	for _, n := range m.Graph.Nodes {

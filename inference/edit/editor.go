@@ -13,14 +13,14 @@ import (
 type Editor struct {
 	Model *graph.Model
 	G     *graph.Graph
-	Types *op.Result // what was known before the first edit
+	Types *op.Result // types from before the first edit
 	Order graph.Order
 
 	names   *graph.Names
 	readers [][]*graph.Node // by value; a list may have nodes that read it no longer
 	held    []bool          // by value: a subgraph reads it
 	gone    []bool          // by node
-	at      []int32         // by node: the place in the order at which it stands
+	at      []int32         // by node: its place in the order
 	changed bool
 }
 
@@ -45,8 +45,8 @@ func New(m *graph.Model) (*Editor, error) {
 	return e, nil
 }
 
-// inferred infers types without what the file says of the outputs of operators that memopt knows: a
-// runtime computes their shapes, and a wrong word about them does no harm there.
+// inferred infers types without the file's types for the outputs of operators that memopt knows: a
+// runtime computes their shapes itself, so that a wrong type in the file is harmless there.
 func inferred(m *graph.Model) (*op.Extender, error) {
 	op.Bind(m)
 	g := m.Graph
@@ -90,7 +90,7 @@ func (e *Editor) Nodes(f func(n *graph.Node)) {
 // Gone reports whether a node has been removed.
 func (e *Editor) Gone(n *graph.Node) bool { return e.gone[n.ID] }
 
-// Maker returns the node that makes a value; nil: none does.
+// Maker returns the producer of a value, or nil.
 func (e *Editor) Maker(v graph.ValueID) *graph.Node {
 	if v == graph.NoValue || e.G.Values[v].Def == graph.NoNode {
 		return nil
@@ -114,7 +114,7 @@ func (e *Editor) Readers(v graph.ValueID) []*graph.Node {
 // graph, or a subgraph reads it.
 func (e *Editor) Held(v graph.ValueID) bool { return e.G.Values[v].Output || e.held[v] }
 
-// Used reports whether anybody reads a value.
+// Used reports whether a value has readers.
 func (e *Editor) Used(v graph.ValueID) bool {
 	return v != graph.NoValue && (e.Held(v) || len(e.Readers(v)) > 0)
 }
@@ -125,10 +125,10 @@ func (e *Editor) Only(v graph.ValueID, n *graph.Node) bool {
 	return !e.Held(v) && len(readers) == 1 && readers[0] == n && e.Reads(v) == 1
 }
 
-// Replace lets all readers of v read w instead, which has the same elements and type. Where v is an
-// output of the graph, the node that makes w makes v in its place; that can be done only if nothing
-// else needs w by its name. Replace reports whether it has done so; where subgraphs read v, it has
-// not. What makes v is left without readers.
+// Replace lets all readers of v read w instead, which has the same elements and type. If v is an
+// output of the graph, the producer of w makes v in its place, unless w is needed by its name.
+// Replace reports whether it has replaced v; it does not if subgraphs read v. The producer of v is
+// left without readers.
 func (e *Editor) Replace(v, w graph.ValueID) bool {
 	switch {
 	case v == w || e.held[v]:
@@ -210,7 +210,7 @@ func (e *Editor) grow() {
 }
 
 // Constant adds an initializer, which gets the tensor's name or one that follows it. wanted is the
-// value that it is to become, one that nothing makes; NoValue: a new one.
+// value that it becomes, which must have no producer; NoValue means a new value.
 func (e *Editor) Constant(t *graph.TensorData, wanted graph.ValueID) (graph.ValueID, error) {
 	if wanted == graph.NoValue {
 		wanted = e.NewValue(t.Name, t.Type())
@@ -240,9 +240,9 @@ func (e *Editor) Reads(v graph.ValueID) int32 {
 	return count
 }
 
-// Add adds a node where another one stands, in front of it, and of what was added there before
-// behind. Its name is the given one, which may be that of a removed node whose place it takes, or follows
-// it. Its outputs must have no maker.
+// Add inserts a node right before another one, behind the nodes inserted there earlier. Its name is the
+// given one, which may be that of the removed node that it replaces, or follows it. Its outputs must have
+// no producer.
 func (e *Editor) Add(n, before *graph.Node) error {
 	if n.Name != "" && !(e.gone[before.ID] && n.Name == before.Name) {
 		n.Name = e.names.Node(n.Name)
@@ -257,8 +257,8 @@ func (e *Editor) Add(n, before *graph.Node) error {
 	return nil
 }
 
-// Finish ends the edits: nodes that nothing depends on, and constants that nothing reads, are removed
-// with all that the file says of them. It reports whether anything has changed.
+// Finish ends the edits: it removes nodes and constants without readers, with the file's entries for
+// them. It reports whether the graph has changed.
 func (e *Editor) Finish() (bool, error) {
 	if err := e.sweep(); err != nil {
 		return false, err

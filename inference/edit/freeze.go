@@ -6,11 +6,12 @@ import (
 	"memopt/graph"
 )
 
-// constantsSince is the IR version from which on initializers need not be inputs.
+// constantsSince is the first IR version with initializers that need not be inputs.
 const constantsSince = 4
 
-// Freeze makes constants of the initializers of the main graph that are inputs, too: of all, or of
-// none but in files of an IR version in which they have to be inputs. It returns how many.
+// Freeze makes constants of the main graph's initializers that are inputs, too. Unless all is set,
+// it does so only in files of an IR version that requires them to be inputs. It returns their
+// number.
 func Freeze(m *graph.Model, all bool) int {
 	if m.IRVersion >= constantsSince && !all {
 		return 0

@@ -6,7 +6,7 @@ import (
 	"memopt/view/report"
 )
 
-// Sentences say what became of a model's size. A stream is called "-".
+// Sentences describe the change of a model's size. out is "-" for a stream.
 func Sentences(out string, before, after Size) []string {
 	if out == "-" {
 		out = "The model"
@@ -16,7 +16,7 @@ func Sentences(out string, before, after Size) []string {
 		was(before.Bytes, after.Bytes, report.Bytes))}
 }
 
-// was says what a number was before: "66 before (-37.9 %)", "as before".
+// was describes a number before the change: "66 before (-37.9 %)", "as before".
 func was(before, after int64, format func(int64) string) string {
 	if before == 0 || before == after {
 		return "as before"
@@ -24,7 +24,7 @@ func was(before, after int64, format func(int64) string) string {
 	return fmt.Sprintf("%s before (%+.1f %%)", format(before), 100*float64(after-before)/float64(before))
 }
 
-// Facts begins a table of two columns with what became of a model's size.
+// Facts begins a table of two columns with the change of a model's size.
 func Facts(out string, before, after Size) *report.Table {
 	t := &report.Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
 	t.Add("written to", out)

@@ -8,7 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-// sweep removes what nothing depends on and puts the nodes in their places.
+// sweep removes dead nodes and constants, and puts the nodes in order.
 func (e *Editor) sweep() error {
 	live := e.live()
 	nodes := make([]*graph.Node, 0, len(e.G.Nodes))
@@ -87,7 +87,7 @@ func (e *Editor) live() []bool {
 	return live
 }
 
-// dropConstants removes initializers that nothing reads.
+// dropConstants removes initializers without readers.
 func (e *Editor) dropConstants() {
 	uses := graph.NewUses(e.G)
 	unread := func(v graph.ValueID) bool {
@@ -102,8 +102,8 @@ func (e *Editor) dropConstants() {
 	e.G.Sparse = slices.DeleteFunc(e.G.Sparse, unread)
 }
 
-// dropDeclarations forgets what the file says of values that are not there any more, and of those
-// that have become constants.
+// dropDeclarations drops the file's types of values that no longer exist, and of those that have
+// become constants.
 func (e *Editor) dropDeclarations() {
 	if !e.changed {
 		return

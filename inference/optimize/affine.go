@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// scaling is what a node does to each channel, axis 1, of its input: it multiplies and adds. Lists
-// have one number for each channel, or one for all; nil changes nothing.
+// scaling is a node's effect on each channel, axis 1, of its input: it multiplies and adds. Lists
+// have one number for each channel, or one for all; nil leaves the input unchanged.
 type scaling struct {
 	in           graph.ValueID
 	scale, shift []float64
@@ -26,10 +26,10 @@ var scalings = [op.NumKinds]func(s *site, n *graph.Node) *scaling{
 // linear says where the weights of an operator that is linear in them are, whose outputs have their
 // channels at axis 1.
 type linear struct {
-	// axis is the one of the weights, input 1, that has the output's channels. ok is false for nodes
+	// axis is the axis of the weights, input 1, for the output's channels. ok is false for nodes
 	// whose channels are not one axis of them.
 	axis func(n *graph.Node) (axis int, ok bool)
-	// factor is the attribute by which the bias, input 2, is multiplied; "": there is none.
+	// factor is the attribute that scales the bias, input 2; "" for operators without one.
 	factor string
 }
 
@@ -67,7 +67,7 @@ func foldAffine(s *site) error {
 	return nil
 }
 
-// scaleWeights lets a product or convolution do what the node behind it does.
+// scaleWeights applies the effect of a node to the weights of the product or convolution before it.
 func (s *site) scaleWeights(n, maker *graph.Node, sc *scaling) {
 	row := linears[maker.Kind]
 	axis, ok := row.axis(maker)
@@ -111,7 +111,7 @@ func (s *site) scaleWeights(n, maker *graph.Node, sc *scaling) {
 	s.did(n.Op)
 }
 
-// biasOf is the bias of a node, with its factor, for each of the channels: zeros where it has none.
+// biasOf is the bias of a node, with its factor, for each of the channels: zeros if it is missing.
 func (s *site) biasOf(n *graph.Node, row *linear, channels int64) ([]float64, bool) {
 	bias := make([]float64, channels)
 	v := n.Input(2)
@@ -132,7 +132,8 @@ func (s *site) biasOf(n *graph.Node, row *linear, channels int64) ([]float64, bo
 	return bias, true
 }
 
-// biasGrowth is by how much the file grows by a bias that a node gets, less what is then not needed.
+// biasGrowth is the growth of the file by a node's new bias, less the constants that are then not
+// needed.
 func (s *site) biasGrowth(n, maker *graph.Node, sc *scaling, channels int64) int64 {
 	name := s.label(maker) + "/bias"
 	growth := field(tensorBytes(name, []int64{channels}, 4*channels)) + text(name) - nodeBytes(s.G, n)
@@ -230,8 +231,7 @@ func normScaling(s *site, n *graph.Node) *scaling {
 	return sc
 }
 
-// constantScaling is for a product or sum of which one factor or summand is a constant for each
-// channel.
+// constantScaling is for a product or sum with one operand that is a constant for each channel.
 func constantScaling(product bool) func(*site, *graph.Node) *scaling {
 	return func(s *site, n *graph.Node) *scaling {
 		for slot := range 2 {

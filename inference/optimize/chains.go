@@ -7,9 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// chains says how a node and the one that makes its input 0, which nobody else reads, become one: by
-// an edit of the node. A rule reports whether it has made one. Only operators that are in the table
-// come in front.
+// chains merges a node and the producer of its input 0, which has no other reader, by an edit of the
+// node. A rule reports whether it has made one. Only operators in the table can be the producer.
 var chains = [op.NumKinds]struct {
 	behind func(s *site, first, n *graph.Node) bool
 	front  chainFamily
@@ -22,7 +21,7 @@ var chains = [op.NumKinds]struct {
 	op.Cast:      {behind: castTwice, front: casts},
 }
 
-// chainFamily is of which kind of chain an operator can be a part.
+// chainFamily is the kind of chain that an operator can be a part of.
 type chainFamily uint8
 
 const (
@@ -70,7 +69,7 @@ func transposeTwice(s *site, first, n *graph.Node) bool {
 	return true
 }
 
-// reshapeTwice: the shape in between does not matter where the target copies nothing from it.
+// reshapeTwice: the shape in between does not matter unless the target copies dims from it.
 func reshapeTwice(s *site, first, n *graph.Node) bool {
 	target := n.Input(1)
 	if target == graph.NoValue {

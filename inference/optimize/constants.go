@@ -9,9 +9,9 @@ import (
 	"memopt/inference/edit"
 )
 
-// foldConstants computes what depends on constants, or on shapes that are the same in every run, and
-// keeps it as initializers. What is to be kept may not be larger than what the file then no longer
-// needs (Options.Growth); outputs of the graph stay with the nodes that make them.
+// foldConstants computes values that depend only on constants, or on shapes that are the same in
+// every run, and keeps them as initializers. These may not be larger than the constants that the
+// file then no longer needs (Options.Growth); outputs of the graph stay with their producers.
 func foldConstants(s *site) error {
 	f := newFolder(s)
 	if len(f.edge) == 0 {
@@ -28,7 +28,7 @@ func foldConstants(s *site) error {
 type folder struct {
 	*site
 	constant []bool          // by value
-	folds    []bool          // by node: what it makes is constant
+	folds    []bool          // by node: its outputs are constant
 	edge     []graph.ValueID // constants that a node makes and others than folded ones read
 	refused  map[graph.ValueID]bool
 }
@@ -89,7 +89,7 @@ func (f *folder) isConstant(n *graph.Node) bool {
 	return given || known
 }
 
-// onEdge reports whether somebody else than folded nodes reads a constant.
+// onEdge reports whether a constant has a reader other than folded nodes.
 func (f *folder) onEdge(v graph.ValueID) bool {
 	if f.G.Values[v].Output {
 		return false
@@ -123,7 +123,7 @@ func (f *folder) accept() []graph.ValueID {
 	return accepted
 }
 
-// groups divides the edge into what depends on common constants.
+// groups divides the edge into groups of values that depend on common constants.
 func (f *folder) groups() [][]graph.ValueID {
 	parent := make([]graph.ValueID, len(f.G.Values))
 	for v := range parent {
@@ -162,11 +162,12 @@ func (f *folder) groups() [][]graph.ValueID {
 	return groups
 }
 
-// most is how many nodes growth looks at, at most; what lies behind them counts as still needed.
+// most is the number of nodes that growth visits, at most; constants behind them count as still
+// needed.
 const most = 10_000
 
-// growth is by how many bytes the file grows, at most, if values are kept: their bytes, less those of
-// nodes and constants that nobody needs then.
+// growth is a bound of the file's growth if values are kept: their bytes, less those of nodes and
+// constants without other readers.
 func (f *folder) growth(values []graph.ValueID) int64 {
 	sum := int64(0)
 	reads := map[graph.ValueID]int{} // readers that are gone

@@ -70,7 +70,7 @@ func mergeShapes(s *site) {
 	})
 }
 
-// takesOver lets the readers of a node read what an equal one makes.
+// takesOver lets the readers of a node read the outputs of an equal one.
 func (s *site) takesOver(first, n *graph.Node) bool {
 	for slot, v := range n.Outputs {
 		if s.Used(v) && (first.Output(slot) == graph.NoValue || s.Held(v)) {
@@ -121,8 +121,8 @@ func meaning(n *graph.Node) (text string, ok bool) {
 	return b.String(), true
 }
 
-// mergeConstants merges constants of equal type, dims and bytes; none that training changes with one that
-// it does not.
+// mergeConstants merges constants of equal type, dims and bytes, but no trained constant with one that is
+// not.
 func mergeConstants(s *site) error {
 	groups := map[string]int{} // by type and dims: how many
 	of := func(t *graph.TensorData) string { return fmt.Sprint(t.DType, t.Dims) }
@@ -135,7 +135,7 @@ func mergeConstants(s *site) error {
 			groups[of(s.weight(v))]++
 		}
 	}
-	seed := maphash.MakeSeed() // decides nothing but which ones are compared
+	seed := maphash.MakeSeed() // it decides only which ones are compared
 	alike := map[string][]graph.ValueID{}
 	for _, v := range s.G.Initializers {
 		if !mergeable(v) || groups[of(s.weight(v))] < 2 {

@@ -13,8 +13,8 @@ import (
 )
 
 // evaluate computes constants with the CPU's kernels: all at once and, where that fails, one by one.
-// What cannot be computed is left alone: a run of the model would end at the same node, or run it
-// elsewhere.
+// Constants that cannot be computed are left alone: a run of the model would end at the same node,
+// or run it elsewhere.
 func (f *folder) evaluate(values []graph.ValueID, places []int, tensors []*graph.TensorData) error {
 	if len(places) == 0 {
 		return nil
@@ -136,7 +136,7 @@ type excerpt struct {
 	nodes []*graph.Node
 }
 
-// take adds what a constant depends on.
+// take adds the nodes and values that a constant depends on.
 func (x *excerpt) take(first graph.ValueID) error {
 	todo := []graph.ValueID{first}
 	taken := map[*graph.Node]bool{}

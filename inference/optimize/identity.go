@@ -114,7 +114,7 @@ func takesAll(s *site, n *graph.Node) bool {
 	return ok && !slices.ContainsFunc(steps, func(step int64) bool { return step < 1 })
 }
 
-// padsNothing: no pad is added, and none is taken away elsewhere.
+// padsNothing: all pads are 0.
 func padsNothing(s *site, n *graph.Node) bool {
 	pads, given, ok := s.argument(n, "pads", 1)
 	return given && ok && zeros(pads)
@@ -125,7 +125,7 @@ func oneInput(_ *site, n *graph.Node) bool { return len(n.Inputs) == 1 }
 // oneOutput: the one part has the whole's shape.
 func oneOutput(_ *site, n *graph.Node) bool { return len(n.Outputs) == 1 }
 
-// neutral is for operators whose input 1 changes nothing where it is a positive zero, or a one.
+// neutral is for operators whose input 1 has no effect if it is a positive zero, or a one.
 func neutral(want float64) func(*site, *graph.Node) bool {
 	return func(s *site, n *graph.Node) bool {
 		v := n.Input(1)

@@ -9,7 +9,7 @@ import (
 	"memopt/inference/edit"
 )
 
-// version is the schema version by which a node is read.
+// version is the schema version of a node's operator.
 func version(m *graph.Model, n *graph.Node) int {
 	info := op.Of(n.Kind)
 	return info.VersionOf(n, m.OpsetVersion(info.Domain))
@@ -39,7 +39,7 @@ func draws(m *graph.Model, n *graph.Node) bool {
 	return !known || on != 0
 }
 
-// known reports whether a node is what its kind says.
+// known reports whether a node is of the operator of its kind.
 func known(n *graph.Node) bool {
 	return n.Kind != op.Unknown && n.Fault() == nil && n.Clash() == nil
 }
@@ -120,7 +120,7 @@ func zeros(list []int64) bool {
 	return !slices.ContainsFunc(list, func(x int64) bool { return x != 0 })
 }
 
-// weight is what the file has of a value that no input can change; nil where it has nothing.
+// weight is the file's contents of a value that no input can change, or nil.
 func (s *site) weight(v graph.ValueID) *graph.TensorData {
 	if v == graph.NoValue || !s.G.Values[v].IsConstant() {
 		return nil

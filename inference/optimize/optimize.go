@@ -19,20 +19,20 @@ type Options struct {
 	// Skip are globs of names of passes that are left out; Exact leaves out those that change bits.
 	Skip  []string
 	Exact bool
-	// Inference first makes the form in which networks are evaluated: nothing is dropped, and norms
-	// take the running statistics.
+	// Inference first makes the form for evaluation: without dropout, and with norms that use the
+	// running statistics.
 	Inference bool
 	// Opset raises the version of ONNX's operators that the model imports, so that newer operators may
-	// be used; 0: it stays.
+	// be used; 0 keeps it.
 	Opset int64
 	// FreezeInputs makes constants of initializers that are inputs of the graph, too, which callers
 	// could replace: the inputs are removed. In files of IR version 3, where all initializers have to
 	// be inputs, they always are constants.
 	FreezeInputs bool
-	// Growth is by how many bytes a constant that is computed in advance may be larger than what it
-	// replaces; 0: not at all.
+	// Growth is the number of bytes that a constant computed in advance may be larger than the
+	// constants that it replaces. 0 means not larger.
 	Growth int64
-	// Threads compute constants; 0: one per core.
+	// Threads compute constants; 0 means one per core.
 	Threads int
 }
 
@@ -49,8 +49,8 @@ type Result struct {
 	Before edit.Size // of the model as it was given
 	After  edit.Size
 	Done   []Done      // in the order of the passes
-	Left   []LeftAlone // what could have been edited, and was not
-	// Changes says what raising the operator set has changed.
+	Left   []LeftAlone // nodes that could have been edited, and were not
+	// Changes lists the effects of raising the operator set.
 	Changes []string
 	// Trains counts the nodes in training mode.
 	Trains int
@@ -127,8 +127,8 @@ func Forward(m *memopt.Model) error {
 	return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: %w", m.Path, ErrTraining)}
 }
 
-// Evaluated is the form of a model in which it is evaluated. Outputs that are there only in training,
-// as new running statistics are, it does not have.
+// Evaluated is the form of a model for evaluation. It lacks outputs that exist only in training, for
+// example new running statistics.
 func Evaluated(m *memopt.Model) (*memopt.Model, error) {
 	g := m.Graph
 	var outputs []string

@@ -17,22 +17,22 @@ type Pass struct {
 	run   func(*site) error
 }
 
-// passes are run in this order, again and again until none changes anything. Constants come first,
-// because patterns and targets of reshapes are recognised by them; fusions come last, because they
-// leave less to recognise.
+// passes are run in this order, again and again until the graph no longer changes. Constants come
+// first, because patterns and targets of reshapes are recognised by them; fusions come last,
+// because they hide patterns from the others.
 var passes = []Pass{
-	{"constants", "what depends on constants or on shapes alone is computed once", true, foldConstants},
-	{"targets", "targets of reshapes are constants where the input says the rest", true, settleTargets},
-	{"identities", "what gives its input as it is, is removed", true, removeIdentities},
+	{"constants", "values that depend on constants or shapes alone are computed once", true, foldConstants},
+	{"targets", "targets of reshapes become constants where the input's shape allows it", true, settleTargets},
+	{"identities", "nodes that return their input unchanged are removed", true, removeIdentities},
 	{"chains", "consecutive transposes, reshapes and casts become one", true, joinChains},
-	{"duplicates", "what is computed or stored twice is so once", true, mergeDuplicates},
-	{"affine", "norms of batches, scales and shifts go into the weights before them", false, foldAffine},
-	{"products", "products, sums, transposes and pads become part of the operator that has them", false,
+	{"duplicates", "equal nodes and equal constants are merged", true, mergeDuplicates},
+	{"affine", "batch norms, scales and shifts go into the weights before them", false, foldAffine},
+	{"products", "products, sums, transposes and pads become part of an operator that includes them", false,
 		fuseProducts},
 	{"patterns", "decomposed operators become the operator", false, fusePatterns},
 }
 
-// Passes lists the passes in the order in which they run.
+// Passes lists the passes in their order.
 func Passes() []Pass { return slices.Clone(passes) }
 
 // skips reports whether a pass is left out.
@@ -55,7 +55,7 @@ func (o *Options) CheckSkip() error {
 	return nil
 }
 
-// passes runs the passes until nothing changes.
+// passes runs the passes until the graph no longer changes.
 func (r *run) passes() error {
 	for changed := true; changed; {
 		changed = false
@@ -93,7 +93,7 @@ func (r *run) pass(p *Pass) (bool, error) {
 	return e.Finish()
 }
 
-// sweep removes what nothing reads, where no pass has.
+// sweep removes nodes and constants without readers, if no pass has done so.
 func (r *run) sweep() error {
 	e, err := edit.New(r.m)
 	if err != nil {
@@ -108,7 +108,7 @@ type site struct {
 	*edit.Editor
 	run     *run
 	pass    *Pass
-	symbols map[string]bool // of the graph's inputs; nil: not asked for yet
+	symbols map[string]bool // of the graph's inputs; nil until needed
 }
 
 // did counts what the pass has done.

@@ -61,7 +61,7 @@ func init() {
 type found struct {
 	*pattern.Match
 	*site
-	axes []int64 // over which its reductions go, ascending and from 0 on
+	axes []int64 // the axes of its reductions, ascending and from 0 on
 }
 
 // fusePatterns writes the operator in place of the nodes.

@@ -9,8 +9,8 @@ import (
 	"memopt/symbolic"
 )
 
-// products has by the last node what it becomes part of, or takes in. A rule reports what it has
-// done; "": nothing.
+// products has, by the last node, the rule that merges it into another operator, or another
+// operator into it. A rule returns a description of its edit, or "".
 var products = [op.NumKinds]func(s *site, n *graph.Node) (string, error){
 	op.Add:  productOfSum,
 	op.Gemm: transposedOperands,
@@ -32,7 +32,7 @@ func fuseProducts(s *site) error {
 	return err
 }
 
-// gemmSince is the version from which on Gemm broadcasts its bias as other operators do.
+// gemmSince is the first version of Gemm that broadcasts its bias as other operators do.
 const gemmSince = 7
 
 // matrixProducts has the operators that multiply matrices of rank 2 as Gemm does.

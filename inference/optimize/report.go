@@ -13,12 +13,12 @@ import (
 // Schema is the schema of the JSON of `memopt optimize`.
 const Schema = "memopt.optimize/v1"
 
-// View is what a report says of an optimization.
+// View is a report's view of an optimization.
 type View struct {
 	Result   *Result
 	Model    string
 	Out      string
-	Compared *compare.Summary // nil: the outputs were not compared
+	Compared *compare.Summary // nil if the outputs were not compared
 	All      bool             // list all that was left alone in the table, too
 }
 
@@ -53,7 +53,7 @@ type leftJSON struct {
 	Why  string `json:"why"`
 }
 
-// Report writes the report: the answer, what was done, and how the outputs compare.
+// Report writes the report: the answer, the edits, and the comparison of the outputs.
 func Report(w io.Writer, format report.Format, v View) error {
 	if format == report.JSONFormat {
 		return report.WriteJSON(w, v.json())

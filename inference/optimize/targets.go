@@ -63,7 +63,7 @@ func (s *site) settled(elems []symbolic.Expr, from graph.Shape) ([]int64, bool) 
 			return nil, false
 		}
 	}
-	// Where a copied dim is 0 in a run, what -1 stands for is not known.
+	// If a copied dim may be 0 in a run, -1 is ambiguous.
 	return dims, rest == 0 || rest == 1 && copied == 0
 }
 

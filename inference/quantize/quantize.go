@@ -19,26 +19,26 @@ type Options struct {
 	ReduceRange bool // weights of 7 bits
 	// Exclude are globs of names of nodes, operators and weights that stay as they are.
 	Exclude []string
-	// Prepare says what is done before: passes that keep all bits let weights be recognised. Exact and
-	// Growth are set.
+	// Prepare has the options of the passes that run first: those that keep all bits let weights be
+	// recognised. Exact and Growth are set.
 	Prepare optimize.Options
 }
 
 // leastOpset is the operator set that DynamicQuantizeLinear came with.
 const leastOpset = 11
 
-// ErrNothing is wrapped by the error about a model in which nothing can be quantized.
+// ErrNothing is wrapped by the error about a model without weights that can be quantized.
 var ErrNothing = errors.New("there is nothing to quantize")
 
 // Result is a quantized model and how it came about.
 type Result struct {
-	Start   *memopt.Model // the model in floats: what optimize.Result.Start is
+	Start   *memopt.Model // the model in floats, optimize.Result.Start
 	Model   *memopt.Model
 	Before  edit.Size // of the model as it was given
 	After   edit.Size
-	Weights []Weight    // in the order in which the file has them
+	Weights []Weight    // in the order of the file
 	Left    []LeftAlone // nodes with constant weights that stay as they are
-	// Changes says what raising the operator set has changed.
+	// Changes lists the effects of raising the operator set.
 	Changes []string
 }
 
@@ -50,7 +50,7 @@ type Weight struct {
 	PerChannel bool
 	Bytes      int64   // before
 	Quantized  int64   // after, scales and zero points included
-	MaxError   float64 // the largest difference between an element and what its integer stands for
+	MaxError   float64 // the largest difference between an element and the number of its integer
 	MaxAbs     float64 // the largest absolute element
 }
 
@@ -97,7 +97,7 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	return r, err
 }
 
-// why says why nothing was quantized.
+// why returns the reason why no weight was quantized.
 func (r *Result) why() string {
 	if len(r.Left) == 0 {
 		return "it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without data, and " +
@@ -117,10 +117,10 @@ type quantizer struct {
 	o      Options
 	r      *Result
 	m      *graph.Model
-	inputs map[graph.ValueID]*dynamic // what has been quantized in the graph
+	inputs map[graph.ValueID]*dynamic // the quantized inputs of the graph
 }
 
-// weights quantizes what can be quantized.
+// weights quantizes all weights that can be quantized.
 func (q *quantizer) weights() error {
 	for _, v := range slices.Clone(q.G.Initializers) {
 		uses := q.usesOf(v)

@@ -13,13 +13,13 @@ import (
 // Schema is the schema of the JSON of `memopt quantize`.
 const Schema = "memopt.quantize/v1"
 
-// View is what a report says of a quantization.
+// View is a report's view of a quantization.
 type View struct {
 	Result   *Result
 	Options  Options
 	Model    string
 	Out      string
-	Compared *compare.Summary // nil: the outputs were not compared
+	Compared *compare.Summary // nil if the outputs were not compared
 	All      bool             // list all that was left alone in the table, too
 }
 
@@ -100,7 +100,7 @@ func (v *View) weights() *report.Table {
 	return t
 }
 
-// left lists what was left alone.
+// left lists the weights that were left alone.
 func (v *View) left() *report.Table {
 	t := &report.Table{Title: "Left alone", Header: []string{"node", "operator", "why"}}
 	for i, l := range v.Result.Left {
@@ -113,7 +113,7 @@ func (v *View) left() *report.Table {
 	return t
 }
 
-// sentence says what became of the weights.
+// sentence describes the change of the weights.
 func (v *View) sentence() string {
 	var before, after int64
 	nodes := 0

@@ -17,7 +17,7 @@ type role struct {
 	transposes func(n *graph.Node) bool
 	// write writes the quantized form of a node.
 	write func(q *quantizer, u use, w *weight) error
-	rows  bool // it takes elements along an axis, and multiplies nothing
+	rows  bool // it takes elements along an axis, without a product
 }
 
 // roles has the operators whose weights are quantized.
@@ -31,13 +31,13 @@ var roles = [op.NumKinds]*role{
 // use is a place that reads a weight.
 type use struct {
 	node       *graph.Node
-	role       *role       // nil: a place that wants floats
-	via        *graph.Node // a transpose between weight and node; nil: there is none
+	role       *role       // nil for a place that needs floats
+	via        *graph.Node // a transpose between weight and node, or nil
 	transposed bool        // the node reads it with its two axes swapped
 }
 
-// usesOf lists the places that read a constant of floats. Without one that could be quantized there are
-// none.
+// usesOf lists the places that read a constant of floats. The list is empty if no place can be
+// quantized.
 func (q *quantizer) usesOf(v graph.ValueID) []use {
 	val := &q.G.Values[v]
 	if !val.IsConstant() || val.Data == nil || !val.Data.DType.IsFloat() {
@@ -82,7 +82,7 @@ func count(list []graph.ValueID, v graph.ValueID) int {
 	return n
 }
 
-// refusal says why a weight stays as it is; "": it can be quantized.
+// refusal returns the reason why a weight stays as it is, "" if it can be quantized.
 func (q *quantizer) refusal(v graph.ValueID, uses []use) string {
 	t := q.G.Values[v].Data
 	elements, err := t.Elements()
@@ -116,7 +116,7 @@ func (q *quantizer) refusal(v graph.ValueID, uses []use) string {
 	return q.faulty(t)
 }
 
-// faulty says what is wrong with the elements of a weight.
+// faulty describes the fault of a weight's elements, or returns "".
 func (q *quantizer) faulty(t *graph.TensorData) string {
 	elems, err := edit.Floats(t)
 	if err != nil {
@@ -128,7 +128,7 @@ func (q *quantizer) faulty(t *graph.TensorData) string {
 	return ""
 }
 
-// summed is the axis of the weight over which a product sums.
+// summed is the axis of the weight that a product sums over.
 func (q *quantizer) summed(u use) int {
 	if u.transposed {
 		return 1

@@ -13,8 +13,8 @@ type weight struct {
 	name   string
 	scales []float32 // one, or one for each channel
 	// Values of the graph: the integers as the file's weight has them and with the two axes swapped
-	// (NoValue until somebody wants them), the scales, and the zero points. Those of int8 are 0, and
-	// written all the same: where they are left out, ONNX Runtime may read int8 as uint8.
+	// (NoValue until needed), the scales, and the zero points. Those of int8 are 0, and written all
+	// the same: without them, ONNX Runtime may read int8 as uint8.
 	straight, swapped graph.ValueID
 	scale, zero       graph.ValueID
 }
@@ -35,7 +35,7 @@ func (q *quantizer) limits() (low, high float32) {
 	return 0, 255
 }
 
-// smallestScale is below which a scale would lose bits: weights that small are zeros.
+// smallestScale is the smallest scale that loses no bits: weights below it are zeros.
 const smallestScale = 0x1p-126
 
 // scaleOf is the scale and the zero point of numbers between two bounds.
@@ -62,8 +62,7 @@ func (q *quantizer) integer(x, scale, zero float32) int32 {
 	return int32(min(max(float32(math.RoundToEven(float64(x/scale)))+zero, low), high))
 }
 
-// channelAxis is the axis along which all uses of a weight can have scales of their own; -1: there is
-// none.
+// channelAxis is the axis along which all uses of a weight can have scales of their own, or -1.
 func (q *quantizer) channelAxis(t *graph.TensorData, uses []use) int {
 	if !q.o.PerChannel || len(t.Dims) != 2 {
 		return -1

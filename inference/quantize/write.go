@@ -23,7 +23,7 @@ func (q *quantizer) quantized(x graph.ValueID, before *graph.Node) (*dynamic, er
 	return d, err
 }
 
-// emitter adds nodes in front of one; after an error it does nothing.
+// emitter adds nodes in front of one; after an error its methods return at once.
 type emitter struct {
 	*quantizer
 	before *graph.Node
@@ -138,7 +138,7 @@ func writeGemm(q *quantizer, u use, w *weight) error {
 	return e.err
 }
 
-// unsqueezeInput is the operator set from which on the axes of Unsqueeze are an input.
+// unsqueezeInput is the first operator set with the axes of Unsqueeze as an input.
 const unsqueezeInput = 13
 
 // writeGather writes a Gather: of the integers, which become floats behind it.
@@ -156,7 +156,7 @@ func writeGather(q *quantizer, u use, w *weight) error {
 		e.node("DequantizeLinear", q.typeOf(out), out, nil, integers, w.scale, w.zero)
 		return e.err
 	}
-	rows := graph.Shape{} // of what each row has one of
+	rows := graph.Shape{} // of a value per row
 	if shape.Ranked {
 		rows = graph.Dims(shape.Dims[:len(shape.Dims)-1]...)
 	}

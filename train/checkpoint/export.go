@@ -10,18 +10,18 @@ import (
 	"memopt/train/safetensors"
 )
 
-// Exported says what Export gave a model.
+// Exported counts the changes that Export made to a model.
 type Exported struct {
 	Weights []string // and running statistics that got other contents, in the order of the model's values
 	Added   []string // of these, those that were inputs before
 	Kept    int      // initializers that stayed as they were
 	Bytes   int64    // of Weights
-	// External is the size of the smallest initializer that lay in external data and got other
-	// contents, which lie in the checkpoint now; 0: there is none.
+	// External is the size of the smallest initializer that lay in external data and has new
+	// contents, which now lie in the checkpoint; 0 if there is no such initializer.
 	External int64
 }
 
-// Export gives a forward model the contents that the checkpoint has of its initializers. Parameters
+// Export gives the initializers of a forward model their contents in the checkpoint. Parameters
 // that are inputs become initializers. The contents are read from the checkpoint's files when they
 // are used, so it must stay open. The error names weights that the model does not have, or has in
 // another form; the model is then unchanged.
@@ -96,7 +96,7 @@ func fits(v *graph.Value, t *executor.Tensor) error {
 	return nil
 }
 
-// initializersAreInputs is the last IR version in which an initializer has to be an input, too.
+// initializersAreInputs is the last IR version that requires initializers to be inputs, too.
 const initializersAreInputs = 3
 
 // put makes a tensor the contents of an input or initializer.

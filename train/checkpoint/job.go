@@ -35,9 +35,9 @@ type Job struct {
 	lock             *fileio.Lock
 }
 
-// OpenJob opens a job's folder, which it makes where there is none, takes its lock, and removes what
-// a save that was interrupted has left. Where another process has the lock the error says which. A
-// folder of checkpoints that is a symbolic link is refused.
+// OpenJob opens a job's folder, or makes it, takes its lock, and removes the remains of an
+// interrupted save. If another process has the lock, the error names it. A folder of checkpoints
+// that is a symbolic link is refused.
 func OpenJob(dir string) (*Job, error) {
 	j := &Job{dir: dir, checkpoints: filepath.Join(dir, folderName)}
 	if err := fileio.MakeFolder(j.checkpoints); err != nil {
@@ -86,7 +86,7 @@ func stepPath(dir string, step int64) string {
 	return filepath.Join(dir, stepPrefix+strconv.FormatInt(step, 10))
 }
 
-// steps lists the checkpoints in a folder; none where there is no folder.
+// steps lists the checkpoints in a folder, which need not exist.
 func steps(dir string) ([]int64, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +157,7 @@ func writeTensors(folder *fileio.Folder, name string, entries []safetensors.Entr
 	return File{Name: name, Bytes: h.n, SHA256: hex.EncodeToString(h.h.Sum(nil))}, err
 }
 
-// counter hashes and counts what is written to it.
+// counter hashes and counts the bytes written to it.
 type counter struct {
 	h hash.Hash
 	n int64
@@ -169,8 +169,8 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.h.Write(p)
 }
 
-// Prune removes the oldest checkpoints until at most limit are left. The newest always stays; below
-// 1, limit is none.
+// Prune removes the oldest checkpoints until at most limit are left. The newest always stays; a
+// limit below 1 means no limit.
 func (j *Job) Prune(limit int) error {
 	list, err := j.Steps()
 	if err != nil || limit < 1 {

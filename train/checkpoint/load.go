@@ -22,11 +22,11 @@ type Checkpoint struct {
 // ErrNone is wrapped by errors about folders that have no checkpoint.
 var ErrNone = errors.New("no checkpoint is there")
 
-// maxManifest bounds the bytes of a manifest, most of which are the plan's.
+// maxManifest bounds the bytes of a manifest; most of them are the plan's.
 const maxManifest = 1 << 30
 
-// Load opens a checkpoint: the folder of one, or a job's folder or the checkpoints in it, of which it
-// takes the newest. Every file's hash is compared with the manifest's.
+// Load opens a checkpoint: its folder, or the newest in a job's folder or in the checkpoints folder
+// of a job. Every file's hash is compared with the manifest's.
 func Load(path string) (*Checkpoint, error) {
 	path, err := Find(path)
 	if err != nil {

@@ -13,26 +13,26 @@ import (
 // Schema names the format of manifests, which docs/schemas/checkpoint.schema.json describes.
 const Schema = "memopt.checkpoint/v1"
 
-// Manifest is what a checkpoint's JSON file says: where the job is, and what it is.
+// Manifest is a checkpoint's JSON file: the position of the job, and its identity.
 type Manifest struct {
 	Schema  string `json:"schema"`  // set by Save
 	Version string `json:"version"` // of memopt
-	Saved   string `json:"saved"`   // when, by the machine's clock (RFC 3339); for people: nothing depends on it
+	Saved   string `json:"saved"`   // when, by the machine's clock (RFC 3339); for people only
 
 	Step    int64 `json:"step"`    // updates that have been made, skipped ones included
-	Epoch   int64 `json:"epoch"`   // that the next batch is of, from 0
+	Epoch   int64 `json:"epoch"`   // of the next batch, from 0
 	Batch   int64 `json:"batch"`   // the next one in the epoch, from 0
 	Samples int64 `json:"samples"` // that have been trained on, in all epochs
 	Tokens  int64 `json:"tokens"`  // likewise; 0 where data are no tokens
 
-	Seed     uint64 `json:"seed"`      // of what the model draws
+	Seed     uint64 `json:"seed"`      // of the model's random nodes
 	DataSeed uint64 `json:"data_seed"` // of the order of samples
 
 	Model        Model            `json:"model"`
 	Data         Data             `json:"data"`
 	Optimizer    json.RawMessage  `json:"optimizer"` // the job's settings
 	Schedule     json.RawMessage  `json:"schedule"`
-	LossScale    *LossScale       `json:"loss_scale"` // nil: losses are not scaled
+	LossScale    *LossScale       `json:"loss_scale"` // nil if losses are not scaled
 	Accumulation int64            `json:"accumulation"`
 	Dims         map[string]int64 `json:"dims"`
 	Plan         json.RawMessage  `json:"plan,omitempty"`    // the plan file's JSON
@@ -84,7 +84,7 @@ type File struct {
 	SHA256 string `json:"sha256"` // in hexadecimal
 }
 
-// check returns what is wrong with a manifest that a file holds.
+// check returns an error for an invalid manifest.
 func (m *Manifest) check() error {
 	switch {
 	case m.Schema != Schema:
@@ -104,7 +104,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// file returns what the manifest says of a file.
+// file returns the manifest's record of a file.
 func (m *Manifest) file(name string) (File, error) {
 	for _, f := range m.Files {
 		if f.Name == name {

@@ -31,9 +31,8 @@ func OpenModel(path string) (m *graph.Model, done func() error, err error) {
 	return m, func() error { return nil }, nil
 }
 
-// DescribeModel returns what a manifest says of a model as OpenModel returns it, before anything is
-// changed in it. state reports whether an initializer is a state of the job, whose contents the
-// checkpoint has.
+// DescribeModel returns a manifest's record of a model as OpenModel returns it, before any change.
+// state reports whether an initializer is a state of the job, whose contents the checkpoint has.
 func DescribeModel(m *graph.Model, state func(name string) bool) (Model, error) {
 	frozen, err := onnx.ContentsSHA256(m, state)
 	if err != nil {
@@ -43,7 +42,7 @@ func DescribeModel(m *graph.Model, state func(name string) bool) (Model, error) 
 }
 
 // Check returns an error unless a model, as it is now, is the one of the checkpoint: of the same
-// structure, and with the same contents of what is no state. Where it lies does not matter.
+// structure, and with the same contents of all values that are no states. Its path does not matter.
 func (m Model) Check(now Model) error {
 	switch {
 	case now.StructureSHA256 != m.StructureSHA256:

@@ -1,9 +1,9 @@
-// Package collective has what the ranks of a job do together: sums of gradients, pieces of them,
-// weights that each rank has a part of, and small messages. A rank is one process of a job, or one
-// Group of several in a process, numbered from 0.
+// Package collective has the collective operations of a job's ranks: sums of gradients, pieces of
+// them, gathers of weights that are divided among the ranks, and small messages. A rank is one
+// process of a job, or one Group of several in a process, numbered from 0.
 //
-// The names are MPI's (MPI: A Message-Passing Interface Standard 4.1, chapter 6). Package
-// train/mpi has the groups of processes that mpirun starts; Local has those of one process.
+// The names are MPI's (MPI: A Message-Passing Interface Standard 4.1, chapter 6). Package train/mpi
+// has the groups of processes that mpirun starts; Local has those of one process.
 package collective
 
 import (
@@ -40,10 +40,11 @@ func (o Op) String() string {
 type Ticket uint64
 
 // Group is the ranks of a job as one of them sees it. All ranks call the same methods with the same
-// operations, types and lengths in the same order. Start and Wait may be called by one goroutine while
-// the others are called by none. From the second use of a length on they allocate nothing.
+// operations, types and lengths in the same order. One goroutine may call Start and Wait while the
+// other methods are not in use. From the second use of a length on they do not allocate.
 //
-// Every error ends the group: what was begun is not completed, and later calls return the same error.
+// Every error ends the group: pending operations are not completed, and later calls return the same
+// error.
 type Group interface {
 	// Rank is the number of this rank, Size how many there are.
 	Rank() int
@@ -65,8 +66,8 @@ type Group interface {
 	// Abort ends the processes of all ranks with an exit code, as far as the launcher can, and does not
 	// return where they are processes.
 	Abort(code int)
-	// Close waits for the other ranks to close, and frees everything. After an error it waits for
-	// nobody.
+	// Close waits for the other ranks to close, and frees everything. After an error it does not
+	// wait.
 	Close() error
 }
 

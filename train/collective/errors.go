@@ -6,11 +6,11 @@ import (
 	"memopt/graph"
 )
 
-// Call is what a rank has called, as far as it must be the same in all ranks.
+// Call is the part of a rank's call that must be the same in all ranks.
 type Call struct {
 	What  string      // "all-reduce"
-	DType graph.DType // Undefined where there is none
-	Root  int         // -1 where there is none
+	DType graph.DType // Undefined for a call without a type
+	Root  int         // -1 for a call without a root
 	Bytes int         // of this rank's buffer
 }
 
@@ -43,7 +43,7 @@ func (e *MismatchError) Error() string {
 		"the same in the same order", e.Ticket, e.Ranks[0], e.Calls[0], e.Ranks[1], e.Calls[1])
 }
 
-// CheckGather says what is wrong with the buffers of Exchange or Gather, nil if nothing is.
+// CheckGather returns an error for invalid buffers of Exchange or Gather.
 func CheckGather(mine, all []byte, ranks int) error {
 	if len(all) != len(mine)*ranks {
 		return fmt.Errorf("messages of %d bytes from %d ranks need %d bytes, not %d", len(mine), ranks,

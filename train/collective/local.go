@@ -12,12 +12,12 @@ import (
 // ErrAborted is the error of a group that one of its ranks has aborted.
 var ErrAborted = errors.New("the group was aborted")
 
-// ErrClosed is the error of a group of which this rank is closed.
+// ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("the group is closed")
 
 // Local returns n ranks in one process, each for goroutines of its own. Sums are made in the order of
-// the ranks, ((g0+g1)+g2)+…, so that their bits depend on nothing else. An operation is done by the
-// rank that is the last to begin it.
+// the ranks, ((g0+g1)+g2)+…, so that their bits are always the same. An operation is done by the rank
+// that is the last to begin it.
 func Local(n int) []Group {
 	if n < 1 {
 		panic(fmt.Sprintf("collective: a group of %d ranks", n))
@@ -32,7 +32,7 @@ func Local(n int) []Group {
 	return groups
 }
 
-// local is what the ranks of one process share.
+// local is the state that the ranks of one process share.
 type local struct {
 	mu    sync.Mutex
 	moved sync.Cond // signalled when an operation is done, and when the group ends
@@ -52,7 +52,7 @@ type localRank struct {
 	closed bool
 }
 
-// localCall is what a rank has called: an operation of Start, or one of the others.
+// localCall is a rank's call: an operation of Start, or one of the others.
 type localCall struct {
 	Call
 	do  func(*local)
@@ -156,7 +156,7 @@ func (l *localRank) call(call localCall) error {
 	return l.Wait(t)
 }
 
-// begin queues a call, and does what all ranks have then come to.
+// begin queues a call, and completes the operations that all ranks have begun.
 func (l *localRank) begin(call localCall) (Ticket, error) {
 	c := l.group
 	c.mu.Lock()

@@ -31,7 +31,7 @@ func elements[T float32 | float64](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// Check says what is wrong with an operation on a buffer for a number of ranks, nil if nothing is.
+// Check returns an error for an operation that is invalid on a buffer for a number of ranks.
 func Check(op Op, d graph.DType, buf []byte, ranks int) error {
 	sums := op == AllReduce || op == ReduceScatter
 	if !sums && op != AllGather {

@@ -39,7 +39,7 @@ func openArrays(places []place, inputs []Input, o Options) (_ Source, err error)
 	return s.finish()
 }
 
-// single opens one file, which must be of use: somebody has named it.
+// single opens one file, which must have arrays: the user has named it.
 func (s *tableSource) single(p place) ([]array, error) {
 	key := p.array
 	if key == "" {
@@ -106,7 +106,8 @@ func (s *tableSource) wants(key string) bool {
 	return slices.ContainsFunc(s.inputs, func(in Input) bool { return key == s.keyOf(&in) })
 }
 
-// numbered reports whether numpy gave an array its name, as savez does with those that have none.
+// numbered reports whether numpy made up the name of an array, as savez does for arrays without
+// one.
 func numbered(key string) bool { return strings.HasPrefix(key, numberedPrefix) }
 
 const numberedPrefix = "arr_"

@@ -11,8 +11,8 @@ import (
 // convert copies elements of one type to memory of another's. The source need not be aligned.
 type convert func(dst, src []byte)
 
-// converter returns the conversion between two types, nil where there is none. It loses nothing
-// where lossless says so, or where the values are known to fit.
+// converter returns the conversion between two types, or nil. It is exact where lossless says so,
+// or if the values are known to fit.
 func converter(from, to graph.DType) convert {
 	switch {
 	case from == to:

@@ -11,7 +11,7 @@ import (
 // file is a file in memory.
 type file struct {
 	path   string        // as the user has it
-	m      *mapfile.File // nil: data is no file's
+	m      *mapfile.File // nil for data without a file
 	data   []byte
 	filled atomic.Int64 // bytes of it that may have become resident since its pages were dropped
 }

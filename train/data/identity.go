@@ -10,7 +10,7 @@ import (
 	"memopt/internal/mapfile"
 )
 
-// What Identity reads of a file: all of it up to wholeBytes, else its two ends and samples of
+// Identity reads files up to wholeBytes in full. In larger ones it reads both ends and samples of
 // pageBytes at equal distances.
 const (
 	wholeBytes   = 32 << 20
@@ -20,11 +20,11 @@ const (
 	identityTerm = "memopt.data/v1"
 )
 
-// identity returns the sha256, in hexadecimal digits, of how the data is cut into samples, and of
-// each file's name without its folder, its size, and its contents: all of them up to 32 MiB. Of a
-// larger file it reads the first and the last MiB and 1024 pages of 4 KiB between them at equal
-// distances, because reading all would take minutes per 100 GB. An edit elsewhere that keeps the
-// size is not noticed. Times do not count, so that a copy is the same data.
+// identity returns the sha256, in hexadecimal digits, of the way that the data is cut into samples,
+// and of each file's name without its folder, its size, and its contents: all of them up to 32 MiB.
+// In a larger file it reads the first and the last MiB and 1024 pages of 4 KiB between them at
+// equal distances, because reading all would take minutes per 100 GB. An edit elsewhere that keeps
+// the size is not noticed. Times do not count, so that a copy is the same data.
 func identity(scheme string, fs files) (id string, err error) {
 	defer mapfile.Guard(&err)()
 	h := sha256.New()

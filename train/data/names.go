@@ -8,8 +8,8 @@ import (
 	"memopt/executor/npz"
 )
 
-// ArrayNames returns the names of inputs for which the arrays of files of arrays are, by their own names
-// or by those of Options; nil: data of other formats, or arrays without names. Errors are left to Open.
+// ArrayNames returns the inputs that files of arrays have data for, under the inputs' names or those of
+// Options. nil means data of other formats, or arrays without names. Errors are left to Open.
 func ArrayNames(paths []string, o Options) (names []string) {
 	places, err := expand(paths)
 	if err != nil {

@@ -50,7 +50,7 @@ func Open(paths []string, inputs []Input, o Options) (_ Source, err error) {
 	return openRecords(places, inputs, o)
 }
 
-// check checks what does not need the files.
+// check checks the options that can be checked without the files.
 func (o Options) check(inputs []Input) (graph.DType, error) {
 	if len(inputs) == 0 {
 		return 0, errors.New("the model has no inputs for data")
@@ -99,7 +99,7 @@ type place struct {
 	dir   bool
 }
 
-// expand replaces globs by what they match, in the order of names.
+// expand replaces globs by the files that they match, in the order of names.
 func expand(paths []string) ([]place, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("no data")
@@ -164,7 +164,7 @@ const (
 	tensorSuffix = ".pb"
 )
 
-// formatOf returns the one format that all places are of.
+// formatOf returns the common format of all places.
 func formatOf(places []place, o Options) (string, error) {
 	if o.Format != "" && o.Format != formatAuto {
 		return o.Format, nil

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// Last says what becomes of the samples at the end of an epoch that do not fill a batch.
+// Last is the fate of the samples at the end of an epoch that do not fill a batch.
 type Last int
 
-// What can become of them.
+// Ways to treat the last samples.
 const (
 	Keep Last = iota // they are a batch of their own, with fewer rows
 	Drop             // they are left out
@@ -75,17 +75,17 @@ func (o Order) Rows(b int64) int {
 	return int(min(int64(o.Batch), o.Samples-b*int64(o.Batch)))
 }
 
-// Sample returns the sample that is at place k of an epoch. Places from Samples on, which padding
-// needs, begin anew. With Shuffle it is a permutation of the samples, another one for each seed and
-// epoch, that needs neither memory nor the places before k.
+// Sample returns the sample at place k of an epoch. Places from Samples on, which padding needs,
+// begin anew. With Shuffle it is a permutation of the samples, another one for each seed and epoch,
+// that needs neither memory nor the places before k.
 //
 // The permutation is a Feistel network: the bits of a place are cut in two halves, and each half in
-// turn is changed by what a hash makes of the other, which can be undone whatever the hash does.
-// That permutes all numbers of so many bits, fewer than 2*Samples; a result that is no sample is
-// put in again until it is one (cycle walking), which keeps it a permutation.
-// Black and Rogaway, "Ciphers with Arbitrary Finite Domains" (2002).
+// turn is changed by a hash of the other, which is invertible for any hash. That permutes all
+// numbers of so many bits, fewer than 2*Samples; a result that is no sample is put in again until
+// it is one (cycle walking), which keeps it a permutation. Black and Rogaway, "Ciphers with
+// Arbitrary Finite Domains" (2002).
 //
-// Checkpoints rest on this function: what it returns for given arguments never changes.
+// Checkpoints rest on this function: its results for given arguments never change.
 func (o Order) Sample(epoch, k int64) int64 {
 	if k %= o.Samples; !o.Shuffle || o.Samples == 1 {
 		return k

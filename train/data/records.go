@@ -12,11 +12,11 @@ import (
 
 // field is a part of a record.
 type field struct {
-	name    string // "_": nobody reads it
+	name    string // "_" for a field without a reader
 	dtype   graph.DType
 	shape   []int
 	offset  int64
-	divisor float64 // of the elements; 0: none
+	divisor float64 // of the elements; 0 means no division
 }
 
 // maxRecord bounds the bytes of a record, and maxFields the fields.
@@ -34,8 +34,9 @@ var typeAliases = map[string]graph.DType{"float32": graph.Float32, "float64": gr
 //	field {"," field}
 //	field = name ":" type ["[" dim {"," dim} "]"] ["/" divisor]
 //
-// A name is that of an input or what Options.Names calls it, or _ for bytes to skip. With a divisor
-// integers of 8 and 16 bits become floats: float(element)/divisor, computed in float64.
+// A name is that of an input or its entry in Options.Names, or _ for bytes to skip. For example,
+// "label:uint8,image:uint8[3,32,32]/255" is a record of CIFAR-10. With a divisor integers of 8 and
+// 16 bits become floats: float(element)/divisor, computed in float64.
 func parseRecord(text string) (fields []field, size int64, err error) {
 	rest := strings.TrimSpace(text)
 	for {
@@ -68,10 +69,10 @@ func parseRecord(text string) (fields []field, size int64, err error) {
 	}
 }
 
-// skipped is the name of a field that nobody reads.
+// skipped is the name of a field without a reader.
 const skipped = "_"
 
-// parseField reads a field and returns what follows it.
+// parseField reads a field and returns the rest of the text.
 func parseField(text string) (f field, rest string, err error) {
 	name, rest, ok := strings.Cut(text, ":")
 	if f.name = strings.TrimSpace(name); !ok || f.name == "" || strings.ContainsAny(f.name, ",[]") {
@@ -158,7 +159,7 @@ func openRecords(places []place, inputs []Input, o Options) (_ Source, err error
 	return s.finish()
 }
 
-// array returns what a file of records has of a field.
+// array returns the array of a field in a file of records.
 func (f field) array(in *file, records, size int64) array {
 	a := array{file: in, key: f.name, where: fmt.Sprintf("%s: field %q", in.path, f.name), dtype: f.dtype,
 		shape: append([]int{int(records)}, f.shape...), stride: size, divisor: f.divisor}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// role is what an input holds where the data is tokens.
+// role is the meaning of an input for data of tokens.
 type role int
 
 const (
@@ -21,7 +21,7 @@ const (
 var roleNames = [...]string{roleTokens: "tokens", roleLabels: "labels", rolePositions: "positions",
 	roleOnes: "ones", roleZeros: "zeros"}
 
-// Roles lists what an input can hold where the data is tokens, for Options.Names.
+// Roles lists the roles of inputs for data of tokens, for Options.Names.
 func Roles() []string { return slices.Clone(roleNames[roleTokens:]) }
 
 // usualNames has, by role, the names that exporters and libraries give such inputs, in lower case.
@@ -34,13 +34,13 @@ var usualNames = [...][]string{
 	roleZeros:     {"token_type_ids", "segment_ids"},
 }
 
-// usualParts has parts of names that say what an input is where none has the usual name.
+// usualParts has parts of names that show the role of an input if no input has the usual name.
 var usualParts = [...][]string{
 	roleTokens: {"token", "input", "_ids"}, roleLabels: {"label", "target"},
 	rolePositions: {"position"}, roleOnes: {"mask"},
 }
 
-// rolesOf returns what each input holds: as names says, else by the input's name.
+// rolesOf returns the role of each input: from names, otherwise by the input's name.
 func rolesOf(inputs []Input, names map[string]string) ([]role, error) {
 	roles := make([]role, len(inputs))
 	for i, in := range inputs {

@@ -56,7 +56,7 @@ func (b bound) outside(d graph.DType, data []byte) (int, int64) {
 func outside[T interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }](b bound, data []byte) (int, int64) {
-	limit := uint64(b.classes) // what is negative is larger as an unsigned number
+	limit := uint64(b.classes) // negative numbers are larger as unsigned ones
 	for i, v := range executor.Cast[T](data) {
 		if uint64(int64(v)) >= limit && !(b.hasIgnore && int64(v) == b.ignore) {
 			return i, int64(v)
@@ -94,7 +94,7 @@ type scanner struct {
 	look        func(from, to int64) int64
 }
 
-// work takes pieces until there are none, or none before the place that was found.
+// work takes pieces until all are taken, or those before the place that was found.
 func (s *scanner) work(ctx context.Context) (err error) {
 	defer func(old bool) {
 		debug.SetPanicOnFault(old)

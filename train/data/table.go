@@ -12,16 +12,16 @@ import (
 	"memopt/graph"
 )
 
-// array is what a file has for one input: rows, or the whole input.
+// array is a file's data for one input: rows, or the whole input.
 type array struct {
 	*file
-	key     string // what the file calls it
+	key     string // its name in the file
 	where   string // names it in errors
 	dtype   graph.DType
 	shape   []int // of all rows, or of the input
 	data    []byte
-	stride  int64   // from row to row, in bytes; 0: they follow each other
-	divisor float64 // of the elements; 0: none
+	stride  int64   // from row to row, in bytes; 0 means contiguous rows
+	divisor float64 // of the elements; 0 means no division
 }
 
 // column is the data of one input: rows of one array after the other.
@@ -54,7 +54,7 @@ func (s *tableSource) closeAfter(err *error) {
 	}
 }
 
-// keyOf returns what the data calls an input: as Options says, else its name.
+// keyOf returns the name of an input in the data: that of Options, otherwise its own.
 func (s *tableSource) keyOf(in *Input) string {
 	if key, ok := s.names[in.Name]; ok {
 		return key
@@ -219,7 +219,7 @@ func fit(in *Input, row []int) error {
 	return nil
 }
 
-// dims prints a shape in which dims are Unknown.
+// dims prints a shape with Unknown dims.
 func dims(shape []int) string {
 	text := make([]string, len(shape))
 	for i, d := range shape {
@@ -230,7 +230,7 @@ func dims(shape []int) string {
 	return "[" + strings.Join(text, " ") + "]"
 }
 
-// finish checks what only the whole shows, and returns it.
+// finish checks the source as a whole and returns it.
 func (s *tableSource) finish() (Source, error) {
 	batched := slices.ContainsFunc(s.inputs, func(in Input) bool { return in.Batched })
 	switch {
@@ -364,7 +364,7 @@ func (a *array) check(ctx context.Context, in *Input, b bound) error {
 	return a.rangeError(in, b, at, row, place, v)
 }
 
-// rangeError says which element of which row is not in the range.
+// rangeError reports an element that is not in the range, with its row.
 func (a *array) rangeError(in *Input, b bound, at int64, row []int, place int, v int64) error {
 	index := make([]int, len(row))
 	for axis := len(row) - 1; axis >= 0; axis-- {

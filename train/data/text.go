@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// exampleText names the built-in data: a text of its own making, whose tokens are its bytes.
+// exampleText names the built-in data: a generated text, whose tokens are its bytes.
 const exampleText = "example:text"
 
 // exampleBytes is the least length of the text.
@@ -22,7 +22,7 @@ func exampleTokens() tokenFile {
 
 var exampleOnce = sync.OnceValue(func() []byte { return writeText(exampleBytes) })
 
-// The words of the text. A sentence says who does what where, some with a reason.
+// The words of the text. A sentence tells who does something, where, and at times why.
 var (
 	someone = strings.Fields("miller baker sailor weaver farmer painter teacher smith child doctor clerk")
 	quality = strings.Fields("old young quiet clever tired happy careful hungry proud small")

@@ -27,13 +27,13 @@ type tokenSource struct {
 	roles   []role
 	seq     int64   // tokens of a sample
 	span    int64   // tokens that a sample is made of: one more where labels are the next tokens
-	first   []int64 // by input: the token of the block with which its row begins
+	first   []int64 // by input: the token of the block that its row begins with
 	ends    []int64
 	samples int64
 	random  bool // where ends counts starts, not blocks
 	seed    uint64
 	fill    [][]convert // by file and input
-	made    [][]byte    // by input: a row of what does not depend on the tokens
+	made    [][]byte    // by input: the row of an input that does not depend on the tokens
 	scheme  string      // for Identity
 }
 
@@ -222,7 +222,7 @@ func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err erro
 	return f.m.Check()
 }
 
-// makeRows makes what is the same for every sample.
+// makeRows makes the rows that are the same for every sample.
 func (s *tokenSource) makeRows() {
 	s.made = make([][]byte, len(s.inputs))
 	for i, r := range s.roles {
@@ -276,7 +276,7 @@ func (s *tokenSource) stricter(i int) bool {
 	return false
 }
 
-// scanBytes is what is scanned at a time.
+// scanBytes is the size of a scan's read.
 const scanBytes = 4 << 20
 
 // check reads the tokens of a file for an input.

@@ -10,7 +10,7 @@ import (
 // maxPending is how many bytes wait for room on the disk; the oldest records are given up first.
 const maxPending = 1 << 20
 
-// target is what an appender needs of a file, which is open for appending.
+// target is an appender's view of a file, which is open for appending.
 type target interface {
 	io.WriteCloser
 	Truncate(size int64) error
@@ -63,7 +63,7 @@ func (a *appender) add(record []byte) error {
 	return fmt.Errorf("%s: %w; what comes is kept and written once that works", a.path, err)
 }
 
-// flush writes what waits.
+// flush writes the pending records.
 func (a *appender) flush() error {
 	if a.torn {
 		if err := a.file.Truncate(a.size); err != nil {
@@ -85,7 +85,7 @@ func (a *appender) flush() error {
 	return nil
 }
 
-// cut drops what stands behind a size.
+// cut truncates the file to a size.
 func (a *appender) cut(size int64) error {
 	if size == a.size {
 		return nil
@@ -97,7 +97,7 @@ func (a *appender) cut(size int64) error {
 	return a.file.Sync()
 }
 
-// close writes what still waits, and closes the file when it is on the disk.
+// close writes the pending records, and closes the file when it is on the disk.
 func (a *appender) close() error {
 	err := a.flush()
 	if err == nil {

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Metrics is a line of metrics.jsonl: what was logged at a step, or what an evaluation found. What
-// was not measured is nil or 0 and left out (docs/schemas/metrics.schema.json).
+// Metrics is a line of metrics.jsonl: the log of a step, or the result of an evaluation. Fields
+// that were not measured are nil or 0 and left out (docs/schemas/metrics.schema.json).
 type Metrics struct {
 	Step  int64   `json:"step"`  // updates so far, those that were left out included
 	Epoch float64 `json:"epoch"` // with the part of the running one that is done
@@ -59,7 +59,7 @@ func linesUpTo(path string, file io.Reader, upTo int64) (size int64, err error) 
 		line, err := r.ReadSlice('\n')
 		switch {
 		case errors.Is(err, io.EOF):
-			return size, nil // what stands there is torn, or nothing
+			return size, nil // the rest is torn, or empty
 		case errors.Is(err, bufio.ErrBufferFull):
 			return 0, fmt.Errorf("%s:%d: the line is longer than any of a training job's; move the file away",
 				path, number)
@@ -87,5 +87,5 @@ func (w *MetricsWriter) Write(m *Metrics) error {
 	return w.a.add(append(line, '\n'))
 }
 
-// Close writes what still waits and closes the file.
+// Close writes the pending records and closes the file.
 func (w *MetricsWriter) Close() error { return w.a.close() }

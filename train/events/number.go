@@ -23,7 +23,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON has written.
+// UnmarshalJSON reads the form of MarshalJSON.
 func (n *Number) UnmarshalJSON(text []byte) error {
 	switch string(text) {
 	case `"NaN"`:

@@ -33,7 +33,7 @@ const (
 	valueSimple      = 2 // float
 )
 
-// fileVersion is what every event file begins with.
+// fileVersion is the first record of every event file.
 const fileVersion = "brain.Event:2"
 
 // eventPrefix begins the names of event files; TensorBoard finds them by it.
@@ -51,8 +51,8 @@ type TensorBoard struct {
 
 // OpenTensorBoard makes an event file in a folder, beside those that a job has written there before.
 // TensorBoard goes by the time in the names of files and by the order of events, so neither goes
-// back, even where the computer's clock has. A job that goes on after step upTo has TensorBoard
-// forget what earlier files say of later steps; a job that begins gives 0.
+// back, even where the computer's clock has. A job that goes on after step upTo makes TensorBoard
+// drop later steps of earlier files; a new job gives 0.
 func OpenTensorBoard(dir string, upTo int64) (*TensorBoard, error) {
 	now := time.Now()
 	return openTensorBoard(dir, upTo, now, func() time.Duration { return time.Since(now) })
@@ -141,7 +141,7 @@ func lastWallTime(path string) (last float64, err error) {
 	for {
 		data, err := readRecord(r)
 		if err != nil {
-			return last, nil // torn, or not ours: what was read counts
+			return last, nil // torn, or not ours: the records so far count
 		}
 		if at, ok := wallTime(data); ok {
 			last = max(last, at)
@@ -149,7 +149,7 @@ func lastWallTime(path string) (last float64, err error) {
 	}
 }
 
-// maxRecord bounds what is read as one record; a job's are less than a hundred bytes.
+// maxRecord bounds the size of a record to read; a job's are less than a hundred bytes.
 const maxRecord = 1 << 20
 
 // readRecord reads the data of a record and checks both sums.
@@ -225,5 +225,5 @@ func (t *TensorBoard) Scalar(step int64, tag string, value float64) error {
 	return t.a.add(record(t.event(&step, eventSummary, summary)))
 }
 
-// Close writes what still waits and closes the file.
+// Close writes the pending records and closes the file.
 func (t *TensorBoard) Close() error { return t.a.close() }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// abi is what compiled programs know of a library: the values behind the names in mpi.h. They are
-// from mpi.h of Open MPI 4.1 and of MPICH 4.0; each of the two has kept them since 2012 and longer,
-// and Intel's library, MVAPICH and Cray's have those of MPICH.
+// abi is the binary interface of a library: the values of the names in mpi.h. They are from mpi.h
+// of Open MPI 4.1 and of MPICH 4.0; each of the two has kept them since 2012 and longer, and
+// Intel's library, MVAPICH and Cray's have those of MPICH.
 type abi struct {
 	kind    Kind
 	names   []string // of files, for the dynamic linker
@@ -71,7 +71,7 @@ const (
 	maxErrorBytes   = 1024 // MPI_MAX_ERROR_STRING, at most
 )
 
-// abiOf says which ABI a library has, from what MPI_Get_library_version returns.
+// abiOf returns the ABI of a library by the result of MPI_Get_library_version.
 func abiOf(version string) (*abi, error) {
 	words := map[Kind][]string{OpenMPI: {"Open MPI"}, MPICH: {"MPICH", "Intel(R) MPI", "MVAPICH"}}
 	for i := range abis {

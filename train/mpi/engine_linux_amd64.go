@@ -16,9 +16,9 @@ import (
 	"memopt/train/collective"
 )
 
-// Tags of messages. Between two ranks, those of one tag arrive in the order in which they were sent.
+// Tags of messages. Between two ranks, messages of one tag arrive in the order of their sending.
 const (
-	tagHeader   = 1 + iota // what a rank has called
+	tagHeader   = 1 + iota // a rank's call
 	tagData                // of operations
 	tagQuestion            // whether a rank is there
 	tagAnswer
@@ -40,7 +40,7 @@ type engine struct {
 	moved      time.Time // when something of the current operation was last done
 	arriving   bool      // not all ranks have come to the current operation
 
-	// What the library writes to while Go runs lies in memory of its own, outside Go's heap.
+	// The library's targets while Go runs lie in memory outside Go's heap.
 	memory   []byte
 	staging  int64 // its bytes
 	flag     []byte
@@ -48,14 +48,14 @@ type engine struct {
 	headers  []byte // of all others
 	headings requests
 	slots    [2]requests // of the rounds of a stream
-	stages   [2][]byte   // what is received in a round of scatter
+	stages   [2][]byte   // receive buffers of a round of scatter
 	chunk    int         // bytes of one rank's part of a stage
 
 	question  []byte // from another rank
 	asked     requests
 	answers   []byte // to and from all ranks
 	answering requests
-	kept      [][]byte // what the library writes to after a timeout
+	kept      [][]byte // targets of the library after a timeout
 
 	scatter   scatter
 	gather    gather
@@ -143,7 +143,7 @@ func (e *engine) perform(o *operation, t collective.Ticket) error {
 	return o.do(e, o)
 }
 
-// meet tells the other ranks what this one calls, and waits for what they call.
+// meet tells the other ranks this one's call, and waits for theirs.
 func (e *engine) meet(c collective.Call) error {
 	e.putHeader(c)
 	e.headings.n = 0
@@ -180,7 +180,7 @@ var whats = []string{
 	"gather", "broadcast", collective.CallClose.What,
 }
 
-// putHeader writes what this rank calls.
+// putHeader writes this rank's call.
 func (e *engine) putHeader(c collective.Call) {
 	h := e.header
 	binary.LittleEndian.PutUint64(h, uint64(e.current))
@@ -254,8 +254,8 @@ func (e *engine) test(r *requests) (bool, error) {
 	return err == nil && binary.LittleEndian.Uint32(e.flag) != 0, err
 }
 
-// A rank that waits looks again at once for spinFor, as what is on its way comes soon, and then after
-// naps that double.
+// A rank that waits polls for spinFor, as data in transit arrive soon, and then after naps that
+// double.
 const (
 	spinFor  = 50 * time.Microsecond
 	shortNap = 20 * time.Microsecond
@@ -290,13 +290,13 @@ func (e *engine) wait(r *requests) error {
 	}
 }
 
-// nap sleeps on this thread: Go's own timers sleep a millisecond and more where nothing else runs.
+// nap sleeps on this thread: Go's own timers sleep a millisecond and more on an idle process.
 func nap(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &t, nil) // a signal ends it earlier
 }
 
-// attend does what others want of this rank while it waits: Abort, and answers.
+// attend serves other ranks while this one waits: Abort, and answers.
 func (e *engine) attend() error {
 	if code := e.group.abort.Load(); code != 0 {
 		_ = e.lib.do(fnAbort, e.lib.values[commWorld], uintptr(code>>1))
@@ -316,7 +316,7 @@ func (e *engine) attend() error {
 	}
 	answer := e.answers[from*questionBytes:][:questionBytes]
 	binary.LittleEndian.PutUint64(answer, uint64(e.rank)+1)
-	e.answering.n = 0 // a rank asks once in its life, and nobody looks whether it has got the answer
+	e.answering.n = 0 // a rank asks once in its life, and does not check that the answer has arrived
 	return errors.Join(e.send(&e.answering, answer, from, tagAnswer), e.listen())
 }
 

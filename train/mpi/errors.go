@@ -11,7 +11,7 @@ import (
 type Error struct {
 	Call string // "MPI_Isend"
 	Code int
-	Text string // what MPI_Error_string says
+	Text string // the result of MPI_Error_string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: error %d: %s", e.Call, e.Code, e.Text) }

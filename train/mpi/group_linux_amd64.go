@@ -30,14 +30,14 @@ type group struct {
 	done    collective.Ticket
 	err     error // why the group has ended
 	closed  bool
-	quit    bool // nobody will call any more
+	quit    bool // no more calls will come
 
 	wake  chan struct{} // gets an element when the engine has something to do
-	idle  *time.Timer   // of the engine, while it has nothing to do
-	abort atomic.Int64  // what Abort was called with, shifted by 1; 0 while it was not
+	idle  *time.Timer   // of the engine, while it is idle
+	abort atomic.Int64  // the argument of Abort, shifted by 1; 0 before the call
 }
 
-// operation is what a rank has called.
+// operation is a rank's call.
 type operation struct {
 	collective.Call
 	do  func(*engine, *operation) error
@@ -88,10 +88,10 @@ func (g *group) serve(started chan<- error) {
 	}
 }
 
-// idlePoll is how often a rank that has nothing to do looks whether another asks if it is there.
+// An idle rank polls, every idlePoll, for others that ask if it is there.
 const idlePoll = 100 * time.Millisecond
 
-// next waits until there is an operation to do. It reports false when there will be none.
+// next waits for an operation. It reports false when the group ends.
 func (g *group) next() bool {
 	for {
 		g.mu.Lock()

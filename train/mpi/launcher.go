@@ -11,7 +11,7 @@ import (
 type Kind uint8
 
 const (
-	// None is that of a process without a launcher.
+	// None is the kind of a process without a launcher.
 	None Kind = iota
 	// OpenMPI is Open MPI.
 	OpenMPI
@@ -25,17 +25,17 @@ func (k Kind) String() string {
 	return [...]string{None: "no MPI", OpenMPI: "Open MPI", MPICH: "MPICH", Either: "Open MPI or MPICH"}[k]
 }
 
-// Launch is what a launcher has told this process.
+// Launch is the launcher's description of this process.
 type Launch struct {
-	Launcher string // "mpirun of Open MPI"; "" where there is none
+	Launcher string // "mpirun of Open MPI"; "" without a launcher
 	Kind     Kind
 	Rank     int
 	Size     int // ranks of the job; 1 where there is no launcher
-	// LocalRank numbers the ranks of this machine, of which there are LocalSize.
+	// LocalRank numbers the LocalSize ranks of this machine.
 	LocalRank, LocalSize int
 }
 
-// alone is the launch of a process that nobody has launched as one of several.
+// alone is the launch of a process without a launcher.
 var alone = Launch{Size: 1, LocalSize: 1}
 
 // launcher is how a launcher's variables are called. Without local variables, ranks of a machine are
@@ -139,8 +139,8 @@ func tasksOf(list string, node int) (int, error) {
 		"in 2(x3),1", list, node)
 }
 
-// number reads a variable that holds a number of at least least; one that need not be there keeps
-// what to holds.
+// number reads a variable that holds a number of at least least; without a variable that is not
+// needed, to stays.
 func number(getenv func(string) string, name string, least int, needed bool, to *int) error {
 	text := getenv(name)
 	if text == "" && !needed {

@@ -74,8 +74,8 @@ type call struct {
 // callMPIABI0 is the address of the assembly that makes a call.
 var callMPIABI0 uintptr
 
-// call calls a function and returns its error code. Addresses in args must be of memory that stays
-// where it is: of the heap, or none of Go's.
+// call calls a function and returns its error code. Addresses in args must be of memory that does
+// not move: of the heap, or outside Go.
 func (l *lib) call(f function, args ...uintptr) int32 {
 	c := call{fn: l.functions[f]}
 	copy(c.args[:], args)

@@ -10,11 +10,11 @@ import (
 
 // Options say how a group is opened.
 type Options struct {
-	Launch  Launch        // what Find has found
+	Launch  Launch        // the result of Find
 	Library string        // the file of the MPI library; "" for the launcher's kind of library
 	Exact   bool          // sums in the order of the ranks, as collective.Local makes them; else as MPI does
-	Timeout time.Duration // of an operation, and of Open; 0 for none
-	Log     func(string)  // gets a line on what has been opened; nil for nobody
+	Timeout time.Duration // of an operation, and of Open; 0 means no timeout
+	Log     func(string)  // gets a line on the opened library; nil means no log
 }
 
 // Open joins the ranks of a launch: all of them call it, and it returns when all have. A process

@@ -12,8 +12,8 @@ import (
 
 // keepSignals leaves signals to Go while do opens and starts a library. The threads that it starts
 // inherit a mask that blocks them, and handlers that it installs are taken out again: MPICH takes
-// SIGUSR1, on whatever stack a thread has, which ends a Go program, and UCX what Go makes panics of.
-// Open MPI has handlers that print traces, of which opal_signal is the list.
+// SIGUSR1, on whatever stack a thread has, which ends a Go program, and UCX takes the signals that
+// Go turns into panics. Open MPI has handlers that print traces; opal_signal lists them.
 func keepSignals(do func() error) error {
 	if _, set := os.LookupEnv("OMPI_MCA_opal_signal"); !set {
 		defer os.Unsetenv("OMPI_MCA_opal_signal")
@@ -50,10 +50,10 @@ type sigaction struct {
 	mask                     uint64
 }
 
-// handlers are what a process does at each signal.
+// handlers are a process's actions by signal.
 type handlers [65]sigaction
 
-// signalHandlers reads what this process does at each signal.
+// signalHandlers reads this process's actions by signal.
 func signalHandlers() *handlers {
 	h := new(handlers)
 	for s := 1; s < len(h); s++ {
@@ -72,8 +72,8 @@ func (h *handlers) restore() {
 	}
 }
 
-// changeHandler sets what a signal does, and reads what it did; it cannot fail but for SIGKILL and
-// SIGSTOP, which have no handlers.
+// changeHandler sets the action of a signal, and reads the old one; it cannot fail except for
+// SIGKILL and SIGSTOP, which have no handlers.
 func changeHandler(signal int, set, old *sigaction) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(signal), uintptr(unsafe.Pointer(set)),
 		uintptr(unsafe.Pointer(old)), unsafe.Sizeof(uint64(0)), 0, 0)

@@ -7,7 +7,7 @@ import (
 	"memopt/train/collective"
 )
 
-// stream is an operation in rounds, two of which are on their way at a time.
+// stream is an operation in rounds, with two rounds in transit at a time.
 type stream interface {
 	rounds(e *engine) int
 	// post begins a round, with its requests in r; slot is the round's number modulo 2.
@@ -62,7 +62,7 @@ func (p pieces) part(buf []byte, rank, chunk, i int) []byte {
 // stagingBytes is about how much memory the rounds of scatter take.
 const stagingBytes = 4 << 20
 
-// mostChunk is the longest message: longer ones gain nothing.
+// mostChunk is the longest message: longer ones are not faster.
 const mostChunk = 512 << 10
 
 // chunkBytes is the longest message of a round of scatter: of all other ranks, there is room for two.
@@ -127,9 +127,9 @@ func (s *scatter) done(e *engine, round, slot int) {
 
 // gather gives the ranks each rank's piece: all of them, or root alone.
 type gather struct {
-	all  []byte // nil in ranks that get nothing
+	all  []byte // nil in ranks without a result
 	mine []byte // this rank's piece
-	root int    // -1: all
+	root int    // -1 means all
 	pieces
 }
 
@@ -165,8 +165,8 @@ type reduction struct {
 	pieces
 }
 
-// reductionChunk is the longest part of a buffer that is given to MPI at a time: while an operation
-// of MPI is on its way, nobody knows how far it is.
+// reductionChunk is the longest part of a buffer that is given to MPI at a time: the progress of an
+// operation within MPI cannot be seen.
 const reductionChunk = 1 << 20
 
 func (d *reduction) rounds(*engine) int { return d.pieces.rounds(reductionChunk) }

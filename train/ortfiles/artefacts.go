@@ -24,8 +24,8 @@ const (
 // Artefacts are the artefacts in a folder.
 type Artefacts struct {
 	Training   string  // path of the training model
-	Eval       string  // path of the model for evaluation; "" where there is none
-	Update     *Update // what the optimizer model computes; nil where there is none
+	Eval       string  // path of the model for evaluation; "" if it is missing
+	Update     *Update // the formula of the optimizer model; nil if it is missing
 	Checkpoint *Checkpoint
 }
 
@@ -105,12 +105,12 @@ func same(typ graph.Type, t *executor.Tensor) bool {
 	return true
 }
 
-// Moments of ONNX Runtime's optimizers, and what memopt's call them.
+// Moments of ONNX Runtime's optimizers, and memopt's names for them.
 var suffixes = map[string]string{"momentum0": autograd.AvgSuffix, "momentum1": autograd.SqAvgSuffix}
 
 // States returns the optimizer's state under the names that autograd.AppendOptimizer gives it: moments,
-// and the number of updates so far. Without a group, which is how artefacts are generated, there is
-// none: moments begin as zeros.
+// and the number of updates so far. Generated artefacts have no group, and so an empty list: moments
+// begin as zeros.
 func (a *Artefacts) States() (list []Tensor, err error) {
 	groups := a.Checkpoint.Groups
 	if len(groups) > 1 {

@@ -34,13 +34,13 @@ type Group struct {
 	States       []State
 }
 
-// State is what an optimizer keeps of a parameter.
+// State is an optimizer's state for a parameter.
 type State struct {
 	Parameter string
 	Moments   []Tensor // called momentum0, momentum1
 }
 
-// Property is what a user has added.
+// Property is a user's addition.
 type Property struct {
 	Name  string
 	Value any // an int64, float32 or string
@@ -52,8 +52,8 @@ const identifier = "ODTC"
 // newestVersion is the newest of the format that is known.
 const newestVersion = 2
 
-// What a checkpoint may ask for. Names of tensors are unique in their list, so that no few bytes of a
-// file become much memory.
+// Limits of a checkpoint. Names of tensors are unique in their list, so that a few bytes of a file
+// cannot demand much memory.
 const (
 	maxName    = 1 << 16
 	maxShort   = 64 // bytes of a moment's name
@@ -209,7 +209,7 @@ func (b *buffer) groups(root table) []Group {
 	return list
 }
 
-// properties reads what a user has added.
+// properties reads the user's additions.
 func (b *buffer) properties(bag table) []Property {
 	var list []Property
 	seen := names{}

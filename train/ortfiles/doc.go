@@ -6,6 +6,6 @@
 //	checkpoint            weights, moments and properties, as flatbuffers
 //
 // The checkpoint's format is that of ONNX Runtime's schemas ort_training_checkpoint.fbs and ort.fbs, of
-// version 2 or older. Its optimizer model works on sequences of tensors, and is not run: [Update] says
-// what it computes, so that a training step can compute the same.
+// version 2 or older. Its optimizer model works on sequences of tensors, and is not run: [Update]
+// describes its formula, so that a training step can compute the same.
 package ortfiles

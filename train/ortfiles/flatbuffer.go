@@ -22,7 +22,7 @@ type buffer struct {
 	err  error
 }
 
-// table is a place of a table; 0: there is none.
+// table is a place of a table; 0 means that it is absent.
 type table int
 
 // fail remembers the first error.
@@ -56,7 +56,7 @@ func (b *buffer) root(identifier string) table {
 	return table(b.uint32(0))
 }
 
-// field returns where a field of a table is; 0: it is absent.
+// field returns the place of a field of a table, 0 if it is absent.
 func (b *buffer) field(t table, index int) int {
 	if t == 0 {
 		return 0
@@ -71,7 +71,7 @@ func (b *buffer) field(t table, index int) int {
 	return 0
 }
 
-// refer returns where the field of a table refers to; 0: it is absent.
+// refer returns the place that the field of a table refers to, 0 if it is absent.
 func (b *buffer) refer(t table, index int) int {
 	at := b.field(t, index)
 	if at == 0 {

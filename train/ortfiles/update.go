@@ -12,24 +12,24 @@ import (
 	"memopt/graph/onnx"
 )
 
-// Update is what an optimizer model computes, with the attributes of its nodes.
+// Update is the formula of an optimizer model, with the attributes of its nodes.
 type Update struct {
 	Kind        string  // adamw or sgd
 	Beta1       float64 // adamw; so are the next ones
 	Beta2       float64
 	Eps         float64
 	WeightDecay float64
-	MaxNorm     float64 // of all gradients; 0: they are not clipped
+	MaxNorm     float64 // of all gradients; 0 if they are not clipped
 }
 
 // attribute is an attribute of a node of the optimizer model: where its value goes.
 type attribute struct {
 	name    string
 	value   *float64
-	without float64 // what it is where the node does not say
+	without float64 // its default in the operator
 }
 
-// openUpdate reads an optimizer model; nil where there is none.
+// openUpdate reads an optimizer model, or returns nil if it is missing.
 func openUpdate(path string) (*Update, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -84,7 +84,7 @@ var readers = map[string]func(u *Update, n *graph.Node) error{
 	},
 }
 
-// is notes the optimizer, of which there may be one.
+// is notes the optimizer; a second one is an error.
 func (u *Update) is(kind string) error {
 	if u.Kind != "" {
 		return errors.New("is a second optimizer; wanted one")
@@ -120,8 +120,8 @@ func (u *Update) Optimizer() autograd.Optimizer {
 		WeightDecay: u.WeightDecay, MaxNorm: u.MaxNorm}
 }
 
-// shortest returns the number that prints like a float32: 0.9, and not 0.8999999761581421, since that
-// is what was meant, and what PyTorch computes with.
+// shortest returns the number that prints like a float32: 0.9, and not 0.8999999761581421, the number
+// that was meant and that PyTorch computes with.
 func shortest(v float32) float64 {
 	d, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
 	if err != nil {

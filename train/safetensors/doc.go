@@ -14,7 +14,7 @@ import "memopt/graph"
 type Entry struct {
 	Name  string
 	DType graph.DType
-	Shape []int // none is negative; empty for a scalar
+	Shape []int // no dim is negative; empty for a scalar
 }
 
 // maxHeader is the most bytes of a header that the format allows.
@@ -23,8 +23,8 @@ const maxHeader = 100_000_000
 // lengthBytes is the size of the header's length, which begins a file.
 const lengthBytes = 8
 
-// alignment is what the header's length is a multiple of, so that contents are aligned; the header
-// is padded with spaces.
+// The header's length is a multiple of alignment, so that contents are aligned; the header is
+// padded with spaces.
 const alignment = 8
 
 // metadataKey is the name in the header that is no tensor's.

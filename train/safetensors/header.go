@@ -16,10 +16,10 @@ type declared struct {
 	begin, end int64 // behind the header; 0 <= begin <= end
 }
 
-// maxRank bounds the dims of a tensor: what a few bytes of a header may ask for.
+// maxRank bounds the dims of a tensor, and so the memory that a few bytes of a header demand.
 const maxRank = 1 << 10
 
-// parseHeader reads a header's JSON. Nothing may stand twice, nor stand there that is not known.
+// parseHeader reads a header's JSON. Duplicates and unknown fields are errors.
 func parseHeader(text []byte) (list []declared, metadata map[string]string, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, errors.New("it is not UTF-8")
@@ -56,7 +56,7 @@ func parseHeader(text []byte) (list []declared, metadata map[string]string, err 
 	return list, metadata, nil
 }
 
-// parser reads JSON token by token. After an error it does nothing.
+// parser reads JSON token by token. After an error its methods return at once.
 type parser struct {
 	d   *json.Decoder
 	err error
@@ -143,7 +143,7 @@ func describe(token json.Token) string {
 	return fmt.Sprintf("%.40q", fmt.Sprint(token))
 }
 
-// tensor reads what is declared of a tensor.
+// tensor reads a tensor's declaration.
 func (p *parser) tensor(name string) declared {
 	t := declared{Entry: Entry{Name: name, Shape: []int{}}}
 	offsets := make([]int64, 0, 2)

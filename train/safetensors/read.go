@@ -136,11 +136,11 @@ func (f *File) Path() string { return f.path }
 // Entries returns the tensors in the order of their contents. It must not be changed.
 func (f *File) Entries() []Entry { return f.entries }
 
-// Metadata returns the header's metadata; nil where there is none. It must not be changed.
+// Metadata returns the header's metadata, or nil. It must not be changed.
 func (f *File) Metadata() map[string]string { return f.metadata }
 
-// Tensor returns a tensor by name; false where there is none. Its contents lie in the mapped file:
-// they are read-only, end with Close, and may begin at any byte, so that a kernel wants a copy.
+// Tensor returns a tensor by name, or false. Its contents lie in the mapped file: they are
+// read-only, end with Close, and may begin at any byte, so that a kernel wants a copy.
 func (f *File) Tensor(name string) (*executor.Tensor, bool) {
 	i, ok := f.byName[name]
 	if !ok {

@@ -81,7 +81,7 @@ func arrange(entries []Entry) (order []int, largest int, err error) {
 	return order, largest, nil
 }
 
-// writeHeader writes what comes before the contents.
+// writeHeader writes the header, which precedes the contents.
 func writeHeader(w io.Writer, entries []Entry, order []int, metadata map[string]string) error {
 	text := []byte("{")
 	if len(metadata) > 0 {
@@ -119,7 +119,7 @@ func writeHeader(w io.Writer, entries []Entry, order []int, metadata map[string]
 	return err
 }
 
-// appendComma appends a comma unless nothing comes before: n things.
+// appendComma appends a comma unless n, the number of things before, is 0.
 func appendComma(text []byte, n int) []byte {
 	if n == 0 {
 		return text

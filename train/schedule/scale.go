@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Scale is the number by which a loss is multiplied so that small gradients of float16 do not vanish.
-// It goes as in PyTorch's torch.cuda.amp.GradScaler: where a gradient was not finite the update is
-// left out and the scale falls by half; after Interval updates in a row that were made it doubles. It
-// stays between 1 and the largest power of two that a float32 holds.
+// Scale is the factor of a loss that keeps small gradients of float16 from vanishing. It changes as
+// in PyTorch's torch.cuda.amp.GradScaler: if a gradient was not finite, the update is left out and
+// the scale falls by half; after Interval updates in a row that were made it doubles. It stays
+// between 1 and the largest power of two that a float32 holds.
 type Scale struct {
 	Value float64 // the scale of the next update
 	Good  int64   // how many updates were made since it last changed
-	// Growth and Backoff are what the scale is multiplied by after Interval good updates and after
-	// an update that was left out.
+	// Growth and Backoff are the scale's factors after Interval good updates and after an update
+	// that was left out.
 	Growth, Backoff float64
 	Interval        int64
 }
@@ -24,7 +24,7 @@ func NewScale() Scale {
 	return Scale{Value: 1 << 16, Growth: 2, Backoff: 0.5, Interval: 2000}
 }
 
-// Check says what is wrong with a scale, which may come from a file.
+// Check returns an error for an invalid scale, which may come from a file.
 func (s *Scale) Check() error {
 	switch {
 	case !(s.Value >= 1 && s.Value <= math.MaxFloat32):

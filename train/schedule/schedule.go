@@ -1,5 +1,4 @@
-// Package schedule says with which learning rate, and with which loss scale, each update of a
-// training job is made.
+// Package schedule has the learning rate and the loss scale of each update of a training job.
 //
 // The rates are those of Hugging Face transformers' get_scheduler on top of PyTorch's LambdaLR. With
 // W updates of warm-up of T in all, update u, counted from 0, has the rate
@@ -11,7 +10,7 @@
 //
 // and MinLR from update T on. So the first update of a warm-up has the rate 0, as in transformers.
 // Without MinLR these are transformers' formulas; the minimum stands in them as in nanoGPT's get_lr.
-// transformers' cosine rises again behind T, where no update is; here it stays at the minimum.
+// Beyond the last update T, transformers' cosine rises again; here it stays at the minimum.
 package schedule
 
 import (
@@ -37,14 +36,14 @@ type Schedule struct {
 	Kind   string  // one of Kinds
 	LR     float64 // the largest rate
 	MinLR  float64 // the rate at the end; only linear and cosine have one
-	Warmup int64   // updates until LR is reached; constant has none
+	Warmup int64   // updates until LR is reached; 0 for constant
 	Total  int64   // updates in all; the constant kinds do not ask for it
 }
 
 // decays reports whether the rate falls behind the warm-up.
 func (s Schedule) decays() bool { return s.Kind == Linear || s.Kind == Cosine }
 
-// Check says what is wrong with a schedule.
+// Check returns an error for an invalid schedule.
 func (s Schedule) Check() error {
 	fault := func(format string, args ...any) error {
 		return fmt.Errorf("schedule %s: %s", s.Kind, fmt.Sprintf(format, args...))

@@ -24,7 +24,7 @@ func widens(from, to graph.DType) bool {
 	return false
 }
 
-// Tensor returns the contents of a parameter, in memory of its own; false where it has no tensor.
+// Tensor returns the contents of a parameter, as a copy, or false if it has no tensor.
 func (m *Matching) Tensor(parameter string) (t *executor.Tensor, ok bool, err error) {
 	i, ok := m.at[parameter]
 	if !ok {

@@ -10,10 +10,10 @@ import (
 	"memopt/train/safetensors"
 )
 
-// How says by what a parameter's tensor was found.
+// How is the way that a parameter's tensor was found.
 type How string
 
-// The ways, in the order in which they are tried.
+// The ways, in the order of the search.
 const (
 	Exact  How = "name"   // the names are equal
 	Prefix How = "prefix" // they are, but for wrappers and a prefix
@@ -28,12 +28,12 @@ type Match struct {
 	Transpose bool
 }
 
-// Matching is what was found of a file in a model.
+// Matching assigns the tensors of a file to a model.
 type Matching struct {
 	Matches []Match  // in the order of the model's values
 	Missing []string // parameters without a tensor
 	Unused  []string // tensors without a parameter, in the order of the file
-	Prefix  string   // what the file's names have in addition; after "-", what the model's have
+	Prefix  string   // the addition to the file's names; after "-", that to the model's
 	model   *graph.Model
 	file    *safetensors.File
 	at      map[string]int // by parameter, its place in Matches
@@ -49,9 +49,8 @@ type target struct {
 }
 
 // Find finds the tensors for the float initializers of a model, and for the parameters among its inputs,
-// which need static shapes. Parameters that have no tensor are Missing; other initializers keep
-// their contents. An error names a tensor that fits by name and not by shape or type, or two between
-// which nothing decides.
+// which need static shapes. Parameters that have no tensor are Missing; other initializers keep their
+// contents. An error names a tensor that fits by name and not by shape or type, or two that fit equally.
 func Find(m *graph.Model, parameters []string, f *safetensors.File) (*Matching, error) {
 	targets, err := targetsOf(m, parameters)
 	if err != nil {
@@ -138,14 +137,14 @@ func static(typ graph.Type) ([]int, bool) {
 	return shape, ok
 }
 
-// none is no place.
+// none marks a missing place.
 const none = -1
 
 // search is a search for tensors.
 type search struct {
 	targets []target
 	entries []safetensors.Entry
-	found   []int // by target, its tensor; none
+	found   []int // by target, its tensor, or none
 }
 
 // byName finds tensors by name, and by name but for wrappers and a prefix if no name is equal.

@@ -22,7 +22,7 @@ func plain(name string) string {
 	return strings.Join(append(kept, parts[len(parts)-1]), ".")
 }
 
-// prefix is what names have in addition: all of the file's, or all of the model's; "" is nothing.
+// prefix is an addition to names: to all of the file's, or to all of the model's; "" for no addition.
 type prefix struct{ ofTensors, ofTargets string }
 
 // String returns the prefix; that of the model's names after "-".
@@ -33,7 +33,7 @@ func (p prefix) String() string {
 	return p.ofTensors
 }
 
-// tensor returns what a tensor's name is compared by.
+// tensor returns the form of a tensor's name for comparisons.
 func (p prefix) tensor(name string) string {
 	name = plain(name)
 	if rest, ok := strings.CutPrefix(name, p.ofTensors); ok {
@@ -42,7 +42,7 @@ func (p prefix) tensor(name string) string {
 	return "\x00" + name // equal to no target's name
 }
 
-// target returns what a target's name is compared by.
+// target returns the form of a target's name for comparisons.
 func (p prefix) target(name string) string {
 	name = plain(name)
 	if rest, ok := strings.CutPrefix(name, p.ofTargets); ok {
@@ -51,8 +51,8 @@ func (p prefix) target(name string) string {
 	return "\x01" + name // equal to no tensor's name
 }
 
-// choosePrefix returns the prefix by which most of the parameters have a tensor of their shape. No
-// other one may have as many.
+// choosePrefix returns the prefix that gives the most parameters a tensor of their shape. No other
+// prefix may give as many.
 func (s *search) choosePrefix() (prefix, error) {
 	counts := map[prefix]int{}
 	byLast := map[string][]int{} // tensors by the last part of their names
@@ -169,8 +169,8 @@ func readersOf(g *graph.Graph, values int) [][]*graph.Node {
 	return out
 }
 
-// scope returns the name of the module that a node is of, as PyTorch has it: "net.0" of
-// "/net/net.0/MatMul", since an exporter names a module in a container after both.
+// scope returns the name of a node's module in PyTorch: "net.0" of "/net/net.0/MatMul", since an
+// exporter names a module in a container after both.
 func scope(n *graph.Node) (string, bool) {
 	parts := strings.Split(n.Name, "/")
 	if len(parts) < 3 || parts[0] != "" {

@@ -1,8 +1,8 @@
-// Package ortengine executes models in ONNX Runtime and simulates what they should take there: it
-// is the engine of package verify that is not memopt's own executor.
+// Package ortengine executes models in ONNX Runtime and simulates the memory that they should take
+// there: it is the engine of package verify beside memopt's own executor.
 //
-// Each side runs in a process of its own (package ort), on the file that a rewrite writes. A step's
-// measure is what its arena took beyond what was in use once the session was made.
+// Each side runs in a process of its own (package ort), on the file that a rewrite writes. The
+// measure of a step is its peak in the arena above the bytes in use once the session was made.
 package ortengine
 
 import (
@@ -23,7 +23,7 @@ import (
 	ortsim "memopt/sim/ort"
 )
 
-// Name is what reports call the engine.
+// Name is the engine's name in reports.
 const Name = "ort"
 
 // peakTolerance is how far the runtime's arena may exceed the simulated peak: its optimizations
@@ -37,9 +37,9 @@ type Engine struct {
 	// Options are those options of the runtime that a memopt session does not have; threads, memory
 	// limit and the like are the session's.
 	Options ort.Options
-	// Seed determines the seeds of random nodes that have none.
+	// Seed determines the seeds of random nodes without a seed attribute.
 	Seed int64
-	// Warn is called with what users should know, such as a *LostDropouts; it may be nil.
+	// Warn is called with warnings to users, for example a *LostDropouts; it may be nil.
 	Warn func(error)
 
 	told bool // of lost Dropout nodes
@@ -80,7 +80,7 @@ func (e *Engine) start(ctx context.Context, folder string) (*ort.Process, error)
 	return p, nil
 }
 
-// Open starts a process with a session for a side. The errors are an *Error, what wraps
+// Open starts a process with a session for a side. The errors are an *Error, one that wraps
 // executor.ErrOutOfMemory, and the clash of a node with its file (op.Clash).
 func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*executor.Tensor,
 	opts verify.Options) (_ verify.Steps, err error) {
@@ -111,8 +111,7 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 	if s.dir, s.folder, err = cleanup.Folder("", "memopt-ort-"); err != nil {
 		return nil, exchange("cannot create a folder for the files that ONNX Runtime reads: %w", err)
 	}
-	// The process removes the folder if this one is killed, so it starts before there is anything
-	// in it.
+	// The process removes the folder if this one is killed, so it starts before any file is in it.
 	if s.process, err = e.start(ctx, s.dir); err != nil {
 		return nil, err
 	}
@@ -132,9 +131,9 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 	return s, nil
 }
 
-// predict says what a side should take: a training graph in the order in which ONNX Runtime
-// executes it, and with its kernels. If that fails, nothing is predicted: whether the model runs is
-// up to ONNX Runtime.
+// predict returns the memory that a side should take: that of a training graph in the order of ONNX
+// Runtime, with its kernels. If that fails, there is no prediction: whether the model runs is up to
+// ONNX Runtime.
 func (e *Engine) predict(ctx context.Context, side verify.Side, b *bound,
 	o executor.Options) executor.Prediction {
 	out := executor.Prediction{PeakNode: graph.NoNode}
@@ -175,7 +174,7 @@ func (l *LostDropouts) Error() string {
 		l.Nodes, l.First)
 }
 
-// FindLostDropouts returns what a level of optimization removes from a graph; nil: nothing.
+// FindLostDropouts returns the nodes that a level of optimization removes from a graph, or nil.
 func FindLostDropouts(g *graph.Graph, level ort.Level) *LostDropouts {
 	lost := ortsim.LostDropouts(g)
 	if len(lost) == 0 || level == ort.Disable {
@@ -195,8 +194,8 @@ func (e *Engine) warnDropouts(g *graph.Graph, level ort.Level) {
 	}
 }
 
-// write writes what the runtime reads: the model and its inputs. The folder is this run's own: its
-// files are not outputs, and one of an earlier run may have had the same inode.
+// write writes the runtime's input files: the model and its inputs. The folder is this run's own:
+// its files are not outputs, and one of an earlier run may have had the same inode.
 func (s *steps) write(inputs map[string]*executor.Tensor) ([]ort.File, error) {
 	m := s.bound.model
 	o := onnx.Options{ExternalDataThreshold: ExternalData(m.Graph)}
@@ -213,8 +212,8 @@ func (s *steps) write(inputs map[string]*executor.Tensor) ([]ort.File, error) {
 // model returns the name of the file that the runtime reads.
 func (s *steps) model() string { return filepath.Join(s.dir, "model.onnx") }
 
-// ExternalData returns the size from which on weights go to a file of their own, 0 where all stay
-// in the model's: a file of ONNX cannot exceed 2 GiB.
+// ExternalData returns the size from which on weights go to a file of their own, 0 if all stay in
+// the model's: a file of ONNX cannot exceed 2 GiB.
 func ExternalData(g *graph.Graph) int64 {
 	const most, large = 3 << 29, 1 << 20
 	var total int64

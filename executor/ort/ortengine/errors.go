@@ -15,7 +15,7 @@ import (
 // exchanged.
 type Error struct {
 	Err  error
-	Node string // the label of the node that it is about; "": none is known
+	Node string // the label of the node at fault; "" if it is not known
 }
 
 func (e *Error) Error() string {
@@ -59,8 +59,8 @@ func failed(g *graph.Graph, err error) error {
 // failed is an error of the runtime's about the side.
 func (s *steps) failed(err error) error { return failedOn(s.model(), s.side.Model.Graph, err) }
 
-// failedOn is an error of the runtime without the name of a temporary file, which means nothing to
-// the user.
+// failedOn is an error of the runtime without the name of a temporary file, which the user does not
+// know.
 func failedOn(file string, g *graph.Graph, err error) error {
 	var e *ort.RuntimeError
 	if errors.As(err, &e) {

@@ -20,12 +20,12 @@ import (
 	"memopt/recompute"
 )
 
-// Start starts a process with no states and no models in it. It goes on when the context is done,
-// so that a job can finish its step and read the states; the machine's Close ends it.
+// Start starts a process without states and models. It outlives the context, so that a job can
+// finish its step and read the states; the machine's Close ends it.
 //
-// What random nodes of a graph draw is up to the runtime: it counts by itself from the node's seed
-// on, and cannot be told the number of a step. A job that is resumed draws other numbers than one
-// that was not interrupted.
+// The runtime chooses the draws of random nodes: it counts by itself from the node's seed on, and
+// cannot be told the number of a step. A job that is resumed draws other numbers than one that was
+// not interrupted.
 func (e *Engine) Start(ctx context.Context, o executor.Options) (_ resident.Machine, err error) {
 	m := &machine{engine: e, opts: o, byName: map[string]int{}}
 	defer func() {
@@ -54,12 +54,12 @@ type machine struct {
 	dir     string // where the process reads models
 	folder  cleanup.Item
 	heap    *ort.Heap
-	process *ort.Process // nil: closed
+	process *ort.Process // nil if closed
 	states  []state      // by ID
 	byName  map[string]int
 	opened  int   // how many models were opened
 	bytes   int64 // of all states' buffers
-	torn    error // the error of a step that failed after it may have written states; nil: none did
+	torn    error // the error of a step that failed after it may have written states, or nil
 	stale   int   // states that have not been set since
 }
 
@@ -69,7 +69,7 @@ type state struct {
 	name    string
 	like    executor.Tensor // type and shape
 	size    int             // bytes
-	at      [2]int64        // -1: there is no such buffer
+	at      [2]int64        // -1 for a missing buffer
 	current int
 	stale   bool
 }
@@ -104,7 +104,7 @@ func (m *machine) Zero(name string, d graph.DType, shape []int) error {
 	return nil
 }
 
-// place returns a state, which it makes if there is none of the name.
+// place returns a state, and makes it if the name is new.
 func (m *machine) place(name string, d graph.DType, shape []int) (*state, error) {
 	if i, ok := m.byName[name]; ok {
 		s := &m.states[i]

@@ -21,15 +21,15 @@ type step struct {
 	machine   *machine
 	side      verify.Side
 	bound     *bound // the model as the runtime has it
-	file      string // from which the process loaded it
-	number    int    // by which the process knows it; -1: it is closed
+	file      string // the file that the process loaded
+	number    int    // its number in the process; -1 if closed
 	names     []string
 	places    []ort.Place // inputs, by place
 	states    []ort.SharedState
 	outs      []ort.Place        // outputs that are fetched, then those that are only watched
 	outputs   []*executor.Tensor // copies of these
 	watch     []watched
-	writes    bool // the model has states of its own
+	writes    bool // the model has states
 	predicted executor.Prediction
 	measured  executor.Measured
 }
@@ -113,8 +113,8 @@ func (s *step) place(name string, v graph.ValueID) (ort.Place, error) {
 	return ort.Place{Name: name, DType: t.DType, Shape: shape, At: at}, nil
 }
 
-// placeOutput gives a graph output a place, if it has none, and returns its number among those that
-// have one.
+// placeOutput gives a graph output a place, unless it has one, and returns its number among those
+// with a place.
 func (s *step) placeOutput(name string) (int, error) {
 	if i := slices.IndexFunc(s.outs, func(p ort.Place) bool { return p.Name == name }); i >= 0 {
 		return i, nil
@@ -204,8 +204,8 @@ func (s *step) Run(ctx context.Context, _ uint64, inputs []*executor.Tensor) err
 	return s.take()
 }
 
-// note records what a run took. With the memory pattern on, runs after the first take a block for
-// the pattern besides.
+// note records the memory of a run. With the memory pattern on, runs after the first take a block
+// for the pattern besides.
 func (s *step) note(arena ort.Stats) {
 	s.measured.Runs++
 	switch took := arena.MaxInUse; {
@@ -259,16 +259,16 @@ func (s *step) take() error {
 // Output returns a copy of an output.
 func (s *step) Output(i int) *executor.Tensor { return s.outputs[i] }
 
-// Predicted is what the simulation says.
+// Predicted is the result of the simulation.
 func (s *step) Predicted() executor.Prediction { return s.predicted }
 
-// Measured is what the arena says, which all models of the machine share. Its highest mark never
-// falls: where a run took no more than others did before it, nothing is known of it. Arena is what
-// the first run took, 0 if that is not known, and Dynamic what later ones took beyond it.
+// Measured is the arena's count, for all models of the machine. Its highest mark never falls: a run
+// that took no more than earlier ones of others cannot be measured. Arena is the memory of the
+// first run, 0 if that is not known, and Dynamic the excess of later ones.
 func (s *step) Measured() executor.Measured { return s.measured }
 
 // FirstBad executes the step in a session of memopt's own on the CPU. That needs memory for the
-// states once more, and for the arena that such a session plans. What random nodes draw differs.
+// states once more, and for the arena that such a session plans. Random draws differ.
 func (s *step) FirstBad(ctx context.Context, number uint64, inputs []*executor.Tensor) (
 	value, node string, err error) {
 	m := s.machine

@@ -20,15 +20,15 @@ type bound struct {
 	model   *graph.Model
 	states  []ort.State
 	outputs []graph.ValueID             // those of states
-	begin   map[string]*executor.Tensor // what initializers that are states begin with
-	facts   *verify.RuntimeStates       // nil: there are no states
+	begin   map[string]*executor.Tensor // first values of initializers that are states
+	facts   *verify.RuntimeStates       // nil without states
 }
 
 // bind prepares a model for steps that go on with the states of the step before. Initializers that
-// are states become inputs, because the runtime never changes an initializer; copies to outputs go,
-// so that the node in front writes the buffer; and where a node that writes over an input could run
-// before one that reads it, it is made to wait. The numbers stay what they are. A model without
-// states, and without shared inputs, which lose their defaults, is returned as it is.
+// are states become inputs, because the runtime never changes an initializer; copies to outputs are
+// removed, so that the producer of the copied value writes the buffer; and a node that overwrites
+// an input and could run before a reader of it is made to wait. The numbers stay the same. A model
+// without states and shared inputs, which lose their defaults, is returned unchanged.
 func bind(m *graph.Model, dims symbolic.Env, shared ...graph.ValueID) (*bound, error) {
 	b := &bound{model: m, begin: map[string]*executor.Tensor{}}
 	states, err := live.FindStates(m)
@@ -71,8 +71,8 @@ func bind(m *graph.Model, dims symbolic.Env, shared ...graph.ValueID) (*bound, e
 	return b, graph.VerifyGraph(g)
 }
 
-// writeOutputs takes out copies of what nodes make to graph outputs: what makes the value that is
-// copied makes the output. The runtime does so itself where nobody else reads the value.
+// writeOutputs removes copies of values to graph outputs: the producer of the value makes the
+// output. The runtime does so itself if the copy is the only reader.
 func writeOutputs(g *graph.Graph) {
 	as := make([]graph.ValueID, len(g.Values))
 	for v := range as {
@@ -114,7 +114,7 @@ func writeOutputs(g *graph.Graph) {
 	g.SetNodes(nodes)
 }
 
-// promote makes an input of a state that is an initializer, with what it begins with.
+// promote makes an input of an initializer that is a state, with its first value.
 func (b *bound) promote(in graph.ValueID, dims symbolic.Env) error {
 	g := b.model.Graph
 	v := &g.Values[in]
@@ -161,8 +161,8 @@ func (b *bound) describe(plan []ortsim.StateBuffer, bytes []int64) {
 	}
 }
 
-// inputs lists what the runtime is given: the available inputs of a side, in the model's order, and
-// what states begin with that are initializers there.
+// inputs lists the runtime's inputs: the available inputs of a side, in the model's order, and
+// first values of states that are initializers there.
 func (b *bound) inputs(side verify.Side, given map[string]*executor.Tensor) []ort.Named {
 	list := Inputs(side, given)
 	for _, s := range b.states {
@@ -205,7 +205,7 @@ func hold(m *graph.Model, plan []ortsim.StateBuffer) error {
 	return w.insert()
 }
 
-// waits is the sink of the nodes by which writers wait.
+// waits is the sink of the edges that make writers wait.
 type waits struct {
 	g       *graph.Graph
 	names   *graph.Names
@@ -216,7 +216,7 @@ type waits struct {
 	view    graph.ValueID            // the operand as the writer reads it
 }
 
-// Origin returns the value itself: nothing runs again here.
+// Origin returns the value itself: the graph has no clones here.
 func (*waits) Origin(v graph.ValueID) graph.ValueID { return v }
 
 // Newest returns the value itself.

@@ -17,15 +17,15 @@ type steps struct {
 	bound   *bound // the model as the runtime has it
 	warmup  int    // steps that states forget
 	done    int
-	dir     string // the model and what is exchanged
+	dir     string // the files of the model and its tensors
 	folder  cleanup.Item
-	process *ort.Process // nil: closed
+	process *ort.Process // nil if closed
 	opened  *ort.Opened
 	pattern bool // the memory pattern is on
 	run     *verify.Run
 }
 
-// Run is what the steps returned and needed.
+// Run is the results and the memory of the steps so far.
 func (s *steps) Run() *verify.Run { return s.run }
 
 // Step makes the runtime execute one step.
@@ -69,7 +69,7 @@ func (s *steps) note(step *ort.Step) {
 }
 
 // Finish fetches the outputs. If there was only one step and the memory pattern is on, another one
-// shows what later steps take; its failure does not affect the requested step.
+// measures the memory of later steps; its failure does not affect the requested step.
 func (s *steps) Finish(ctx context.Context) error {
 	outputs, err := s.process.Outputs(s.dir)
 	if err != nil {
@@ -91,11 +91,11 @@ func (s *steps) Finish(ctx context.Context) error {
 // taken is the most that a step took, by either count.
 func (s *steps) taken() int64 { return max(s.run.Measured.Arena, s.run.Resident) }
 
-// Shares reports whether there is memory for another process of the same size, which may take as
-// much again for its session as for a step, in which this one may grow as well.
+// Shares reports whether there is memory for another process of the same size: it may take as much
+// for its session as for a step, while this one may grow as well.
 func (s *steps) Shares() bool { return free(4 * s.taken()) }
 
-// Fits returns nothing that Shares of the other side does not cover.
+// Fits returns true: Shares of the other side covers it.
 func (*steps) Fits() bool { return true }
 
 // free reports whether there is memory for so many bytes; a tenth stays for the rest of the
@@ -105,7 +105,7 @@ func free(n int64) bool {
 	return !ok || n <= limit.Bytes/10*9
 }
 
-// Close ends the process and removes what was exchanged with it.
+// Close ends the process and removes its files.
 func (s *steps) Close() error {
 	if s.process != nil {
 		s.process.Close()
