@@ -1,29 +1,29 @@
 // Package budget finds the cheapest plan that fits a budget of bytes.
 //
-// Any node that can be replayed may run again, in either half. The graph becomes a problem of package
-// remat, which searches and proves; its answers become placements, which an evaluator tries and package
-// arena packs. Which plans are searched does not depend on the budget: it only picks from them, so
-// that a larger one does not cost more. Searches end by counted work, so that a plan does not
-// depend on the machine, or when a time limit or a context ends them, with the best plan so far.
+// Any node that can be replayed may be recomputed, in either half. The graph becomes a problem of package remat,
+// which searches and proves; its answers become placements, which an evaluator tries and package arena packs.
+// The set of searched plans does not depend on the budget, which only picks from it, so that a larger budget
+// does not cost more. Counted work ends a search, so that a plan does not depend on the machine; a time limit or
+// a context ends it with the best plan so far.
 //
 // # Budget
 //
-// Any node of either half that can be replayed may run again, not only those of clusters; not what writes into
-// the buffer of a state, and what reads there only up to the place where it is overwritten. The graph becomes
-// a remat.Graph (tasks.go): a task per node in order, views resolved to what they show, in-place writing and
-// workspaces kept; its simulator and that of graph/live agree to the byte where parts are copied, and a test
-// holds that. remat.Search finds cheap lists of extra runs, forward nodes alone first (halves.go); extras.go
-// turns them into placements and adds the clones of views, the simulator and the layout judge. What lives
-// inside subgraphs has room behind the values of the arena (live.Timeline.Inside): it counts once in peaks of
-// live bytes, in totals and against a budget. Bounds speak of tasks.loose, in which every node may run again
-// that any placement may name, and of sizes rounded up as in an arena; they are held against brute force
-// (bruteforce_test.go) and against plans of every kind (bounds_test.go). Where nothing fits, lowest.go looks
-// for the smallest arena. Which plans are searched does not depend on the budget, so that a larger one does
-// not cost more. --select clusters searches configurations instead (planner/cluster), --budget-for adds
-// minimum cuts of the limited bytes (stashlimit.go), --budget-in ort judges plans by the simulation of their
-// anchored files in stock ONNX Runtime (runtime.go), --order memory looks for a better order first
-// (planner/order) and takes it where its plan is no worse than that in the file's order (planner/orders.go),
-// layers.go says what whole layers would cost.
+// Every node of either half that can be replayed may be recomputed, not only those of clusters. Nodes that write
+// into the buffer of a state are excluded, and readers of such a buffer may be recomputed only before it is
+// overwritten. The graph becomes a remat.Graph (tasks.go): a task per node in order, with views resolved to
+// their roots, in-place writing and workspaces kept; its simulator and that of graph/live agree to the byte
+// where parts are copied, and a test holds that. remat.Search finds cheap lists of extra runs, for example "node
+// 7 once more before node 40", with forward nodes alone first (halves.go); extras.go turns them into placements
+// and adds the clones of views; the simulator and the layout judge. Values inside subgraphs lie behind the
+// values of the arena (live.Timeline.Inside) and count once in peaks of live bytes, in totals and against a
+// budget. Bounds refer to tasks.loose, a relaxation that permits every recomputation a placement may name, and
+// to sizes rounded up as in an arena; they are held against brute force (bruteforce_test.go) and against plans
+// of every kind (bounds_test.go). For an infeasible budget, lowest.go looks for the smallest arena. --select
+// clusters searches configurations instead (planner/cluster), --budget-for adds minimum cuts of the limited
+// bytes (stashlimit.go), --budget-in ort judges plans by simulating their anchored files in stock ONNX Runtime
+// (runtime.go), --order memory looks for a better order first (planner/order) and takes it where its plan is no
+// worse than that in the file's order (planner/orders.go), and layers.go computes the cost of checkpointing
+// whole layers.
 package budget
 
 import (
@@ -41,12 +41,11 @@ import (
 	"memopt/recompute"
 )
 
-// A plan to a budget is the cheapest of a set of plans that fits, and the set does not depend on
-// the budget, so that a larger budget does not cost more: for each rung, a whole percentage of the
-// baseline peak, one plan is searched for, from what the rung below has come to. Up to ladderTasks
-// tasks all rungs up to the budget are searched. In larger graphs they are searched in blocks, each
-// by itself, and those up to the budget in two blocks count, that of the budget and the one below:
-// there the rule holds if searches of neighbouring rungs differ by less than the rungs themselves.
+// A plan for a budget is the cheapest fitting plan of a set that does not depend on the budget, so that a larger
+// budget does not cost more. For each rung, a whole percentage of the baseline peak, one plan is searched for,
+// starting from the result of the rung below. Up to ladderTasks tasks, all rungs up to the budget are searched.
+// Larger graphs are searched in independent blocks of rungs, and two blocks count, that of the budget and the
+// one below: there the rule holds if searches of neighbouring rungs differ by less than the rungs themselves.
 const (
 	rungs       = 100
 	ladderTasks = 1000
@@ -56,8 +55,8 @@ const (
 	// packTries is how often a rung is searched again with less, where the layout took more than
 	// the live bytes.
 	packTries = 3
-	// lowestWork is the least counted work for the lowest peak: what can fit should be found with
-	// little effort, too.
+	// lowestWork is the least counted work for the lowest peak, so that feasible budgets are recognized even
+	// with little effort.
 	lowestWork = 2_000_000
 	// effortWork is the counted work that a search does per second of effort, in all its rungs
 	// together.
@@ -68,9 +67,9 @@ const (
 type Problem struct {
 	Evaluator *place.Evaluator // with sizes
 	Base      *live.Timeline   // of the graph as it is
-	Seconds   []float64        // by node, of one execution
-	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, to be
-	// tried first in huge graphs; nil: none.
+	Seconds   []float64        // seconds of one execution, by node
+	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, tried first in
+	// huge graphs; nil means no such lists.
 	Checkpoints iter.Seq[[]int]
 	// Kept says by node why it must not run again, "" where it may; nil: all may. Forced are nodes that
 	// must. Every plan obeys, and bounds are those of plans that do.
@@ -78,13 +77,12 @@ type Problem struct {
 	Forced []Forced
 }
 
-// Options say what is to fit, and how to search. The zero value asks for the first plan found whose
-// arena has no bytes.
+// Options are the limits of a plan and the effort of the search. The zero value asks for the first plan found
+// whose arena has no bytes.
 type Options struct {
 	Bytes       int64        // of the arena; math.MaxInt64: no limit
-	StashLimits []StashLimit // limits of what parts of the graph stash
-	// Persistent is the bytes of inputs and weights where the budget was for these, too, for
-	// errors; else 0.
+	StashLimits []StashLimit // limits of the bytes that parts of the graph stash
+	// Persistent is the bytes of inputs and weights if the budget included them, for error messages; else 0.
 	Persistent int64
 	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
 	// programming).
@@ -93,11 +91,10 @@ type Options struct {
 	// Effort is how many seconds the search should take on a typical core: its work is counted, so
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits.
 	Effort float64
-	// At says that all work is done at the budget itself, and not at rungs, so that plans to other
-	// budgets say nothing of this one.
+	// At spends all work at the budget itself instead of at rungs: then a larger budget may cost more.
 	At bool
-	// First is the counted work for a first plan; 0: until there is one. Brief asks for that one alone:
-	// nothing more is then said of what does not fit, and the least cost is not bounded.
+	// First is the counted work for a first plan; 0 searches until there is one. Brief stops at that plan: an
+	// infeasible budget is not analysed further, and the least cost is not bounded.
 	First int64
 	Brief bool
 	// Found, if not nil, is called when there is a plan that fits; from then on, ending the search
@@ -107,7 +104,7 @@ type Options struct {
 	Progress func(Progress)
 }
 
-// Progress is what a search has found so far.
+// Progress is the state of a search so far.
 type Progress struct {
 	// Fits says that there is a plan that fits; Overhead is the price of the cheapest, as a share of a
 	// step.
@@ -150,24 +147,22 @@ type Answer struct {
 	Method  string // that found the plan
 	Stopped bool   // the time limit ended the search for it
 	Bound   Bound  // of its cost
-	Lower   *Lower // what less memory would cost; nil where nothing less was found
-	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
-	// that.
+	Lower   *Lower // the cheapest plan found with less memory; nil means no such plan was found
+	// Runtime is the memory of the plan's file in stock ONNX Runtime; nil unless the budget was for that.
 	Runtime *anchor.Anchoring
 	// Left are the nodes of Problem.Forced that no plan to a budget can run again.
 	Left []Left
 
 	tasks   *tasks
 	seconds []float64 // by node
-	bytes   int64     // of the arena that the plan was to fit, for what it is shown beside
+	bytes   int64     // of the arena that the plan was to fit; explanations compare with it
 }
 
-// Fit returns the cheapest plan that is found whose arena is within the budget. A context that is
-// done ends the search with the best plan so far; its deadline, if it has one, is shared out among
-// the search for the plan, that for the lowest arena, and the bound. A deadline that package
-// timelimit has set leaves the search for a first plan graceTime in any case, and counted work alone
-// where it had passed when the run began and Effort is 0. The error is an
-// *InfeasibleError where none was found, wraps ErrStashLimit, or is the simulator's.
+// Fit returns the cheapest plan found whose arena is within the budget. A context that is done ends the search
+// with the best plan so far; its deadline, if it has one, is shared out among the search for the plan, that for
+// the lowest arena, and the bound. A deadline that package timelimit has set leaves the search for a first plan
+// graceTime in any case, and counted work alone where it had passed when the run began and Effort is 0. The
+// error is an *InfeasibleError where no plan was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
 	best, err := b.fit()
@@ -216,21 +211,21 @@ type budgeter struct {
 	p       *Problem
 	opts    *Options
 	budget  int64 // bytes of the arena
-	runtime bool  // what counts is not that budget, but what the runtime takes
+	runtime bool  // the runtime's arena counts in place of that budget
 	tasks   *tasks
 	forced  []remat.Extra // that keep the stash limits
-	left    []Left        // of what was to be forced and cannot be
+	left    []Left        // forced nodes that cannot be recomputed in time
 	limits  []stashLimit
 	points  []point
 	began   time.Time
-	share   float64 // of the time, for what climb does
+	share   float64 // of the time, for climb
 	stopped bool    // the time limit ended something
 	// ruledOut is the highest lower bound of all arenas that is known, in bytes.
 	ruledOut int64
 	// quick says that the time was up before the run began: the quickest answer counts.
 	quick bool
-	tried *halves // that looked for a first plan; nil: none has
-	// fixedCost is what the runs that every plan must have cost.
+	tried *halves // that looked for a first plan; nil before that
+	// fixedCost is the cost of the runs that every plan must have.
 	fixedCost int64
 }
 
@@ -240,8 +235,8 @@ func newBudgeter(ctx context.Context, p *Problem, o *Options) *budgeter {
 		tasks: newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State)}
 }
 
-// The parts of the time by which the search for the plan ends, and that for the lowest arena where
-// none fits; the rest is for the bound.
+// The shares of the time that end the search for the plan, and the search for the lowest arena of an infeasible
+// budget; the rest is for the bound.
 const (
 	searchShare = 0.7
 	lowestShare = 0.9
@@ -392,7 +387,7 @@ func (b *budgeter) impossible() error {
 	return &InfeasibleError{Budget: b.budget, LowerBound: b.ruledOut, Persistent: b.opts.Persistent}
 }
 
-// unfit says how low the search came, and what nothing comes below.
+// infeasible returns the error with the lowest arena and peak reached and the lower bound.
 func (b *budgeter) infeasible() error {
 	done := b.within(1)
 	bound := b.peakBound(b.work()) - (arena.Alignment - 1)
@@ -412,7 +407,7 @@ func (b *budgeter) reached() *InfeasibleError {
 	return e
 }
 
-// Bound is what is known about the cost of the cheapest plan.
+// Bound is a lower bound on the cost of the cheapest plan.
 type Bound struct {
 	// Overhead is a share of a step: no plan in this order costs less.
 	Overhead float64 `json:"overhead_lower_bound"`
@@ -427,7 +422,7 @@ func (b *budgeter) bound(best *point) Bound {
 	done := b.within(1)
 	least := b.leastCost(best, b.budget, b.work())
 	done()
-	b.stopped = stopped // the bound is what is said of it
+	b.stopped = stopped // the bound applies to that search
 	step := b.tasks.stepCost()
 	bound := Bound{Optimal: best.cost == least}
 	if step > 0 {
@@ -437,7 +432,7 @@ func (b *budgeter) bound(best *point) Bound {
 	return bound
 }
 
-// leastCost is what no plan within a budget costs less than, at most the cost of one.
+// leastCost is a lower bound on the cost of every plan within a budget, at most the cost of one.
 func (b *budgeter) leastCost(pt *point, budget, work int64) int64 {
 	if len(pt.extras) == 0 || b.huge() {
 		return min(b.fixedCost, pt.cost)

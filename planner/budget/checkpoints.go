@@ -5,8 +5,8 @@ import (
 	"memopt/internal/timelimit"
 )
 
-// checkpoints adds plans that recompute everything but one stash in so many, until one fits. In
-// huge graphs a search over single runs achieves nothing within minutes, while each of these takes
+// checkpoints adds plans that recompute all but one stash in so many, until one fits. In huge
+// graphs a search over single runs achieves little within minutes, while each of these takes
 // seconds. The first is tried however late it is: a plan that fits is worth the wait. They do not
 // keep stash limits.
 func (b *budgeter) checkpoints() error {

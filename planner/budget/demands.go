@@ -10,7 +10,7 @@ import (
 	"memopt/recompute"
 )
 
-// Forced is a node that must run again before the first backward node that needs what it makes.
+// Forced is a node that must be recomputed before the first backward node that needs its output.
 type Forced struct {
 	Node graph.NodeID
 	// Asked is who asks for it, for the error if it cannot; "": it is one of many, and is left out
@@ -24,9 +24,9 @@ type Left struct {
 	Why  string
 }
 
-// demand makes the graph of the search such that every answer keeps what is to be kept and runs
-// again what must. Bounds then speak of such plans: what is kept does not run again in them either,
-// and what must run again costs nothing in them, but for the one time that bound adds.
+// demand restricts the graph of the search to answers that obey the demands: kept nodes do not run
+// again, and forced nodes do. Bounds then refer to such plans; a forced run costs nothing in them
+// but for the one time that bound adds.
 func (b *budgeter) demand() error {
 	t := b.tasks
 	for id, why := range b.p.Kept {
@@ -73,7 +73,8 @@ func (t *tasks) firstReaders() []int32 {
 	return first
 }
 
-// firstNeed is the run of a task before the first reader of what it makes, or why there is none.
+// firstNeed is the run of a task before the first reader of its output, or why there is no such
+// run.
 func (t *tasks) firstNeed(task int32, first []int32) (x remat.Extra, why string) {
 	id := t.a.Order[task]
 	if why := t.whyNot[id]; why != "" {

@@ -27,11 +27,11 @@ func (b *budgeter) lower(best *point) *Lower {
 	return n
 }
 
-// Explainer says why a plan to a budget keeps what it keeps.
+// Explainer says why a plan for a budget keeps a value.
 type Explainer struct {
 	a       *Answer
 	planned *live.Timeline
-	atPeak  []bool // by value: it is the root of what the node at the plan's peak reads
+	atPeak  []bool // by value: it is the root of an operand of the node at the plan's peak
 }
 
 // Explainer returns an explainer of an answer, whose timeline is planned.

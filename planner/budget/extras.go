@@ -31,7 +31,7 @@ func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 		if len(w.nodes) > 0 {
 			w.place(w.nodes[len(w.nodes)-1], id)
 		}
-		w.version[id] = w.last // it is, or shows, what is there now
+		w.version[id] = w.last // it is, or shows, the current clone
 	}
 	return w.out
 }
@@ -58,8 +58,8 @@ func (w *placementWriter) clone(id graph.NodeID) {
 	w.nodes = append(w.nodes, id)
 }
 
-// views makes those views again that a node reads and that show an older clone, or the original, of
-// what has a newer clone.
+// views recomputes those views read by a node that show the original, or an older clone, of a value
+// that has a newer clone.
 func (w *placementWriter) views(id graph.NodeID) {
 	g := w.a.Graph
 	for _, v := range g.Nodes[id].Inputs {

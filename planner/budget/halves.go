@@ -8,14 +8,13 @@ import (
 	"memopt/planner/remat"
 )
 
-// halves searches a graph twice for each budget: first with forward nodes alone running again, then
-// with all of them, which goes on from what the first has found. Running a forward node again is
-// what helps most graphs most, and a search among twice or three times as many tasks takes longer
-// to find that. Each does half of the work.
+// halves searches a graph twice for each budget: first recomputing forward nodes alone, then all nodes,
+// starting from the first result. Recomputing forward nodes helps most graphs most, and a search among two
+// or three times as many tasks takes longer to find that. Each search does half of the work.
 type halves struct {
 	forward *half // nil where no backward node may run again
 	all     *half
-	shut    int64 // the highest budget to which constructions among forward nodes have failed
+	shut    int64 // the highest budget at which constructions among forward nodes have failed
 }
 
 // half is a search and its graph.
@@ -33,8 +32,7 @@ func (b *budgeter) newSearch() *halves {
 	return h
 }
 
-// forwardOnly is the graph in which backward tasks do not run again; nil where that makes no
-// difference.
+// forwardOnly is the graph without recomputation of backward tasks; nil where that makes no difference.
 func (t *tasks) forwardOnly() *remat.Graph {
 	g := *t.graph
 	g.Tasks = slices.Clone(g.Tasks)
@@ -50,8 +48,8 @@ func (t *tasks) forwardOnly() *remat.Graph {
 	return &g
 }
 
-// chain takes an answer by dynamic programming over layers into what is known: one in which forward
-// tasks run again, if there is one.
+// chain adds an answer found by dynamic programming over layers, one that recomputes forward tasks, if
+// there is one.
 func (h *halves) chain(ctx context.Context, budget int64) error {
 	for _, half := range []*half{h.forward, h.all} {
 		if half == nil {
@@ -104,8 +102,8 @@ func (h *halves) took(a *remat.Answer, err error) (found bool, _ error) {
 	return true, h.all.Add(a.Extras, a.Method)
 }
 
-// Lowest is remat.Search.Lowest. The forward nodes get all of the work, and all nodes half as much
-// again: how low a search comes depends on it more than what a plan costs.
+// Lowest is remat.Search.Lowest. The forward nodes get all of the work, and all nodes half as much again:
+// the lowest peak depends more on the search than the cost of a plan does.
 func (h *halves) Lowest(ctx context.Context, work int64) (*remat.Answer, error) {
 	if h.forward == nil {
 		return h.all.Lowest(ctx, work)

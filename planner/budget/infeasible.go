@@ -17,17 +17,18 @@ type InfeasibleError struct {
 	// live bytes. They may belong to different plans. Both are 0 where no plan was tried, because
 	// LowerBound, or Persistent, rules the budget out.
 	LowestArena, LowestLive int64
-	// LowerBound is a number of bytes that the arena of no plan in this order is below; 0 where
-	// none is known.
+	// LowerBound is a lower bound on the arena of every plan in this order; 0 means that no bound is
+	// known.
 	LowerBound int64
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
-	// Whole is what plans came to that compute no region of the graph in parts, where others were tried,
-	// too: then the fields above are of all of them. nil: none were.
+	// Whole is how low plans without chunked regions come, if chunking was tried, too: then the fields
+	// above cover both kinds. nil means that no chunking was tried.
 	Whole *Lowest
 	// Stopped says that the time limit ended the search.
 	Stopped bool
-	// What was searched, for the message: "configuration of clusters"; "" says "plan".
+	// What names the searched object in the error message, for example "configuration of clusters"; ""
+	// means "plan".
 	What string
 }
 
@@ -39,8 +40,8 @@ type Lowest struct {
 	Arena, Live, Bound int64
 }
 
-// InParts notes that plans with regions in parts came so low, too (0 where none was searched), and that
-// no parts whatever come below a bound.
+// InParts adds the lowest arena and peak of plans with chunked regions (0 if no such plan was searched),
+// and the lower bound of every chunking.
 func (e *InfeasibleError) InParts(arena, live, bound int64) {
 	if e.Whole == nil {
 		e.Whole = &Lowest{e.LowestArena, e.LowestLive, e.LowerBound}

@@ -19,10 +19,10 @@ type Alternative struct {
 	Fits     bool    // whether the peak is within the budget
 }
 
-// Alternatives says what checkpointing of whole layers would achieve: of all layers, and of as
-// many, from the first one on, as the budget needs, none where it needs none. It is nil if no
-// layers are found or if the context is done, since an interrupted plan should be shown at once.
-// Only live peaks are compared, no arenas.
+// Alternatives are the memory and cost of checkpointing whole layers: all layers, and as few from
+// the first one on as the budget needs (no such entry where it needs 0). It is nil if no layers are
+// found or if the context is done, since an interrupted plan should be shown at once. Only live
+// peaks are compared, no arenas.
 func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 	if ctx.Err() != nil {
 		return nil
@@ -62,7 +62,7 @@ func (a *Answer) alternative(name string, layers []span) Alternative {
 	var again []int32
 	for _, l := range layers {
 		for t := l.from; t < l.to; t++ {
-			// What a later layer reads is a checkpoint, or is shared by all.
+			// A value read by a later layer is a checkpoint, or is shared by all.
 			leaves := slices.ContainsFunc(g.Tasks[t].Makes, func(v int32) bool { return last[v] >= l.to })
 			if !g.Tasks[t].Once && !leaves {
 				again = append(again, t)
@@ -106,13 +106,13 @@ func (t *tasks) wholeLayers(layers []span, again []int32) []remat.Extra {
 // span is a range of tasks [from, to).
 type span struct{ from, to int32 }
 
-// maxCuts bounds the levels of carried bytes at which cuts are tried.
+// maxCuts bounds the number of levels of carried bytes that are tried as cuts.
 const maxCuts = 32
 
-// layers finds the repeated part of the forward half: the places at which equally little is carried
-// from the tasks before to those behind cut it in segments, and the shortest sequence of segments
-// that repeats itself is a layer. Of several ways to cut, it takes the one whose layers cost most
-// in total, and of equal ones the one with fewer layers.
+// layers finds the repeated part of the forward half: the places where equally few bytes are
+// carried to later tasks cut it into segments, and the shortest repeated sequence of segments is a
+// layer. Among several ways to cut, it takes the one whose layers cost most in total, then the one
+// with fewer layers.
 func (t *tasks) layers() []span {
 	carried := t.carried()
 	var best []span
@@ -141,9 +141,9 @@ func (t *tasks) layers() []span {
 	return best
 }
 
-// group makes layers of segments [from, from+n), with the parts of a layer beside them: what begins
-// like one behind, and in front what comes before the first whole one, if it is no dearer than
-// that.
+// group makes layers of segments [from, from+n). It adds incomplete layers beside them: behind,
+// segments that begin like a layer; in front, those before the first whole layer, if they are no
+// dearer than a layer.
 func (t *tasks) group(segments []span, hashes []uint64, from, n, period int) []span {
 	var layers []span
 	for i := from; i+period <= from+n; i += period {
@@ -208,8 +208,8 @@ func segmentsAt(carried []int64, level int64) []span {
 	return append(out, span{from, int32(len(carried))})
 }
 
-// longestRepeat finds the longest run of hashes in which each is equal to that one period before;
-// it returns the start and the length, a multiple of the period.
+// longestRepeat finds the longest run of hashes each of which equals the one a period before; it
+// returns the start and the length, a multiple of the period.
 func longestRepeat(h []uint64, period int) (from, n int) {
 	run := 0
 	for i := period; i <= len(h); i++ {
@@ -225,7 +225,7 @@ func longestRepeat(h []uint64, period int) (from, n int) {
 	return from, n
 }
 
-// lastForward is the last forward task that reads a value, 0 where none does.
+// lastForward is the last forward task that reads a value, 0 for a value without forward readers.
 func (t *tasks) lastForward() []int32 {
 	g := t.graph
 	last := make([]int32, len(g.Values))

@@ -3,10 +3,10 @@ package budget
 // descents bounds how often a smaller arena than the smallest so far is looked for.
 const descents = 4
 
-// descend looks for the smallest arena if nothing fits the budget: first that of the lowest peak of
-// live bytes that a search reaches, then, as long as there is one, a plan to a budget right below
-// the smallest arena so far, searched for as if that had been asked for. Where there is no time it takes
-// the smallest arena of the search for a first plan.
+// descend looks for the smallest arena of an infeasible budget. It starts with the arena of the lowest
+// peak of live bytes that a search reaches; then, as long as there is one, it searches for a plan right
+// below the smallest arena so far, as if that had been the budget. Without time it takes the smallest
+// arena of the search for a first plan.
 func (b *budgeter) descend() error {
 	asked := b.budget
 	defer func() { b.budget = asked }()

@@ -31,8 +31,8 @@ func Pareto(ctx context.Context, p *Problem, o *Options, n int) (points []Pareto
 	return points, b.stopped, err
 }
 
-// The parts of the time for the lowest peak, which says where the curve begins, for first plans, and,
-// of what is left then, for the searches; the rest is for the bounds.
+// The shares of the time for the lowest peak, where the curve begins, for first plans, and, out of
+// the remaining time, for the searches; the rest is for the bounds.
 const (
 	lowestPart = 4
 	firstPart  = 4
@@ -88,8 +88,8 @@ func spread(from, to int64, n int) []int64 {
 	return budgets
 }
 
-// byHalves puts budgets into an order in which those that come first are spread over all of them,
-// however few there is time for: the middle, then the quarters, then the eighths.
+// byHalves orders budgets so that every prefix is spread over all of them, for a search that may run
+// out of time: the middle, then the quarters, then the eighths.
 func byHalves(budgets []int64) []int64 {
 	n := len(budgets)
 	out := make([]int64, 0, n)

@@ -16,7 +16,7 @@ import (
 func (b *budgeter) climb() error {
 	if bound := b.peakBound(lowestWork); bound > rounded(b.budget) {
 		b.ruledOut = max(b.ruledOut, bound-(arena.Alignment-1))
-		return nil // it is proved that nothing fits
+		return nil // the budget is proved infeasible
 	}
 	first := b.newSearch()
 	b.tried = first
@@ -74,9 +74,9 @@ func (b *budgeter) quickest(s *halves) (found bool, err error) {
 	return b.cheapest(b.budget) != nil, err
 }
 
-// hugeTasks is the number of tasks from which on a plan to a budget is the greedy one and has no
-// bound but what single runs need. Improving it, dynamic programming over layers, and cuts keep
-// hundreds of bytes per task for several searches at a time, and would not get far.
+// From hugeTasks tasks on, a plan for a budget is the greedy one, and its only bound is that of single runs.
+// Improving it, dynamic programming over layers, and cuts keep hundreds of bytes per task for several searches
+// at a time, and would not get far.
 const hugeTasks = 500_000
 
 func (b *budgeter) huge() bool { return len(b.tasks.graph.Tasks) > hugeTasks }
@@ -107,7 +107,7 @@ func (b *budgeter) ladder(total int64) error {
 			return err
 		}
 	}
-	return b.search(s, b.budget, 0) // what is known between the last rung and the budget
+	return b.search(s, b.budget, 0) // the range between the last rung and the budget
 }
 
 // blocks searches the rungs up to the budget in two blocks.
@@ -125,7 +125,7 @@ func (b *budgeter) blocks(total int64) error {
 	return nil
 }
 
-// top is the last rung within the budget, 0 where there is none.
+// top is the last rung within the budget, 0 if there is no such rung.
 func (b *budgeter) top() int {
 	top := min(int(float64(b.budget)/float64(b.p.Base.Peak.Bytes)*rungs)+1, rungs)
 	for top > 0 && b.rung(top) > b.budget {
@@ -218,7 +218,7 @@ func (b *budgeter) add(a *remat.Answer) error {
 	return nil
 }
 
-// tell says what has been found so far.
+// tell reports the progress so far.
 func (b *budgeter) tell() {
 	if b.opts.Progress == nil {
 		return

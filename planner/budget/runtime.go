@@ -29,18 +29,18 @@ type runtimeFit struct {
 	search *halves
 }
 
-// Runtime says what plans need in stock ONNX Runtime, with the anchors of their files.
+// Runtime computes the memory of plans in stock ONNX Runtime, with the anchors of their files.
 type Runtime struct {
 	// Anchor decides about the anchors of placements, and simulates the file.
 	Anchor func([]recompute.Placement) (*anchor.Anchoring, error)
-	// Limit is what the budget leaves the runtime's arena, of which the graph as it is takes some
-	// bytes.
+	// Limit is the bytes that the budget leaves to the runtime's arena, given the arena of the
+	// unchanged graph.
 	Limit func(base int64) int64
 }
 
-// FitRuntime returns the cheapest plan that is found whose file stays within the budget in stock
-// ONNX Runtime; Options.Bytes does not count. The error is an *InfeasibleError where none was found,
-// with the lowest peak that was reached there, or that of Fit.
+// FitRuntime returns the cheapest plan found whose file stays within the budget in stock ONNX
+// Runtime; Options.Bytes does not count. The error is an *InfeasibleError with the lowest peak
+// reached there if no plan was found, or that of Fit.
 func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answer, error) {
 	r := &runtimeFit{budgeter: newBudgeter(ctx, p, o), rt: rt}
 	r.runtime = true
@@ -49,10 +49,10 @@ func FitRuntime(ctx context.Context, p *Problem, o *Options, rt *Runtime) (*Answ
 		return nil, err
 	}
 	best := &r.points[at]
-	r.budget = best.arena // what explanations compare with
+	r.budget = best.arena // for explanations
 	a := r.answer(best)
 	a.Runtime = r.judged[at]
-	// Nothing is known of what other plans need in the runtime, but what all must run again.
+	// Only forced runs are known to be needed by every plan in the runtime.
 	least := min(r.fixedCost, best.cost)
 	a.Bound.Optimal = best.cost == least
 	if step := r.tasks.stepCost(); step > 0 {
@@ -101,7 +101,7 @@ func (r *runtimeFit) descend() error {
 	defer func() { done() }()
 	above := r.points[0].arena // budgets of memopt's arena: one too high, and one low enough
 	fits := int64(-1)
-	more := true // there is graceTime, in which plans have the fewest anchors
+	more := true // within graceTime, where plans have the fewest anchors
 	for k := int64(runtimeGrid - 1); k > 0 && fits < 0; k-- {
 		if r.ctx.Err() != nil && more {
 			done()
@@ -119,7 +119,7 @@ func (r *runtimeFit) descend() error {
 		case ok:
 			fits = budget
 		case len(r.points) == found:
-			k = 1 // there is no such plan, and none lower
+			k = 1 // there is no such plan, nor a lower one
 		default:
 			above = budget
 		}
@@ -154,7 +154,7 @@ type halving struct {
 	try         func(budget, work int64) (bool, error)
 }
 
-// run tries the lower budget again, with more effort, and then those in the middle of what is left.
+// run tries the lower budget again, with more effort, and then bisects the rest.
 func (h *halving) run(ctx context.Context, work int64) error {
 	budget := h.fits
 	for range runtimeHalving {
@@ -209,8 +209,8 @@ func (r *runtimeFit) judge(i int) (*anchor.Anchoring, error) {
 	return r.judged[i], nil
 }
 
-// best is the cheapest point within the limit, of equal ones that which takes less of the runtime's
-// arena; -1 where there is none.
+// best is the cheapest point within the limit, then the one with the smaller runtime arena; -1 if no
+// point fits.
 func (r *runtimeFit) best() int {
 	best := -1
 	for i, a := range r.judged {

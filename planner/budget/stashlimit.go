@@ -89,7 +89,7 @@ func (b *budgeter) makers() []int32 {
 	return maker
 }
 
-// limitTries is how often a limit is tightened until what is left is within it.
+// limitTries is how often a limit is tightened until the remaining bytes are within it.
 const limitTries = 12
 
 // applyLimits finds extra runs that keep every stash limit: those that a minimum
@@ -123,9 +123,9 @@ func (b *budgeter) applyLimits() error {
 	return nil
 }
 
-// cut asks for the cheapest extra runs after which the limited values hold no more than some bytes
-// over the end of the forward half, where a task is put in that needs nothing itself. If none fit,
-// it returns those that hold the least.
+// cut asks for the cheapest extra runs that leave the limited values at most some bytes over the
+// end of the forward half, where it inserts a task without needs of its own. If no runs fit, it
+// returns those that leave the least.
 func (b *budgeter) cut(r *stashLimit, bytes int64) []remat.Extra {
 	g := *b.tasks.graph
 	g.Values = slices.Clone(g.Values)
@@ -146,9 +146,9 @@ func (b *budgeter) cut(r *stashLimit, bytes int64) []remat.Extra {
 	return b.complete(extras, r)
 }
 
-// complete adds runs so that nothing that runs again in backward, and no reader behind such a run,
-// reads a limited value from its first run where a second one is made anyway: it moves the
-// second run before the earliest reader.
+// complete adds runs so that no recomputed node of the backward half, and no reader behind it,
+// reads a limited value from its first run if it is recomputed anyway: it moves the second run
+// before the earliest reader.
 func (b *budgeter) complete(extras []remat.Extra, r *stashLimit) []remat.Extra {
 	g, maker := b.tasks.graph, b.makers()
 	dropped := make([]bool, len(g.Tasks))
@@ -185,7 +185,7 @@ func (b *budgeter) complete(extras []remat.Extra, r *stashLimit) []remat.Extra {
 	return extras
 }
 
-// withForced adds what must run again, and what the stash limits need, to an answer of the search.
+// withForced adds forced runs, and those that the stash limits need, to an answer of the search.
 func (b *budgeter) withForced(extras []remat.Extra) []remat.Extra {
 	if fixed := b.tasks.graph.Fixed; len(fixed) > 0 {
 		extras = remat.SortExtras(append(slices.Clone(extras), fixed...))

@@ -12,12 +12,11 @@ import (
 	"memopt/recompute"
 )
 
-// tasks is a training graph in the form that package remat searches. Task i is the node at place i
-// of the order. Views make nothing: who reads a view uses the value whose bytes it shows; where a
-// clone of a view is needed is settled when extra runs are turned into placements. Sizes are those
-// in an arena, rounded up to the alignment; what lives inside subgraphs is in no arena and does not
-// count. Parts are copied here (live.Slices): the simulator, which judges plans, shares their bytes only
-// where that lowers the peak.
+// tasks is a training graph in the form that package remat searches. Task i is the node at place i of
+// the order. Views make no values: a reader of a view uses the value whose bytes it shows; clones of
+// views are added when extra runs are turned into placements. Sizes are those in an arena, rounded up to
+// the alignment; values inside subgraphs are in no arena and do not count. Parts are copied here
+// (live.Slices): the simulator, which judges plans, shares their bytes only where that lowers the peak.
 type tasks struct {
 	a     *recompute.Analysis
 	graph *remat.Graph
@@ -86,7 +85,7 @@ func newTasks(b *place.Evaluator, seconds []float64, round func(int64) int64, st
 }
 
 // looseValues returns the values as bounds count them: parts, which may lie in the buffer of another
-// value, have no bytes of their own, and what a graph output shows through a view of the backward
+// value, have no bytes of their own, and a value shown by a graph output through a view of the backward
 // half need not live on, since the view may show a clone.
 func (t *tasks) looseValues() []remat.Value {
 	values := slices.Clone(t.graph.Values)
@@ -119,8 +118,8 @@ func (t *tasks) looseValues() []remat.Value {
 	return values
 }
 
-// showsFirst reports whether a value shows what the first run of its root's node makes: all views on
-// the way are forward nodes, which read originals.
+// showsFirst reports whether a value shows the first run of its root's node: all views on the way are
+// forward nodes, which read originals.
 func (t *tasks) showsFirst(v graph.ValueID) bool {
 	g := t.a.Graph
 	for v != t.root[v] {
@@ -151,7 +150,7 @@ func rootsOf(g *graph.Graph, sizes *live.Sizes, state []graph.ValueID) []graph.V
 	return root
 }
 
-// numberValues gives every root a number in the order in which they are made.
+// numberValues numbers the roots in the order of their production.
 func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
 	g := t.a.Graph
 	for i := range t.value {
@@ -172,7 +171,7 @@ func (t *tasks) numberValues(bytes []int64, round func(int64) int64) {
 	}
 }
 
-// judge says of every node why it may not run twice at all: what the op table forbids.
+// judge notes for every node why the op table forbids its recomputation, if it does.
 func (t *tasks) judge() {
 	replays := recompute.NewReplays(t.a.Model)
 	for i := range t.whyNot {
@@ -180,10 +179,10 @@ func (t *tasks) judge() {
 	}
 }
 
-// judgeStates excludes the nodes that write into the buffer of a state, and returns by node up to
-// which place in the order it may run again: where what it reads in such a buffer is overwritten. A
-// later run would need a copy of that. 0: anywhere. Running statistics are no matter: they are
-// small, and a copy of them does no harm.
+// judgeStates excludes the nodes that write into the buffer of a state. It returns by node the last
+// place in the order for a recomputation: where an operand in such a buffer is overwritten, since a
+// later run would need a copy. 0 means no limit. Running statistics do not count: they are small, and a
+// copy of them does no harm.
 func (t *tasks) judgeStates(state []graph.ValueID) []int32 {
 	if state == nil {
 		return nil
@@ -242,7 +241,7 @@ func (t *tasks) judgeReaders(pos []int32) (taken []graph.NodeID) {
 	return taken
 }
 
-// firstBackward is the place of the first backward node; the number of nodes where there is none.
+// firstBackward is the place of the first backward node, or the number of nodes without a backward half.
 func (t *tasks) firstBackward() int32 {
 	for place, id := range t.a.Order {
 		if t.a.Backward[id] {
@@ -252,7 +251,7 @@ func (t *tasks) firstBackward() int32 {
 	return int32(len(t.a.Order))
 }
 
-// operands fills in what a task uses and makes.
+// operands fills in the uses and outputs of a task.
 func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
 	for _, list := range [][]graph.ValueID{n.Inputs, n.Captures()} {
 		for _, v := range list {

@@ -24,7 +24,8 @@ func (p place) cut() bool { return p.dim >= 0 }
 type along struct {
 	in, out []place
 	once    []int // inputs that one part alone may have
-	// how the outputs that are whole come from the parts' outputs; NoReduction where there are none.
+	// how whole outputs are reduced from the parts' outputs; NoReduction if there are no whole
+	// outputs.
 	reduce op.Reduction
 	// grain: parts that begin at rows that are multiples of it give the bits of the whole; 0: they
 	// need not.
@@ -65,8 +66,8 @@ func (o operand) of(f *op.Factor) op.Place {
 	return f.In[o.slot]
 }
 
-// chain returns the factors of a node along which an operand lies as its place says, from the
-// outermost on; nil where there are none.
+// chain returns the factors of a node that an operand is cut along, from the outermost on; nil if
+// its factors do not cover the operand's place.
 func chain(factors []op.Factor, o operand, dims []int64, p place, rows int64) []link {
 	if p.merge || product(dims[:p.dim]) == 1 {
 		return leading(factors, o, dims, rows)

@@ -13,13 +13,13 @@ import (
 	"memopt/symbolic"
 )
 
-// Part says which part of which cut a node computes.
+// Part is a part of a cut: the one that a node computes.
 type Part struct {
-	Cut   int32 // -1: none
+	Cut   int32 // -1 for a node outside all cuts
 	Index int32
 }
 
-// Applied is a graph of which regions are computed in parts. Its nodes stand in order of execution.
+// Applied is a graph with chunked regions. Its nodes stand in order of execution.
 type Applied struct {
 	Model    *graph.Model
 	Types    *op.Result
@@ -29,19 +29,19 @@ type Applied struct {
 	Origin []graph.NodeID
 	// Parts is by node.
 	Parts []Part
-	// Cuts are those that were applied; Exact says what holds here.
+	// Cuts are the applied cuts; Exact is true if the parts of all of them keep the bits of the whole.
 	Cuts []Cut
 }
 
 // ErrCut means that a cut does not fit the graph that it is for.
 var ErrCut = errors.New("the cut does not fit this graph")
 
-// Apply returns a copy of a model of which regions are computed in parts, for the sizes that bind its
-// symbols: the copy has numbers in their place. The model itself is not changed. Regions must have no
-// node in common. Parts of exact cuts begin where that keeps their bits, so that there may be fewer than
-// a cut asks for: Applied.Cuts says how many there are. The order is that of the nodes outside of regions and
-// of the parts; b is the boundary between the halves. The error wraps ErrCut, is a
-// *symbolic.UnboundError, or that of a context that is done.
+// Apply returns a copy of a model with chunked regions, for the sizes that bind its symbols: the copy has
+// numbers in their place. The model itself is not changed. Regions must have no node in common. Parts of
+// exact cuts begin where that keeps their bits, so that there may be fewer than a cut asks for: Applied.Cuts
+// has the actual numbers. The order is that of the nodes outside of regions and of the parts; b is the
+// boundary between the halves. The error wraps ErrCut, is a *symbolic.UnboundError, or that of a context that
+// is done.
 func Apply(ctx context.Context, m *graph.Model, order graph.Order, b live.Boundary, dims symbolic.Env,
 	cuts []Cut) (*Applied, error) {
 	bound, err := Bind(m, dims)
@@ -106,7 +106,7 @@ func (r *region) record(g *graph.Graph, labels []string, parts int) *Cut {
 	return c
 }
 
-// mostNodes bounds the nodes of a graph's parts: what a plan file says may be wrong.
+// mostNodes bounds the nodes of a graph's parts, since a plan file may ask for any number.
 const mostNodes = 1 << 20
 
 // resolveAll finds the regions of cuts, which have no node in common.

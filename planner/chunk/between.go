@@ -10,9 +10,9 @@ import (
 // however small it is, where more of the region lies behind it.
 const fewPerRow = 4
 
-// between takes in what lies between nodes of the region and has a few numbers for each row, such as
-// what a loss's gradient has at the label less 1. Otherwise all parts of what it is made of would have
-// to be computed before the first part of what reads it, and either be kept or be made again.
+// between takes in nodes between those of the region that have a few numbers for each row, for example
+// the gather of a loss's gradient at the label. Otherwise all parts of their operands would have to be
+// computed before the first part of their readers, and either be kept or be recomputed.
 func (g *growth) between() {
 	if len(g.later) == 0 {
 		return
@@ -32,7 +32,7 @@ func (g *growth) between() {
 		heap.Push(&g.queue, v)
 	}
 	for g.queue.Len() > 0 {
-		_ = g.around(heap.Pop(&g.queue).(reached).value) // what does not fall into the parts stays outside
+		_ = g.around(heap.Pop(&g.queue).(reached).value) // indivisible nodes stay outside
 	}
 }
 
@@ -53,7 +53,7 @@ func (g *growth) few(v graph.ValueID) bool {
 	return n >= g.rows && n <= fewPerRow*g.rows
 }
 
-// spread marks the nodes outside of the region to which next leads from its nodes.
+// spread marks the nodes outside of the region that next reaches from its nodes.
 func (g *growth) spread(mark []int32, next func(graph.NodeID) []graph.NodeID) {
 	g.list = append(g.list[:0], g.nodes...)
 	for len(g.list) > 0 {
@@ -68,7 +68,7 @@ func (g *growth) spread(mark []int32, next func(graph.NodeID) []graph.NodeID) {
 	}
 }
 
-// readersOf returns the readers of what a node makes that has a few elements for each row.
+// readersOf returns the readers of a node's outputs with a few elements for each row.
 func (g *growth) readersOf(id graph.NodeID) []graph.NodeID {
 	g.near = g.near[:0]
 	for _, v := range g.g.Nodes[id].Outputs {
@@ -79,7 +79,7 @@ func (g *growth) readersOf(id graph.NodeID) []graph.NodeID {
 	return g.near
 }
 
-// makersOf returns the makers of what a node reads that has a few elements for each row.
+// makersOf returns the producers of a node's operands with a few elements for each row.
 func (g *growth) makersOf(id graph.NodeID) []graph.NodeID {
 	g.near = g.near[:0]
 	for _, v := range g.g.Nodes[id].Inputs {

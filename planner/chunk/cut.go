@@ -14,7 +14,7 @@ const (
 	Exact Mode = "exact"
 	// Fast: sums over parts may differ from those of the whole by rounding.
 	Fast Mode = "fast"
-	// Off: none.
+	// Off disables chunking.
 	Off Mode = "off"
 )
 

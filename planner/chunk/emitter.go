@@ -29,7 +29,7 @@ type emitter struct {
 	now     int // the stage at hand
 }
 
-// writeStage writes a stage, part by part, and then what joins its parts.
+// writeStage writes a stage, part by part, and then the nodes that join its parts.
 func (e *emitter) writeStage(s int) error {
 	e.now = s
 	var list []int
@@ -79,7 +79,8 @@ func (e *emitter) prepare() {
 
 func (e *emitter) ruleOf(id graph.NodeID) *along { return e.rules[id] }
 
-// isDims reports whether an input of a node says what shape its output has: parts have their own.
+// isDims reports whether an input of a node is the shape of its output: parts have shapes of their
+// own.
 func (e *emitter) isDims(n *graph.Node, slot int) bool {
 	return slices.Contains(op.Of(n.Kind).Shapes, slot)
 }
@@ -128,8 +129,8 @@ func (e *emitter) writePart(it *item, sums map[graph.ValueID]graph.ValueID) erro
 	return nil
 }
 
-// setDraws lets this part of a random node draw what the whole draws for its elements. v is the
-// output that it is cut by.
+// setDraws lets this part of a random node draw the same numbers as the whole draws for its
+// elements. v is the output that it is cut by.
 func (e *emitter) setDraws(c *graph.Node, v graph.ValueID, p place) error {
 	d := e.dims[v]
 	row := p.inner * product(d[p.dim+1:])
@@ -196,7 +197,7 @@ func (e *emitter) nodeInto(v graph.ValueID, what string, attrs []graph.Attr, in 
 		Outputs: []graph.ValueID{v}, Attrs: attrs}, graph.NoNode)
 }
 
-// input returns what a part of a node reads in place of an input.
+// input returns the value that a part of a node reads in place of an input.
 func (e *emitter) input(n *graph.Node, a *along, slot int, v graph.ValueID) (graph.ValueID, error) {
 	switch {
 	case v == graph.NoValue:
@@ -290,7 +291,7 @@ func (e *emitter) join(v graph.ValueID, parts []graph.ValueID, p place, d []int6
 	e.nodeInto(v, "Reshape", nil, rows, e.vector(d))
 }
 
-// sum makes an output to which every part adds: the node itself goes on with the sum so far where it
+// sum accumulates an output over the parts: the node itself accumulates onto the sum so far if it
 // can, else its result is added to it.
 func (e *emitter) sum(
 	n, c *graph.Node, a *along, slot int, sums map[graph.ValueID]graph.ValueID,

@@ -7,10 +7,10 @@ import (
 	"memopt/symbolic"
 )
 
-// Floor is a lower bound on the peak of a graph, whatever is recomputed and whatever regions are
-// computed in parts: what the graph's outputs take together, and what the smallest part of each step
-// needs that its operator's factors, and in mode Exact their grains, allow. Nodes that fall into no
-// parts need all of their operands. Inputs and weights do not count.
+// Floor is a lower bound on the peak of a graph over all recomputations and all chunked regions: the
+// larger of the bytes of the graph's outputs together and the need of the smallest part of each step
+// that its operator's factors, and in mode Exact their grains, allow. Indivisible nodes need all of
+// their operands. Inputs and weights do not count.
 func Floor(m *graph.Model, order graph.Order, dims symbolic.Env, mode Mode) (int64, error) {
 	bound, err := Bind(m, dims)
 	if err != nil {
@@ -31,8 +31,8 @@ func Floor(m *graph.Model, order graph.Order, dims symbolic.Env, mode Mode) (int
 	return most, nil
 }
 
-// outputBytes is what the outputs of a graph take when it has run, without those that lie in the
-// memory of states. Views of one value count once.
+// outputBytes is the bytes of a graph's outputs after a run, without those in the memory of states.
+// Views of one value count once.
 func outputBytes(m *graph.Model, bytes []int64) (total int64, err error) {
 	states, err := live.FindStates(m)
 	if err != nil {
@@ -70,7 +70,7 @@ func memory(m *graph.Model) ([]int64, error) {
 	return sizes.Bytes, nil
 }
 
-// smallest is what the smallest part of a node needs.
+// smallest is the bytes that the smallest part of a node needs.
 func (f *finder) smallest(n *graph.Node, bytes []int64) int64 {
 	info := op.Of(n.Kind)
 	if info.View || info.Cuts != nil || info.Joins != nil || info.Has(op.ShapeOf) {
@@ -100,7 +100,7 @@ func (f *finder) smallest(n *graph.Node, bytes []int64) int64 {
 	return total
 }
 
-// partsOf is into how many parts an operand falls where all factors along which it lies are cut.
+// partsOf is the number of parts of an operand if all of its factors are cut.
 func (f *finder) partsOf(factors []op.Factor, o operand) int64 {
 	parts := int64(1)
 	for i := range factors {

@@ -8,9 +8,9 @@ import (
 )
 
 // mean is an operator that divides by the number of labels that take part. In parts, a loss gives each
-// label's loss, of which the mean is taken when all are there, in the order of the whole; a gradient
-// is that of a sum, of a gradient that is divided before. Slots of inputs are those of the operator;
-// ignore -1: the ignored label is an attribute.
+// label's loss, and the mean is taken over all of them, in the order of the whole; a gradient is that of
+// a sum, with its incoming gradient divided before. Slots of inputs are those of the operator; ignore -1:
+// the ignored label is an attribute.
 type mean struct {
 	gradient                bool
 	labels, weights, ignore int

@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// numbers replaces what nodes say of the shapes of a region's values by constants, so that these need
-// not be there as a whole.
+// numbers replaces nodes that read the shapes of a region's values by constants, so that these values
+// need not exist as a whole.
 func (w *writer) numbers(r *region) {
 	for i := range w.items {
 		n := w.items[i].node
@@ -24,7 +24,7 @@ func (w *writer) numbers(r *region) {
 	}
 }
 
-// shapeNumber returns a constant with what a node says of a shape.
+// shapeNumber returns a constant for a node that reads a shape.
 func (w *writer) shapeNumber(n *graph.Node) (graph.ValueID, bool) {
 	d := w.dims[n.Input(0)]
 	out := w.dims[n.Output(0)]

@@ -13,11 +13,11 @@ import (
 )
 
 // Propose returns lists of cuts that are worth planning to bring a graph's peak within a budget, the
-// bytes of an arena, from the coarsest on: with each second one, what single steps need of values in
-// parts, which no recomputation lowers, is half as much, as long as mostParts parts can do it. It
-// returns none where no step needs so much, or none of those that do falls into parts. Symbols are
-// bound by dims; the error is a *symbolic.UnboundError, or that of the inference with numbers. A context
-// that is done ends the search with the lists so far.
+// bytes of an arena, from the coarsest on: every second list halves the bytes that single steps need of
+// values in parts, which recomputation cannot lower, as long as mostParts parts suffice. The list is
+// empty if every step needs less, or no step that needs more can be divided. Symbols are bound by dims;
+// the error is a *symbolic.UnboundError, or that of the inference with numbers. A context that is done
+// ends the search with the lists so far.
 func Propose(
 	ctx context.Context, m *graph.Model, order graph.Order, dims symbolic.Env, budget int64, mode Mode,
 ) ([][]Cut, error) {
@@ -82,11 +82,11 @@ const mostGrown = 64
 // mostLooks bounds the same for graphs of many nodes: less than a second for each limit.
 const mostLooks = 400_000
 
-// seeds is how many of a step's values are tried as what a region grows from.
+// seeds is how many of a step's values are tried as seeds of a region.
 const seeds = 3
 
-// A region grows across values of this share of the elements of the one that it grows from, unless
-// they are smaller than a part of the limit: what is small may be whole.
+// A region grows across values with at least this share of the elements of its seed, and across those
+// larger than a part of the limit: small values may be whole.
 const (
 	growShare = 0.5
 	smallest  = 8
@@ -121,14 +121,14 @@ type candidate struct {
 	parts int
 	above bool  // even so many parts are larger than wanted
 	most  int   // as many parts as there can be
-	now   int64 // what the part of a node needs that needs most
+	now   int64 // the largest need of a part of a node
 	need  int64 // the same, at least the limit
-	least int64 // what it needs with as many parts as there can be
-	inner int64 // bytes of which there are parts alone
+	least int64 // the same at the largest possible number of parts
+	inner int64 // bytes of values that exist in parts alone
 }
 
-// propose returns regions after which no step that can be cut needs more than the limit in parts, if
-// possible, and what the steps need that are in none.
+// propose returns regions that bring every divisible step within the limit, if possible, and the largest
+// need of the steps outside of them.
 func (p *proposer) propose(ctx context.Context, limit int64) (regions []*candidate, others int64) {
 	type step struct {
 		id   graph.NodeID
@@ -199,9 +199,9 @@ func (p *proposer) firstAlike(c *candidate) graph.ValueID {
 	return c.seed
 }
 
-// relieve returns the regions with twice the parts of the one that needs most, where it needs a quarter
-// more than others do, which are the limit and all other steps: beside what it makes in parts a step
-// may need something whole, such as the gradient of a weight. It returns nil where that does not help.
+// relieve doubles the parts of the region with the largest need, if it needs a quarter more than the
+// limit and all other steps: beside its chunked values a step may need a whole one, such as the gradient
+// of a weight. It returns nil where that does not help.
 func (p *proposer) relieve(regions []*candidate, others int64) []*candidate {
 	if len(regions) == 0 {
 		return nil
@@ -222,7 +222,8 @@ func (p *proposer) relieve(regions []*candidate, others int64) []*candidate {
 	return out
 }
 
-// best returns the region that lowers what a step needs most; nil where none lowers it by a quarter.
+// best returns the region that lowers the need of a step most; nil if every region lowers it by less
+// than a quarter.
 func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *candidate) {
 	for _, v := range p.largest(p.g.Nodes[id]) {
 		if p.bytes[v] < max(limit/smallest, 1) {
@@ -247,9 +248,9 @@ func (p *proposer) best(id graph.NodeID, need, limit int64, free []bool) (best *
 	return best
 }
 
-// A region of at most manyNodes nodes is better the more of it is in parts, a larger one the smaller it
-// is: what runs again in one part does so in each. Of regions whose parts are copies, nodes count so
-// many times.
+// A region of at most manyNodes nodes is better the more bytes are in parts, a larger one the smaller it
+// is: a node recomputed in one part is recomputed in each. If the parts are copies, nodes count so many
+// times.
 const (
 	manyNodes = 64
 	copied    = 4
@@ -297,7 +298,7 @@ func (p *proposer) largest(n *graph.Node) (list []graph.ValueID) {
 	return list[:min(len(list), seeds)]
 }
 
-// spans returns the ranges of dims along which a value may be cut: the first dims counted as one, and
+// spans returns the ranges of dims that a value may be cut along: the first dims counted as one, and
 // each of the others.
 func (p *proposer) spans(v graph.ValueID) (list []span) {
 	for d, n := range p.dims[v] {
@@ -311,8 +312,8 @@ func (p *proposer) spans(v graph.ValueID) (list []span) {
 	return list
 }
 
-// need is what a step of a node needs: the memory of its operands, that of which there are parts alone
-// divided by their number, without an output that may take an input's place.
+// need is the bytes of a node's step: those of its operands, divided by the number of parts for values
+// that exist in parts alone, without an output that may take an input's place.
 func (p *proposer) need(n *graph.Node, inner map[graph.ValueID]bool, parts int64) int64 {
 	info := op.Of(n.Kind)
 	if info.View || info.Has(op.ShapeOf) {
@@ -352,8 +353,8 @@ func writesOver(n *graph.Node, bytes []int64) bool {
 	})
 }
 
-// measure chooses the number of parts with which what a part of a node has in parts comes below the
-// limit, or as low as it can; nil where nothing of the region is in parts.
+// measure chooses the number of parts that brings the chunked bytes of each node below the limit, or as
+// low as possible; nil if the region has no chunked values.
 //
 // In mode Fast, parts that are too large where they keep their bits need not keep them.
 func (p *proposer) measure(r *region, limit int64) *candidate {
@@ -405,7 +406,7 @@ func (p *proposer) bytesOf(marked map[graph.ValueID]bool) (total int64) {
 	return total
 }
 
-// innerMemory marks the roots of which a region has parts alone, through whatever views.
+// innerMemory marks the roots that a region has in parts alone, through any views.
 func (p *proposer) innerMemory(r *region) map[graph.ValueID]bool {
 	inner := p.inner(r)
 	roots := map[graph.ValueID]bool{}

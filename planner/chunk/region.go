@@ -136,8 +136,8 @@ func (f *finder) known(n *graph.Node) bool {
 	return true
 }
 
-// alongOperand says how a node falls into the parts of a cut in which one of its operands has a place;
-// why says what is in the way.
+// alongOperand divides a node along the place of one of its operands in a cut; why is the reason if it
+// cannot be divided.
 func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (a *along, why string) {
 	n := f.g.Nodes[id]
 	if f.whole[id] {
@@ -158,9 +158,9 @@ func (f *finder) alongOperand(id graph.NodeID, o operand, p place, rows int64) (
 	return a, f.reject(n, a)
 }
 
-// adjust says of results that are made of what parts give whether they have the bits of the whole: a
-// mean that is taken of rows has, the first dim of its scores, and a sum has where the node itself goes
-// on with it, unless what parts give is rounded to fewer bits.
+// adjust decides whether results reduced from parts keep the bits of the whole: a mean over rows, the
+// first dim of its scores, does, and so does a sum that the node itself accumulates, unless its parts
+// are rounded to fewer bits.
 func (f *finder) adjust(n *graph.Node, a *along) {
 	switch {
 	case f.joined(n, a) && a.in[0].dim == 0:
@@ -193,8 +193,8 @@ func (f *finder) reject(n *graph.Node, a *along) string {
 	return ""
 }
 
-// drawnInParts reports whether parts of a random node can draw what it draws: they are parts of its
-// first output, and it is no part of an inner dim itself (op.SetDrawRuns).
+// drawnInParts reports whether parts of a random node can draw the numbers of the whole: they are parts
+// of its first output, and not along an inner dim (op.SetDrawRuns).
 func drawnInParts(n *graph.Node, a *along) bool {
 	d, _, err := op.DrawsOf(n)
 	return err == nil && d.Run == 0 && n.Output(0) != graph.NoValue && a.out[0].cut()
@@ -240,7 +240,7 @@ type growth struct {
 	allowed []bool // by node; nil: all are
 	queue   queue
 	turns   int
-	least   int64     // elements of values to which the region grows
+	least   int64     // elements of the smallest values across which the region grows
 	later   []reached // smaller ones
 	inside  bool      // it grows between its nodes alone
 }
@@ -263,7 +263,7 @@ func (g *growth) run() error {
 	return nil
 }
 
-// reached is a value from which a region can grow on.
+// reached is a value that a region can grow from.
 type reached struct {
 	value    graph.ValueID
 	elements int64
@@ -296,7 +296,7 @@ func (g *growth) around(v graph.ValueID) error {
 	for _, id := range g.readers[v] {
 		n := g.g.Nodes[id]
 		if op.Of(n.Kind).Has(op.ShapeOf) {
-			continue // what it reads is a number
+			continue // it reads a number
 		}
 		slot := slices.Index(n.Inputs, v)
 		var err error
@@ -315,7 +315,7 @@ func (g *growth) around(v graph.ValueID) error {
 // errRefused says that a region does not grow across a value that is not its seed.
 var errRefused = errors.New("the region does not grow there")
 
-// take takes a node into the region in which an operand of it is cut.
+// take adds a node, one of whose operands is cut, to the region.
 func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
 	g.grown++
 	if i := g.in[id] - 1; i >= 0 {
@@ -356,7 +356,8 @@ func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
 	return nil
 }
 
-// refuse says why a node that has a value is not in the region. Only of the seed somebody asks.
+// refuse notes why a node of a value is not in the region. Only the reason of the seed is ever asked
+// for.
 func (g *growth) refuse(v graph.ValueID, id graph.NodeID, why string) error {
 	if v != g.seed {
 		return errRefused
@@ -365,7 +366,7 @@ func (g *growth) refuse(v graph.ValueID, id graph.NodeID, why string) error {
 }
 
 // disagrees returns an operand of a node that other nodes of the region have cut in another way;
-// graph.NoValue where there is none.
+// graph.NoValue if there is no conflict.
 func (g *growth) disagrees(id graph.NodeID, a *along) graph.ValueID {
 	n := g.g.Nodes[id]
 	if v := g.cutOtherwise(n.Inputs, a.in); v != graph.NoValue {

@@ -10,8 +10,8 @@ import (
 // continued is an operator that adds its result to a sum so far, and so goes on where the part before
 // ended, with the bits of the whole and without memory for a result of its own.
 type continued struct {
-	// stacks is the operator that does so for stacks of matrices, and attrs are its attributes, all of
-	// which its definition wants, with the values that the product has without them. Gemm is for two
+	// stacks is the operator that does so for stacks of matrices, and attrs are its attributes, all
+	// required by its definition, with the values that the product has without them. Gemm is for two
 	// matrices.
 	stacks graph.Kind
 	attrs  []graph.Attr
@@ -65,8 +65,8 @@ func (f *finder) goesOn(n *graph.Node) bool {
 	return f.isProduct(n) || c.stacks != op.Unknown && f.defines && f.g.Values[n.Output(0)].Type.DType.IsFloat()
 }
 
-// narrow reports whether what a node makes is rounded to fewer bits than it is computed with: what parts
-// give is rounded before it is put together, and that of the whole afterwards.
+// narrow reports whether a node rounds its outputs to fewer bits than it computes with: parts are
+// rounded before their reduction, the whole afterwards.
 func (f *finder) narrow(n *graph.Node) bool {
 	return slices.ContainsFunc(n.Outputs, func(v graph.ValueID) bool {
 		if v == graph.NoValue {
@@ -77,7 +77,7 @@ func (f *finder) narrow(n *graph.Node) bool {
 	})
 }
 
-// rejectSum says why an output that is whole cannot be made of what parts give; "" where it can.
+// rejectSum says why a whole output cannot be reduced from parts; "" if it can.
 func (f *finder) rejectSum(n *graph.Node, a *along, slot int) string {
 	switch {
 	case a.reduce == op.MeanOf && (meanOf(n) == nil || slot != 0):

@@ -5,7 +5,7 @@ import (
 	"memopt/graph/op"
 )
 
-// row is what fission knows of an operator besides its factors.
+// row is an operator's entry for chunking, besides its factors.
 type row struct {
 	kind      graph.Kind
 	mean      *mean      // it divides by a number of labels

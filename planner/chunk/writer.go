@@ -44,7 +44,7 @@ func newWriter(f *finder, m *graph.Model, order graph.Order, b live.Boundary) *w
 	return w
 }
 
-// unit is what is executed together: an item, or a stage of a region.
+// unit is executed as one: an item, or a stage of a region.
 type unit struct {
 	item  int // -1: a stage
 	stage int
@@ -112,7 +112,7 @@ func (w *writer) cut(r *region, number int32, parts int) error {
 }
 
 // starts are the first rows of at most so many parts, and the end: multiples of the grain, as even as
-// these allow; none where that is one part.
+// these allow; nil for a single part.
 func (r *region) starts(parts int) (list []int64) {
 	unit, n := max(r.grain, 1), min(int64(parts), r.rows)
 	size := (r.rows + n - 1) / n
@@ -137,9 +137,9 @@ func (w *writer) index() {
 }
 
 // stages returns by item its stage in a region, -1 outside, and the number of stages. A node is in the
-// last stage that those allow which need its outputs: what only the backward half needs, such as a
-// transposed activation, is not made in the forward half. Where nothing of the region needs them, it
-// is in the first stage in which its inputs are there.
+// last stage that the readers of its outputs allow: a value that only the backward half needs, such as
+// a transposed activation, is not made in the forward half. Without readers in the region, it is in
+// the first stage that has its inputs.
 func (w *writer) stages(r *region) (stage []int, stages int) {
 	rule := make([]*along, len(w.items))
 	for i, id := range r.nodes {
@@ -156,7 +156,7 @@ func (w *writer) stages(r *region) (stage []int, stages int) {
 // byPart reports whether a node of the region needs only the same part of an input.
 func byPart(a *along, slot int) bool { return a != nil && slot < len(a.in) && a.in[slot].cut() }
 
-// earliest puts every node of a region behind the stages of which it needs what all parts make.
+// earliest puts every node of a region behind the stages whose joined outputs it needs.
 func (w *writer) earliest(rule []*along) []int {
 	stage := slices.Repeat([]int{-1}, len(w.items))
 	depth := slices.Repeat([]int{-1}, len(w.g.Values)) // the last stage that a value comes from
@@ -189,7 +189,7 @@ func (w *writer) earliest(rule []*along) []int {
 	return stage
 }
 
-// delay moves nodes of a region to the last stage before which nothing of it needs their outputs.
+// delay moves nodes of a region to the last stage that no reader in the region precedes.
 func (w *writer) delay(rule []*along, stage []int) {
 	const never = math.MaxInt
 	latest := slices.Repeat([]int{never}, len(w.g.Values)) // the stage by which a value must be there in parts
@@ -228,7 +228,7 @@ func (w *writer) delay(rule []*along, stage []int) {
 	}
 }
 
-// operands are the inputs of a node and what its subgraphs read.
+// operands are the inputs of a node and the live-ins of its subgraphs.
 func operands(n *graph.Node) []graph.ValueID {
 	if len(n.Captures()) == 0 {
 		return n.Inputs
@@ -236,7 +236,7 @@ func operands(n *graph.Node) []graph.ValueID {
 	return slices.Concat(n.Inputs, n.Captures())
 }
 
-// units makes the units of the items and what each waits for.
+// units makes the units of the items and their dependencies.
 func (w *writer) units(stage []int, stages int) (units []unit) {
 	of := make([]int32, len(w.items))
 	at := slices.Repeat([]int32{-1}, stages)
@@ -331,9 +331,9 @@ func (w *writer) finish(out *Applied, b live.Boundary) (*Applied, error) {
 	return out, err
 }
 
-// bound records the boundary between the halves where there is no YieldOp. Where parts go through both
-// halves, the backward half begins with the first of them: what runs behind may read what was made
-// again.
+// bound records the boundary between the halves of a graph without a YieldOp. Where parts go through
+// both halves, the backward half begins with the first of them: later nodes may read recomputed
+// values.
 func (w *writer) bound(b live.Boundary) error {
 	if b.Kind == live.YieldBoundary {
 		return nil
@@ -386,8 +386,7 @@ func (w *writer) firstBackward(b live.Boundary) int {
 	return -1
 }
 
-// sweep removes nodes that nobody needs any more: those that only counted the sizes of values that
-// are in parts now.
+// sweep removes dead nodes: those that only read the shapes of values that are in parts now.
 func (w *writer) sweep() {
 	needed := make([]bool, len(w.g.Values))
 	for _, d := range w.g.Outputs {
@@ -413,6 +412,6 @@ func (w *writer) sweep() {
 	w.items = kept
 }
 
-// dead reports whether a node of the whole graph may be removed where nobody reads it: it counts
-// sizes.
+// dead reports whether a node of the whole graph may be removed if it has no readers: it reads a
+// shape.
 func (w *writer) dead(n *graph.Node) bool { return op.Of(n.Kind).Has(op.ShapeOf) }

@@ -14,11 +14,11 @@ type move struct {
 	ratio   float64 // excess bytes saved per second when it was last evaluated
 }
 
-// descend switches clusters on until the peak is at a rung or nothing lowers the excess any more:
-// always that move which saves most per second. Ratios are evaluated again only for the moves that
-// lead the list, since a cluster mostly saves less the more others are on (the lazy greedy of
-// Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978). Then it
-// undoes what the target does not need.
+// descend switches clusters on until the peak is at a rung or no move lowers the excess any more,
+// taking the move with the largest saving per second each time. Ratios are evaluated again only for
+// the moves that lead the list, since a cluster mostly saves less the more others are on (the lazy
+// greedy of Minoux, "Accelerated greedy algorithms for maximizing submodular set functions", 1978).
+// Then it undoes moves that the target does not need.
 func (s *Search) descend(ctx context.Context, from *point, rung int) {
 	cur := from
 	moves := s.moves()
@@ -66,7 +66,7 @@ func (s *Search) rate(ctx context.Context, cur *point, moves []move, rung int) {
 	}
 }
 
-// ratioOf is what excess a move saves per second. A move that saves something at no cost comes
+// ratioOf is the excess that a move saves per second. A move that saves bytes at no cost comes
 // before all others.
 func ratioOf(from, to *point, rung int) float64 {
 	if to.peak == infeasiblePeak {
@@ -82,8 +82,8 @@ func ratioOf(from, to *point, rung int) float64 {
 	return gain / seconds
 }
 
-// bestMove returns the point behind the best move, or nil where none that leads the list saves
-// anything.
+// bestMove returns the point behind the best move, or nil if no move that leads the list saves
+// bytes.
 func (s *Search) bestMove(ctx context.Context, cur *point, moves []move, rung int) *point {
 	slices.SortStableFunc(moves, func(x, y move) int { return cmp.Compare(y.ratio, x.ratio) })
 	for i := 0; i < len(moves) && moves[i].ratio > 0 && !s.done(ctx); i++ {

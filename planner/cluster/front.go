@@ -44,13 +44,13 @@ func (s *Search) front(depth int) []*point {
 	return out
 }
 
-// Answer is what fits a budget, or how far from it the search got.
+// Answer is a configuration that fits a budget, or how far from it the search got.
 type Answer struct {
 	Fits   bool
 	Config []Entry       // of least time among those that fit
-	Layout *arena.Layout // of its arena
+	Layout *arena.Layout // of the configuration's arena
 	// LowestArena is the smallest arena that any configuration reached, LowestLive the lowest peak
-	// of live bytes, where nothing fits. They may belong to different configurations.
+	// of live bytes, if the budget is infeasible. They may belong to different configurations.
 	LowestArena, LowestLive int64
 }
 
@@ -108,7 +108,7 @@ func (s *Search) pack(ctx context.Context, pt *point) error {
 	return nil
 }
 
-// Neighbourhoods of a point, in the order in which they are evaluated.
+// Neighbourhoods of a point, in the order of their evaluation.
 const (
 	oneAxis  = 1 // one axis changes
 	twoAxes  = 2 // one axis loses and another gains
@@ -186,7 +186,7 @@ func (s *Search) neighbours(ctx context.Context, pt *point, hood uint8) {
 }
 
 // nearby lists the settings of an axis that are tried from another: off and all of every strategy,
-// one more and one less, halfway to none and to all.
+// one more and one less, halfway to 0 and to all.
 func (s *Search) nearby(axis int, from int32) []int32 {
 	x := &s.axes[axis]
 	out := []int32{0}

@@ -1,8 +1,9 @@
 // Package cluster looks for configurations of ONNX Runtime, which name clusters of subgraphs and
-// how many of each to recompute, that fit a budget for the least time.
+// how many of each to recompute, that fit a budget for the least time. For example "Gelu+:1:2"
+// recomputes two subgraphs of the cluster Gelu+.
 //
-// What is searched does not depend on the budget, so a larger one never gets a configuration that
-// takes longer: the front of time against peak is explored, and the budget only picks from it.
+// The search does not depend on the budget, so a larger one never gets a configuration that takes
+// longer: the front of time against peak is explored, and the budget only picks from it.
 package cluster
 
 import (
@@ -23,7 +24,7 @@ const numRungs = 16
 type point struct {
 	settings []int32 // by axis
 	seconds  float64 // of recomputation
-	peak     int64   // live bytes; MaxInt64 where it selects what cannot be cloned
+	peak     int64   // live bytes; MaxInt64 if it selects nodes that cannot be cloned
 	arena    int64   // -1: not packed yet
 	layout   *arena.Layout
 	// excess has for every rung the sum over all steps of the bytes above it: a measure of the
@@ -52,13 +53,13 @@ type Search struct {
 	err       error
 }
 
-// Problem is what is searched.
+// Problem is the graph and the clusters of a search.
 type Problem struct {
 	Evaluator *place.Evaluator
 	Base      *live.Timeline // of the graph as it is
-	Seconds   []float64      // by node, of one execution
-	// Place tries what ONNX Runtime would make of a configuration. It returns nil where that would
-	// clone what cannot be cloned.
+	Seconds   []float64      // of one execution, by node
+	// Place places the nodes that ONNX Runtime would recompute for a configuration. It returns nil
+	// if one of them cannot be cloned.
 	Place func(config []Entry) (*place.Trial, error)
 }
 
@@ -87,13 +88,13 @@ func NewSearch(p *Problem, work int64) *Search {
 // steps counts the work so far.
 func (s *Search) steps() int { return s.p.Evaluator.Steps() + s.idle }
 
-// allMargin is how much of the work must be left for an exhaustive search to be started: where
-// copies are split, configurations take longer than the two from which the work is estimated.
+// allMargin is how much of the work must be left to start an exhaustive search: if copies are
+// split, configurations take longer than the two from which the work is estimated.
 const allMargin = 3
 
-// Run evaluates configurations until the work is done, nothing is left to try, or the context ends.
-// Where there are few enough for the work, all are evaluated and the answer is the best there is.
-// The error is the simulator's.
+// Run evaluates configurations until the work is done, no candidate is left, or the context ends.
+// If few enough exist for the work, all are evaluated and the answer is the optimum. The error is
+// the simulator's.
 func (s *Search) Run(ctx context.Context) error {
 	began := s.steps()
 	s.bounds()
@@ -107,7 +108,7 @@ func (s *Search) Run(ctx context.Context) error {
 	return s.Improve(ctx)
 }
 
-// bounds evaluates the configuration in which everything is off and that in which everything is on.
+// bounds evaluates the configurations with everything off and with everything on.
 func (s *Search) bounds() {
 	settings := make([]int32, len(s.axes))
 	s.evaluate(settings)
@@ -140,8 +141,8 @@ func (s *Search) all(ctx context.Context) {
 	}
 }
 
-// evaluate returns the point of the settings, which it keeps a copy of. After an error, which it
-// records, the point is one that fits nothing.
+// evaluate returns the point of the settings, and keeps a copy of them. After an error, which it
+// records, the point fits no budget.
 func (s *Search) evaluate(settings []int32) *point {
 	s.key = s.key[:0]
 	for _, x := range settings {
@@ -177,8 +178,8 @@ func (s *Search) simulate(settings []int32) *point {
 	return pt
 }
 
-// place tries settings. It returns nil where they would clone what cannot be cloned, and after an
-// error, which it records. The outcome is good until the next trial.
+// place tries settings. It returns nil if they would clone a node that cannot be cloned, and after
+// an error, which it records. The outcome is valid until the next trial.
 func (s *Search) place(settings []int32) *place.Trial {
 	t, err := s.p.Place(configuration(s.axes, settings))
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *Search) place(settings []int32) *place.Trial {
 		return nil
 	}
 	if t == nil {
-		s.idle += len(s.p.Base.Live) // so that the search ends even if it finds nothing else
+		s.idle += len(s.p.Base.Live) // so that the search ends even without another result
 	}
 	return t
 }

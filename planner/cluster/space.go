@@ -19,11 +19,11 @@ type Entry struct {
 // String returns the entry as configurations write it.
 func (e Entry) String() string { return fmt.Sprintf("%s:%d:%d", e.Cluster, e.Strategy, e.Count) }
 
-// axis is a cluster id and what a configuration can say of it. A configuration has one entry
+// axis is a cluster id and its possible entries in a configuration. A configuration has one entry
 // per id, so the strategies of an id exclude each other.
 //
-// What it says is one number, the setting: 0 is off, the next ones are counts 1, 2, … of the first
-// strategy, and those of the second follow.
+// An entry is encoded as one number, the setting: 0 is off, the next ones are counts 1, 2, … of the
+// first strategy, and those of the second follow.
 type axis struct {
 	id      recompute.ClusterID
 	choices []choice
@@ -52,7 +52,7 @@ func (x *axis) of(setting int32) choice {
 	return x.choices[0]
 }
 
-// entry returns what a configuration says for a setting other than 0.
+// entry returns the configuration's entry for a setting other than 0.
 func (x *axis) entry(setting int32) Entry {
 	s := x.of(setting)
 	count := int(setting - s.base)

@@ -50,10 +50,10 @@ func (a Axis) String() string {
 	return fmt.Sprintf("%s=%d..%d", a.Symbol, a.Lo, a.Hi)
 }
 
-// High returns the bindings of the corner at which every symbol is largest.
+// High returns the bindings of the corner with the largest value of every symbol.
 func (b Box) High() symbolic.Env { return b.at(func(a Axis) int64 { return a.Hi }) }
 
-// Low returns the bindings of the corner at which every symbol is smallest.
+// Low returns the bindings of the corner with the smallest value of every symbol.
 func (b Box) Low() symbolic.Env { return b.at(func(a Axis) int64 { return a.Lo }) }
 
 func (b Box) at(f func(Axis) int64) symbolic.Env {

@@ -2,14 +2,14 @@ package envelope
 
 import "slices"
 
-// coarse joins boxes that are left. A border along the diagonal of a box is not followed by cuts: each
-// takes off a strip, in which the work then ends as well. Cuts without effect are therefore
-// taken back, and made again, the largest box first, as long as there are no more than most boxes.
+// coarse joins the remaining boxes. Cuts do not follow a border along the diagonal of a box: each
+// takes off a strip, until the work ends. Cuts without effect are therefore taken back, and made
+// again, the largest box first, as long as there are no more than most boxes.
 func coarse(left []*task, most int) []*task {
 	if len(left) <= most {
 		return left
 	}
-	open := map[*task]int{} // by box that was cut: its parts of which all is left
+	open := map[*task]int{} // by box that was cut: its parts that are wholly left
 	for _, t := range left {
 		for t.of != nil {
 			if open[t.of]++; open[t.of] < len(t.of.parts) {

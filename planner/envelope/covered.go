@@ -82,8 +82,9 @@ func (f *families) find(v graph.ValueID) graph.ValueID {
 
 func (f *families) unite(v, w graph.ValueID) { f.of[f.find(v)] = f.find(w) }
 
-// alone says of loads, in the sequence of their steps, whether at most one buffer of each family is
-// live then, and none of a family with a value outside: so that no sharing spares bytes there.
+// alone reports for each load, in the sequence of their steps, whether at most one buffer of each
+// family is live then, and no buffer of a family with a value outside: so that sharing spares no
+// bytes there.
 func (f *families) alone(p *live.Program, t *live.Timeline, loads []Load) []bool {
 	begin, end := lives(p, t)
 	count, several := make([]int, len(f.of)), 0
@@ -115,7 +116,7 @@ func (f *families) alone(p *live.Program, t *live.Timeline, loads []Load) []bool
 }
 
 // covered is the doubt whether the peak of the execution that copies all parts is always one of the
-// loads below which no other execution comes.
+// loads that bound every other execution from below.
 type covered struct {
 	loads []Load
 	alone []bool // by load

@@ -1,22 +1,22 @@
-// Package envelope finds the peak of a program as formulas: which step is the worst in which part of
-// a box of sizes, and how many bytes live there, exactly.
+// Package envelope finds the peak of a program as formulas: the worst step in each part of a box of
+// sizes, and its live bytes, exactly. For example the peak may be 24*n*n + 8*n up to n = 96, and 40*n*n
+// from 97 on.
 //
-// A simulation (package live) depends on sizes by what it asks of them: whether an output is as
-// large as the input that it could be written over, whether a part lies at an aligned byte, whether
-// indices fit. A [Sample] is a simulation at one binding, in symbols: the bytes that live at every
-// step as an expression, and all these questions. Where every question is proved to have the same
-// answer in all of a box (symbolic.Compare), the expressions hold in all of it. Where one is not, the
-// box is cut, at the integer at which the answer changes, and both parts are sampled anew; a single
-// binding has no open questions.
+// A simulation (package live) depends on sizes by its comparisons: whether an output is as large as the
+// input that it could be written over, whether a part lies at an aligned byte, whether indices fit. A
+// [Sample] is a simulation at one binding, in symbols: the live bytes of every step as an expression, and
+// all these questions. If every question is proved to have the same answer in all of a box
+// (symbolic.Compare), the expressions hold in all of it. Otherwise the box is cut, at the integer where
+// the answer changes, and both parts are sampled anew; a single binding has no open questions.
 //
-// Where that would take too many parts, the rest of the box gets an upper bound ([Bound]): a
-// simulation in which values share memory only where they do at all of its sizes. The work is counted
-// ([Work]), not timed.
+// If that would take too many parts, the rest of the box gets an upper bound ([Bound]): a simulation in
+// which values share memory only where they do at all of its sizes. The work is counted ([Work]), not
+// timed.
 //
-// What is left is the largest of the steps' expressions. Steps that another one is proved to exceed
-// everywhere are dropped, and the box is cut where the worst step changes. In more than one
-// dimension such borders are curves, which boxes follow only so far: a [Piece] may have several
-// peaks, of which the largest counts.
+// The peak is then the largest of the steps' expressions. Steps that another one is proved to exceed
+// everywhere are dropped, and the box is cut where the worst step changes. In more than one dimension
+// such borders are curves, which boxes follow only so far: a [Piece] may have several peaks, and the
+// largest counts.
 package envelope
 
 import (
@@ -37,8 +37,7 @@ type Load struct {
 	Node  graph.NodeID
 }
 
-// Piece is a part of a box in which the peak is the largest of a few expressions; mostly there is
-// one.
+// Piece is a part of a box where the peak is the largest of a few expressions, mostly of a single one.
 type Piece struct {
 	Box   Box
 	Peaks []Load
@@ -94,10 +93,10 @@ func (e *Envelope) Exact() bool {
 const (
 	maxAxes       = 8   // symbols with more than one value
 	maxPieces     = 48  // made by cuts where the worst step changes
-	maxLinePieces = 384 // the same, of boxes in which one symbol varies
-	maxPeaks      = 6   // expressions of a piece, of which the largest counts
+	maxLinePieces = 384 // the same, of boxes along a single symbol
+	maxPeaks      = 6   // expressions of a piece; the largest counts
 	maxBounds     = 8   // simulations for upper bounds
-	maxNumbers    = 32  // values of a symbol each of which needs a part of its own
+	maxNumbers    = 32  // values of a symbol that each need a part of their own
 )
 
 // ErrPieces says that a box has more parts than are worth looking at.
@@ -106,7 +105,7 @@ var ErrPieces = errors.New("the peak has no useful formula over these ranges")
 // Sampler simulates at a binding.
 type Sampler func(symbolic.Env) (*Sample, error)
 
-// Bound finds loads of which the largest is at least the peak at every binding of a box.
+// Bound finds loads whose maximum is at least the peak at every binding of a box.
 type Bound func(Box) ([]Load, error)
 
 // Build finds the envelope of a sampler's simulation over a box, with upper bounds where the work
@@ -163,14 +162,14 @@ func (p *Piece) condense(r *region) {
 	p.Bound = true
 }
 
-// Part is a part of a box in which a sample holds.
+// Part is a part of a box, and a sample that holds in all of it.
 type Part struct {
 	Box    Box
 	Sample *Sample
 }
 
-// Partition cuts a box into parts in each of which all bindings give the same answers to what a
-// simulation asks. Errors are those of Build, and ErrPieces where the work does not suffice.
+// Partition cuts a box into parts whose bindings all give the same answers to the simulation's questions.
+// Errors are those of Build, and ErrPieces if the work does not suffice.
 func Partition(ctx context.Context, box Box, sample Sampler, work *Work) ([]Part, error) {
 	p := &partitioner{ctx: ctx, sample: sample, work: work}
 	if err := p.run(box); err != nil {
@@ -188,7 +187,7 @@ func Partition(ctx context.Context, box Box, sample Sampler, work *Work) ([]Part
 		ErrPieces, t.box, t.question.of)
 }
 
-// task is a box of which it is not known whether a sample holds in it.
+// task is a box that may need more cuts until a sample holds in it.
 type task struct {
 	box      Box
 	sample   *Sample // at the largest sizes; nil: not taken yet
@@ -280,7 +279,7 @@ func (b Box) volume() float64 {
 	return n
 }
 
-// candidates are the loads of which one is the peak in a region.
+// candidates are the loads that may be the peak in a region.
 type candidates struct {
 	in    *region
 	loads []Load

@@ -7,11 +7,11 @@ import (
 	"memopt/symbolic"
 )
 
-// parting has the conditions under which operands of a node are parts of another one (live.Slices).
+// parting has the conditions that make operands of a node parts of another one (live.Slices).
 type parting struct {
 	apart  bool    // no operand is one, for the same answers to the doubts
 	doubts []doubt // that settle which are
-	places []doubt // that, besides, settle at which byte each begins
+	places []doubt // doubts that, besides, settle the first byte of each
 }
 
 // partings finds out for every node with Cuts or Joins the conditions of its parts at bindings; others,

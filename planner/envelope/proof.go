@@ -6,13 +6,13 @@ import (
 	"memopt/symbolic"
 )
 
-// maxMirrored bounds the symbols of which both directions are tried.
+// maxMirrored bounds the symbols that are tried in both directions.
 const maxMirrored = 3
 
 // notNegative reports whether it is proved that an expression is at least 0 in all of a region.
 //
-// symbolic.AtMost measures symbols from where their ranges begin. What is smallest at the other end
-// of a range, as n*(9 - n) up to 8 is, shows only when the symbol runs backwards.
+// symbolic.AtMost measures symbols from where their ranges begin. An expression that is smallest at
+// the other end of a range, as n*(9 - n) up to 8 is, needs the symbol to run backwards.
 func (r *region) notNegative(e symbolic.Expr) bool {
 	if n, constant := e.Const(); constant {
 		return n >= 0

@@ -30,8 +30,8 @@ func (r race) open(in *region) (question, bool) {
 	return question{}, false
 }
 
-// roundDoubts are those about the peaks of the executions that a program with parts is simulated as:
-// the step of each, which decides what is copied in the next, and which is the lowest.
+// roundDoubts are the doubts about the peaks of the executions that simulate a program with parts:
+// the peak step of each, which decides about the copies of the next, and the lowest execution.
 func (b *builder) roundDoubts(out *Sample, log *live.Decisions, env symbolic.Env) error {
 	var peaks []Load
 	for _, t := range log.Rounds {
@@ -62,7 +62,7 @@ type duel struct{ loads, others []Load }
 // AskPeaks notes that the sample depends on whether the peak of some loads is at most that of others.
 func (s *Sample) AskPeaks(loads, others []Load) { s.doubts = append(s.doubts, duel{loads, others}) }
 
-// Adopt notes that the sample depends on what another one depends on.
+// Adopt adds the dependencies of another sample to this one.
 func (s *Sample) Adopt(other *Sample) {
 	s.doubts, s.work = append(s.doubts, other.doubts...), s.work+other.work
 }

@@ -21,8 +21,8 @@ type Sample struct {
 	work     int // that it took to make it, in units of Work
 }
 
-// doubt is something on which a sample depends. It may be settled in all of a region; otherwise it
-// returns a question whose answer changes there, or may change.
+// doubt is a condition of a sample. It may be settled in all of a region; otherwise it returns a
+// question whose answer changes there, or may change.
 type doubt interface {
 	open(r *region) (question, bool)
 	// bind binds symbols.
@@ -53,7 +53,7 @@ func (s *Sample) open(r *region, from int) (q question, at int, open bool) {
 // Ask notes that the sample depends on whether x ≤ y.
 func (s *Sample) Ask(x, y symbolic.Expr) { s.doubts = append(s.doubts, question{of: y.Sub(x)}) }
 
-// Bind binds symbols that are in no box: in loads and in what the sample depends on.
+// Bind binds symbols that are in no box: in loads and in the sample's conditions.
 func (s *Sample) Bind(env symbolic.Env) {
 	for i := range s.Loads {
 		s.Loads[i].Bytes = s.Loads[i].Bytes.Bind(env)
@@ -63,10 +63,10 @@ func (s *Sample) Bind(env symbolic.Env) {
 	}
 }
 
-// Simulate simulates a program of the sizes' graph, with the sizes that the graph has at the
-// bindings, and notes what its memory depends on; what the program itself and its failures depend on
-// is up to the caller (Ask). The errors are those of live.EvalSizes and of the simulator, and one
-// that a sum is too large for an expression.
+// Simulate simulates a program of the sizes' graph, with the sizes that the graph has at the bindings,
+// and notes the conditions of its memory; those of the program itself and of its failures are up to the
+// caller (Ask). The errors are those of live.EvalSizes and of the simulator, and one for a sum that is
+// too large for an expression.
 func (s *Sizes) Simulate(p *live.Program, sizes *live.Sizes, env symbolic.Env) (*Sample, error) {
 	class, err := s.ofProgram(p)
 	if err != nil {
@@ -95,9 +95,9 @@ func (s *Sizes) Simulate(p *live.Program, sizes *live.Sizes, env symbolic.Env) (
 
 // settle finds the loads of a sample and their conditions, besides those that are noted already.
 //
-// Parts of values may share memory in one way at nearly every size. The execution in which all parts
-// are copied never peaks lower, and where no value that could share is live at its peak, no other
-// execution does: then its peak is the peak, whatever the parts do.
+// Parts of values may share memory in one way at nearly every size. The execution that copies all parts
+// never peaks lower, and if no value that could share is live at its peak, no other execution does:
+// then its peak is the peak, however the parts share.
 func (b *builder) settle(out *Sample, log *live.Decisions, partings []*parting, sizes *live.Sizes,
 	env symbolic.Env) (err error) {
 	copied := out.Timeline
@@ -147,9 +147,9 @@ func (b *builder) settle(out *Sample, log *live.Decisions, partings []*parting, 
 	return err
 }
 
-// Bound returns loads of a program of which the largest is at least the peak at every binding of a
-// box: those of a simulation without parts in which only values of equal expressions share memory.
-// others binds the symbols that the box does not have.
+// Bound returns loads of a program whose maximum is at least the peak at every binding of a box: those
+// of a simulation without parts where only values of equal expressions share memory. others binds the
+// symbols that the box does not have.
 func (s *Sizes) Bound(p *live.Program, box Box, others symbolic.Env) ([]Load, error) {
 	class, err := s.ofProgram(p)
 	if err != nil {
@@ -205,7 +205,7 @@ type builder struct {
 	sizes   *Sizes
 	program *live.Program
 	class   []int32                          // by value of the program
-	inner   map[graph.NodeID][]symbolic.Expr // by node: of what lives inside, the largest counts
+	inner   map[graph.NodeID][]symbolic.Expr // the largest values inside a node, by node
 }
 
 // simulateInside simulates the subgraphs of a node.
@@ -264,12 +264,12 @@ func (b *builder) sizeDoubts(same []live.Pair, positive []graph.ValueID) (list [
 // Which steps loads are wanted of.
 const (
 	everyStep = false
-	// highSteps are those next to which none is higher at any size: if no value dies between two steps,
-	// the first is no higher, and if no value is made, the second.
+	// highSteps are local maxima at every size: if no value dies between two steps, the first is no
+	// higher, and if no value is made, the second.
 	highSteps = true
 )
 
-// lives lists the roots of a timeline by the step from which, and to which, they live.
+// lives lists the roots of a timeline by the first and by the last step of their lives.
 func lives(p *live.Program, t *live.Timeline) (begin, end [][]graph.ValueID) {
 	begin, end = make([][]graph.ValueID, len(p.Steps)+1), make([][]graph.ValueID, len(p.Steps)+1)
 	for i, root := range t.Root {

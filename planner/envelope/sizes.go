@@ -12,14 +12,14 @@ import (
 // Sizes has the bytes of a graph's values as expressions.
 type Sizes struct {
 	graph   *graph.Graph
-	class   []int32         // by value: which of the distinct sizes it has; none where it is not known
+	class   []int32         // by value: its class among the distinct sizes; -1 if unknown
 	bytes   []symbolic.Expr // by class
 	dims    []symbolic.Expr // the distinct dims that are no numbers
 	subs    map[graph.NodeID][]*Sizes
 	aliased []bool // live.Sizes.Aliased
 }
 
-// none is the class of a value of unknown size, which counts as no bytes.
+// A value of unknown size, which counts as 0 bytes, has this class.
 const none = -1
 
 // NewSizes finds the sizes of a graph whose types are inferred. aliased is that of live.Sizes, or
@@ -99,8 +99,7 @@ func (s *Sizes) Largest(env symbolic.Env) int64 {
 	return most
 }
 
-// ofProgram returns the classes of a program's values: of clones those of what they are made anew
-// of.
+// ofProgram returns the classes of a program's values; a clone has the class of its original.
 func (s *Sizes) ofProgram(p *live.Program) ([]int32, error) {
 	class := make([]int32, len(p.Bytes))
 	copy(class, s.class)
@@ -124,12 +123,12 @@ func (s *Sizes) ofProgram(p *live.Program) ([]int32, error) {
 	return class, nil
 }
 
-// maxRising bounds the parts into which Rising cuts a box.
+// maxRising bounds the parts of a box in Rising.
 const maxRising = 1024
 
-// Rising cuts a box into parts in each of which no value shrinks as any symbol grows, so that all are
-// largest at the part's largest sizes: one part, unless sizes are not polynomials. fixed binds
-// symbols that the box does not have. The error is ErrPieces where that takes too many parts.
+// Rising cuts a box into parts where no value shrinks as any symbol grows, so that all are largest at
+// the part's largest sizes: one part, unless sizes are not polynomials. fixed binds symbols that the
+// box does not have. The error is ErrPieces if that takes too many parts.
 func (s *Sizes) Rising(box Box, fixed symbolic.Env) ([]Box, error) {
 	open := []Box{box}
 	var done []Box
@@ -152,7 +151,7 @@ func (s *Sizes) Rising(box Box, fixed symbolic.Env) ([]Box, error) {
 	return done, nil
 }
 
-// falling returns a size of which it is not proved that it does not shrink as symbols grow.
+// falling returns a size that may shrink as symbols grow: the opposite is not proved.
 func (s *Sizes) falling(box Box, fixed symbolic.Env) (symbolic.Expr, bool) {
 	if box.point() {
 		return symbolic.Expr{}, false

@@ -73,7 +73,7 @@ func (a Axis) share(at int64) float64 {
 	return float64(min(at-a.Lo+1, a.Hi-at)) / float64(a.Hi-a.Lo+1)
 }
 
-// spread is the most values that a symbol on which the question depends takes in a box.
+// spread is the largest number of values in a box that a symbol of the question takes.
 func (q question) spread(b Box) int64 {
 	a := b[q.widest(b)]
 	return a.Hi - a.Lo + 1
@@ -99,8 +99,8 @@ func (q question) widest(b Box) int {
 	return best
 }
 
-// change finds the last value along an axis, from a corner, up to which the answer is that at the
-// axis' lowest value; ok is false where the answer at the highest one is the same.
+// change finds the last value along an axis, from a corner, with the answer at the axis' lowest
+// value; ok is false if the answer at the highest one is the same.
 func (q question) change(a Axis, env symbolic.Env) (at int64, ok bool) {
 	answer := func(n int64) int {
 		env[a.Symbol] = n

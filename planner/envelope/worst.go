@@ -7,15 +7,15 @@ import (
 	"memopt/symbolic"
 )
 
-// worst returns the loads of which one is the peak at each binding of a box: the others are proved to
-// be at most as large as one of these everywhere. It returns at least one.
+// worst returns the loads that may be the peak at some binding of a box: the others are proved to be at
+// most as large as one of these everywhere. It returns at least one.
 func worst(r *region, loads []Load) []Load {
 	if len(loads) == 1 {
 		return loads
 	}
 	c := newContest(r, loads)
 	kept := c.exceptBelow(c.champions())
-	// What is left is few, as a rule; each may still be below one of the others.
+	// Few loads are left, as a rule; each may still be below one of the others.
 	if len(kept) <= maxPairs && !r.work.done() {
 		kept = c.pairwise(kept)
 	}
@@ -90,7 +90,7 @@ func (c *contest) exceptBelow(champions []int) []int {
 	return kept
 }
 
-// pairwise drops each load that is below another one. Of equal ones one stays.
+// pairwise drops each load that is below another one. Among equal loads one stays.
 func (c *contest) pairwise(list []int) []int {
 	slices.SortStableFunc(list, func(i, k int) int { return cmp.Compare(c.seen[k][0], c.seen[i][0]) })
 	var out []int

@@ -9,7 +9,7 @@ import (
 // layers fall in one round.
 const nearPeak = 64
 
-// barrier is a step at which the plan peaks: values of some size are not carried across it.
+// barrier is a peak of the plan: values above some size are not carried across that step.
 type barrier struct {
 	at    int32 // place in the order
 	bytes int64 // values below this size are carried
@@ -37,9 +37,9 @@ func newBarriers(list []barrier) *barriers {
 	return b
 }
 
-// first returns the place of the first barrier on the way from one place to another that a number
-// of bytes is too large for. One at the place they come from counts: what runs again there may peak
-// after it is done with them.
+// first returns the first barrier on the way from one place to another that bytes of a value may
+// not cross. A barrier at the starting place counts: clones there may peak after their last use of
+// the value.
 func (b *barriers) first(bytes int64, from, to int32) (at int32, ok bool) {
 	at = to
 	for k, size := range b.sizes {
@@ -53,7 +53,7 @@ func (b *barriers) first(bytes int64, from, to int32) (at int32, ok bool) {
 	return at, at < to
 }
 
-// barriers adds the steps at which the program peaks to those that are known.
+// barriers adds the program's peak steps to the known ones.
 func (t *Trial) barriers(known *barriers) *barriers {
 	peak := t.Timeline.Peak.Bytes
 	var out []barrier

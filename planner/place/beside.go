@@ -5,10 +5,10 @@ import (
 	"memopt/recompute"
 )
 
-// Beside adds the forced candidates to placements: before the first place that needs them, once
-// more behind the step at which the placements peak where that helps, and with the inputs that run
-// again anyway or with those that are there. Of these ways it returns the one with the lowest peak,
-// of equal ones that with the fewest clones. Without sizes it takes the first way.
+// Beside adds the forced candidates to placements: before the first place that needs them, once more
+// behind the peak step of the placements where that helps, and with inputs that are recomputed
+// anyway or with the existing ones. It returns the variant with the lowest peak, then with the
+// fewest clones. Without sizes it takes the first one.
 func (b *Evaluator) Beside(placements []recompute.Placement) (*Trial, error) {
 	r := newReruns(b, b.candidates(nil), placements)
 	first := b.merged(placements, r, r.plan(nil, noLimit))
@@ -44,8 +44,8 @@ func (b *Evaluator) merged(placements []recompute.Placement, r *reruns, s *sched
 	return recompute.InOrder(b.Analysis.Order, all)
 }
 
-// sharing leaves those nodes out of the added placements that have run again before, but for the
-// forced entries, and what then serves nobody.
+// sharing removes from the added placements, except the forced entries, nodes that were recomputed
+// before, and then all clones without readers.
 func (b *Evaluator) sharing(all, given []recompute.Placement) []recompute.Placement {
 	nodes := len(b.Analysis.Graph.Nodes)
 	own, ran, forced := make([]bool, nodes), make([]bool, nodes), make([]bool, nodes)
@@ -81,8 +81,8 @@ func without(nodes []graph.NodeID, drop func(graph.NodeID) bool) (left []graph.N
 	return left
 }
 
-// Without leaves the marked nodes out of placements, and what then serves nobody. Readers of what is
-// not made again read the newest clone before, or the original.
+// Without removes the marked nodes from placements, and then all clones without readers. Readers of
+// a removed clone read the newest clone before it, or the original.
 func (b *Evaluator) Without(placements []recompute.Placement, marked []bool) []recompute.Placement {
 	out, found := make([]recompute.Placement, 0, len(placements)), false
 	for _, pl := range placements {
@@ -98,7 +98,7 @@ func (b *Evaluator) Without(placements []recompute.Placement, marked []bool) []r
 	return b.Trim(out)
 }
 
-// Trim leaves out of placements, which must be in order of execution, the clones that nobody reads.
+// Trim removes clones without readers from placements, which must be in order of execution.
 func (b *Evaluator) Trim(placements []recompute.Placement) []recompute.Placement {
 	a := b.Analysis
 	g, wanted := a.Graph, make([]bool, len(a.Graph.Values))

@@ -1,21 +1,20 @@
-// Package place turns what is to run again into placements, and evaluates placements.
+// Package place decides where nodes are recomputed (placements), and evaluates placements.
 //
-// A value is made again right before the first backward node that reads it. From there it lives on
-// to its later readers: one copy. Where that keeps it across the step at which the plan peaks, it
-// is dropped after the last reader before the peak and made once more for the next reader behind
-// it, provided that this lowers the simulated peak. Nodes inside a subgraph that several values
-// need are shared the same way. So sharing and copying are both decided by the peak, never by a
-// rule of thumb.
+// A value is recomputed right before the first backward node that reads it. From there it lives on to its
+// later readers: one copy. If that keeps it across the plan's peak, it is dropped after the last reader
+// before the peak and recomputed once more for the next reader behind it, provided that this lowers the
+// simulated peak. Nodes inside a subgraph that several values need are shared the same way. So sharing and
+// copying are both decided by the peak, never by a rule of thumb.
 //
-// A [Evaluator] tries one set of candidates or placements after the other on the program that the
-// rewritten graph would be: nothing is written for that.
+// An [Evaluator] tries one set of candidates or placements after the other on the program of the rewritten
+// graph, without writing that graph.
 //
 // # Placement
 //
-// planner/place: all nodes of the selected candidates are walked from the last to the first. A node is needed
-// at the places of its backward readers and wherever a consumer runs again; it runs again at the first of
-// these places and stays live up to the last, unless the way crosses a barrier. Barriers are set at the steps
-// where the simulated plan peaks, as long as that lowers the peak.
+// All nodes of the selected candidates are walked from the last to the first. A node is needed at the places
+// of its backward readers and at those of its recomputed consumers; it is recomputed at the first of these
+// places and stays live up to the last, unless the way crosses a barrier. Barriers are set at the steps where
+// the simulated plan peaks, as long as that lowers the peak.
 package place
 
 import (
@@ -31,7 +30,7 @@ import (
 // searches for one plan use one evaluator.
 type Evaluator struct {
 	Analysis *recompute.Analysis
-	Sizes    *live.Sizes // nil where symbols are unbound: then nothing is simulated
+	Sizes    *live.Sizes // nil while symbols are unbound; then trials simulate no memory
 	Pos      []int32     // by node: its place in the order
 	Memory   Memory
 	// Forced are candidates that every trial of candidates has besides the chosen ones.
@@ -43,11 +42,11 @@ type Evaluator struct {
 	steps int
 }
 
-// Memory is what counts besides the values of a graph.
+// Memory is the memory that counts besides the values of a graph.
 type Memory struct {
-	// Workspace is the bytes that kernels need besides their operands, by node; nil: none count.
+	// Workspace is the bytes that kernels need besides their operands, by node; nil means no workspaces.
 	Workspace []int64
-	// CloneBytes is what every node that runs again takes throughout.
+	// CloneBytes is the memory that each clone takes throughout a run.
 	CloneBytes int64
 }
 
@@ -80,8 +79,8 @@ func (b *Evaluator) Program(placements []recompute.Placement) (*live.Program, er
 // Steps is how many steps have been simulated so far.
 func (b *Evaluator) Steps() int { return b.steps }
 
-// Trial is a set of placements and what the simulator says of it. Apart from the placements it is
-// valid until the evaluator's next trial, and empty if sizes are unknown.
+// Trial is a set of placements and their simulation. Apart from the placements it is valid until the
+// evaluator's next trial, and empty if sizes are unknown.
 type Trial struct {
 	Placements []recompute.Placement
 	Clones     int // nodes that run again
@@ -120,7 +119,7 @@ func (t *Trial) FirstLayout(ctx context.Context, most int64) *arena.Layout {
 // minSplit: a value below 1/1024 of the peak is not worth a second clone.
 const minSplit = 1024
 
-// Small is the number of bytes below which a value does not count beside the peak.
+// Small is the smallest number of bytes that is not negligible beside the peak.
 func (t *Trial) Small() int64 { return max(t.Peak/minSplit, 1) }
 
 // Simulate tries placements, whichever candidates they belong to. The error is the simulator's.

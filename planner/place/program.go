@@ -27,7 +27,7 @@ func (b *Evaluator) program(placements []recompute.Placement) (*live.Program, er
 	return &c.out, nil
 }
 
-// cloner is the sink of a rewrite that makes a program: nothing is written.
+// cloner is the sink of a rewrite that builds a program instead of a graph.
 type cloner struct {
 	g        *graph.Graph
 	backward []bool // by node
@@ -51,7 +51,7 @@ func (c *cloner) reset(b *Evaluator, clones int) {
 	c.newest.Reset(len(c.g.Values))
 }
 
-// Arrive does nothing: programs with anchors are built in package anchor.
+// Arrive is a no-op: programs with anchors are built in package anchor.
 func (c *cloner) Arrive(graph.NodeID) error { return nil }
 
 // Keep appends a step of the original program.
@@ -100,8 +100,8 @@ func (c *cloner) Clone(id graph.NodeID, place int32, _ *recompute.Placement) err
 	return nil
 }
 
-// addWorkspaces adds what kernels need besides their operands, in the order of the steps: as
-// executors do it, so that both pack alike.
+// addWorkspaces adds the workspaces of kernels in the order of the steps, as executors do, so that
+// both pack alike.
 func addWorkspaces(p *live.Program, workspace []int64) {
 	for i := range p.Steps {
 		if n := workspace[p.Steps[i].Node]; n > 0 {

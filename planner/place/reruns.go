@@ -10,12 +10,12 @@ import (
 	"memopt/recompute"
 )
 
-// maxCopies: split copies may make a plan execute at most so many times what it executes with one
-// copy of each value. Otherwise a long row of nodes in which everything is recomputed, without
-// layers to stop at, would be run from its start for each of its values.
+// maxCopies bounds the executions of a plan with split copies, as a multiple of those with one copy
+// of each value. Otherwise a long row of recomputed nodes, without layers to stop at, would be run
+// from its start for each of its values.
 const maxCopies = 2
 
-// reruns are the nodes that run again for selected candidates, and who reads what they make.
+// reruns are the recomputed nodes of selected candidates, and the readers of their outputs.
 type reruns struct {
 	b       *Evaluator
 	entry   []bool         // by node: it is a selected entry
@@ -37,8 +37,8 @@ func (b *Evaluator) candidates(chosen []int) []*recompute.Candidate {
 	return list
 }
 
-// newReruns prepares to place candidates. Nodes of other placements, which may be nil, read what
-// they make again as well.
+// newReruns prepares to place candidates. Nodes of other placements, which may be nil, also read
+// recomputed values.
 func newReruns(b *Evaluator, chosen []*recompute.Candidate, others []recompute.Placement) *reruns {
 	r, a, pos := &reruns{b: b}, b.Analysis, b.Pos
 	if len(chosen) == 0 {
@@ -91,7 +91,7 @@ func newReruns(b *Evaluator, chosen []*recompute.Candidate, others []recompute.P
 	return r
 }
 
-// schedule says at which places in the order each node runs again.
+// schedule has the places of each node's recomputation in the order.
 type schedule struct {
 	copies [][]int32 // by rank
 	split  [][]int32 // by rank: the place of the barrier before copy 2, 3, …
@@ -153,8 +153,8 @@ func (r *reruns) outputBytes(id graph.NodeID) int64 {
 	return largest
 }
 
-// placements groups what runs again at one place by the entries that it is for. Their reasons are
-// left out: see explain.
+// placements groups the recomputed nodes of one place by the entries that need them. Their reasons
+// are left out: see explain.
 func (r *reruns) placements(s *schedule) []recompute.Placement {
 	order := r.b.Analysis.Order
 	at := newLists(len(order), func(add func(list, item int32)) {
