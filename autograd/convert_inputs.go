@@ -116,7 +116,7 @@ func ratioToInput(x *conversion) (string, error) {
 	x.take("ratio")
 	v, err := x.constant(graph.Float32Tensor("", []int64{}, ratio))
 	x.set(1, v)
-	return "the ratio becomes an input; without training_mode it drops nothing, as before", err
+	return "the ratio becomes an input; without training_mode it is an identity, as before", err
 }
 
 // scalesToInput: the scales of Upsample.

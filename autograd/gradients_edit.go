@@ -51,7 +51,7 @@ func Freeze(j *Joint, globs []string) error {
 		kept, gradients = append(kept, name), append(gradients, lossValue{value: v})
 	}
 	if len(kept) == 0 {
-		return fmt.Errorf("no-grad %q matches all parameters: nothing is left to train", globs)
+		return fmt.Errorf("no-grad %q matches all parameters: no parameter is left to train", globs)
 	}
 	g.Outputs = slices.DeleteFunc(g.Outputs, func(d graph.Decl) bool {
 		if frozen[d.Value] {

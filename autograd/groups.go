@@ -35,7 +35,7 @@ func (o *Optimizer) checkGroups() error {
 	for i, g := range o.Groups {
 		switch {
 		case len(g.Match) == 0:
-			return fmt.Errorf("optimizer %s: group %d matches nothing: give it globs of parameters", o.Kind, i+1)
+			return fmt.Errorf("optimizer %s: group %d matches no parameter: give it globs of parameters", o.Kind, i+1)
 		case !(g.LRScale >= 0 && !math.IsInf(g.LRScale, 0)):
 			return fmt.Errorf("optimizer %s: group %d (%q) multiplies the learning rate by %v; it must be a "+
 				"number of at least 0", o.Kind, i+1, g.Match, g.LRScale)

@@ -165,7 +165,7 @@ func TestGroupErrors(t *testing.T) {
 		g    autograd.Group
 		want string
 	}{
-		{autograd.Group{}, "group 1 matches nothing"},
+		{autograd.Group{}, "group 1 matches no parameter"},
 		{autograd.Group{Match: []string{"w", "v*"}}, `group 1: "v*" matches no parameter; they are w, b`},
 		{autograd.Group{Match: []string{"w"}, LRScale: -1}, "multiplies the learning rate by -1"},
 		{autograd.Group{Match: []string{"w"}, LRScale: math.NaN()}, "multiplies the learning rate by NaN"},

@@ -51,7 +51,7 @@ func (j *joint) choose(opts Options) ([]Value, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("nothing to differentiate with respect to: the loss depends on no " +
+		return nil, fmt.Errorf("no value to differentiate with respect to: the loss depends on no " +
 			"float initializer and on no float input of static shape other than data; name inputs " +
 			"with params")
 	}

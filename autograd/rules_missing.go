@@ -22,11 +22,11 @@ const (
 var missingRules = []Row{
 	{Kind: op.Constant, None: "it has no inputs"},
 	{Kind: op.ConvInteger, Why: whyIntegers},
-	{Kind: op.Det, Why: "it takes the inverse of a matrix, for which ONNX has no operator"},
+	{Kind: op.Det, Why: "it takes the inverse of a matrix, and ONNX has no operator for that"},
 	{Kind: op.DynamicQuantizeLinear, Why: whyIntegers, Quantizes: true},
 	{Kind: op.GroupQueryAttention, Why: whyCache},
 	{Kind: op.MatMulInteger, Why: whyIntegers},
-	{Kind: op.MaxUnpool, Why: "its indices may repeat, and what is lost then has no gradient"},
+	{Kind: op.MaxUnpool, Why: "its indices may repeat, and elements that are lost then have no gradient"},
 	{Kind: op.NcclAllReduce, Why: "it sums over several processes"},
 	{Kind: op.QLinearConv, Why: whyIntegers, Quantizes: true},
 	{Kind: op.QLinearMatMul, Why: whyIntegers, Quantizes: true},

@@ -52,7 +52,7 @@ func (j *joint) sinkSlice(n *graph.Node, replaced map[graph.NodeID][]graph.NodeI
 	j.prefix = graph.Nested(j.base, j.labelOf(n)+"/")
 	e := &emitter{j}
 	product := chain[len(chain)-1].node
-	j.out.Changes = append(j.out.Changes, fmt.Sprintf("node %q (%s) computes only what node %q (%s) takes of it",
+	j.out.Changes = append(j.out.Changes, fmt.Sprintf("node %q (%s) computes only the part that node %q (%s) takes",
 		j.labelOf(product), product.Op, j.labelOf(n), n.Op))
 	taken := None // the part of the output of the node before
 	for k, l := range slices.Backward(chain) {

@@ -25,8 +25,8 @@ func (j *joint) nameLoss(losses []lossValue, output bool) error {
 	case !output:
 		return nil
 	case seeds:
-		return errors.New("no output can be the loss: gradients of losses come from outside (seeds), and say only " +
-			"there what the loss is; leave the seeds out, or differentiate one scalar")
+		return errors.New("no output can be the loss: gradients of losses come from outside (seeds), which " +
+			"alone determine the loss; leave the seeds out, or differentiate one scalar")
 	default:
 		return j.addTotal(losses)
 	}

@@ -194,7 +194,7 @@ func (w *weigher) find(v Value, depth int) (d divisor, why string) {
 
 // unknown is the answer for a node whose effect on losses is unknown.
 func (w *weigher) unknown(n *graph.Node) (divisor, string) {
-	return divisor{}, fmt.Sprintf("what node %s (%s) makes of the losses is no mean and no sum",
+	return divisor{}, fmt.Sprintf("node %s (%s) makes neither a mean nor a sum of the losses",
 		w.j.g.NodeLabel(n.ID), n.Op)
 }
 
@@ -331,7 +331,7 @@ func (w *weigher) quotient(n *graph.Node, depth int) (divisor, string) {
 		return d, why
 	}
 	if why != "" || d.weighing != Summed {
-		return d, fmt.Sprintf("node %s divides by what depends on the data", w.j.g.NodeLabel(n.ID))
+		return d, fmt.Sprintf("node %s divides by a number that depends on the data", w.j.g.NodeLabel(n.ID))
 	}
 	by = w.bare(by)
 	if count, _ := w.Type(by).Shape.Elements().Const(); count != 1 || w.params[by] {

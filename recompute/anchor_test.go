@@ -126,11 +126,11 @@ func TestAnchorErrors(t *testing.T) {
 	}{
 		{6, nil, "anchors need operator set 7 or later, the model imports 6"},
 		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Sinks = nil },
-			"an anchor without sinks holds nothing back"},
+			"an anchor without sinks has no effect"},
 		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Values = []graph.ValueID{named["s"]} },
 			`value "s" cannot be read through an anchor: it is a scalar`},
 		{17, func(a *recompute.Anchor, named map[string]graph.ValueID) { a.Before = 0 },
-			`an anchor stands before what it waits for`},
+			`an anchor stands before a value that it waits for`},
 	} {
 		_, err := anchorCase(t, 8, c.opset, c.edit)
 		require.ErrorContains(t, err, c.want)

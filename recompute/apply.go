@@ -147,7 +147,7 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 	r.g.SetNodes(nodes)
 	if len(r.opts.Anchors) > 0 {
 		if err := graph.FileOrder(r.g).Check(r.g); err != nil {
-			return fmt.Errorf("%w: an anchor stands before what it waits for: %w", ErrPlacement, err)
+			return fmt.Errorf("%w: an anchor stands before a value that it waits for: %w", ErrPlacement, err)
 		}
 		r.loosen()
 	}

@@ -191,7 +191,7 @@ func (e *AnchorEmitter) wait(sinks []graph.ValueID) error {
 	}
 	switch {
 	case len(sizes) == 0:
-		return errors.New("an anchor without sinks holds nothing back")
+		return errors.New("an anchor without sinks has no effect")
 	case len(sizes) == 1:
 		e.min = sizes[0]
 	case e.opset >= minOfInt64:

@@ -86,7 +86,7 @@ func (s *search) entryNode(entry graph.NodeID, values []graph.ValueID) {
 	}
 	if s.a.Probe.Layers && s.bound[entry] {
 		s.reject(entry, graph.NoNode,
-			"it is what the norm at the start of a transformer layer reads: the probe keeps it as the layer's "+
+			"it is the input of the norm at the start of a transformer layer: the probe keeps it as the layer's "+
 				"checkpoint")
 		return
 	}

@@ -99,4 +99,4 @@ func (c *Candidate) Runs(marked []bool) bool {
 }
 
 // ErrDemand means that a demand to keep or to recompute values cannot be obeyed.
-var ErrDemand = errors.New("what is to be kept or recomputed")
+var ErrDemand = errors.New("values to keep or recompute")

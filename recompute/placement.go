@@ -86,7 +86,7 @@ func checkPlacement(g *graph.Graph, backward []bool, pos []int32, p *Placement) 
 			return fmt.Errorf("value %q: there is no node %d", name, id)
 		}
 		if backward[id] && pos[id] >= pos[p.Before] {
-			return fmt.Errorf("value %q: node %q cannot run again before %q, which it follows in the order", name,
+			return fmt.Errorf("value %q: node %q cannot be recomputed before %q, which it follows in the order", name,
 				g.NodeLabel(id), g.NodeLabel(p.Before))
 		}
 		if why := uncloneable(g, id); why != "" {

@@ -143,7 +143,7 @@ func TestDoubtfulLosses(t *testing.T) {
 		"is no mean and no sum": `l = SoftmaxCrossEntropyLoss(o, y)  loss = Sqrt(l)`,
 		"adds losses that divide by different numbers": `c = SoftmaxCrossEntropyLoss<ignore_index = 0>(o, y)
 			q = Mul(o, o)  b = ReduceMean<keepdims = 0>(q)  loss = Add(c, b)`,
-		"divides by what depends on the data": `c = SoftmaxCrossEntropyLoss(o, y)  q = Exp(o)
+		"divides by a number that depends on the data": `c = SoftmaxCrossEntropyLoss(o, y)  q = Exp(o)
 			b = ReduceSum<keepdims = 0>(q)  loss = Div(c, b)`,
 		"which is no number of the data": `c = SoftmaxCrossEntropyLoss<reduction = "sum">(o, y)  q = Exp(o)
 			b = ReduceSum<keepdims = 0>(q)  loss = Div(c, b)`,

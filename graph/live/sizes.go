@@ -139,8 +139,8 @@ func (u unboundSymbols) add(g *graph.Graph, id graph.ValueID, missing *symbolic.
 			u[name] = unboundSymbol{maker: graph.NoNode}
 		case !known || old.maker != graph.NoNode && v.Def < old.maker:
 			u[name] = unboundSymbol{v.Def,
-				fmt.Sprintf("is what the file calls a dim of %q, which node %q (%s) makes: inference cannot tell "+
-					"how long it is",
+				fmt.Sprintf("is the file's name for a dim of %q, which node %q (%s) makes: inference cannot tell "+
+					"its length",
 					v.Name, g.NodeLabel(v.Def), g.Nodes[v.Def].Op)}
 		}
 	}

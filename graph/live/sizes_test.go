@@ -29,7 +29,7 @@ func TestUnboundSymbols(t *testing.T) {
 	require.Contains(t, missing.Origins["k"], `"first", which node "NonZero#0" (NonZero) makes`)
 	require.Contains(t, missing.Origins["inner"], `"w", which node "NonZero#0" (NonZero) makes`)
 	require.NotContains(t, missing.Origins, "n")
-	require.Contains(t, err.Error(), `; "inner" is what the file calls a dim of "w"`)
+	require.Contains(t, err.Error(), `; "inner" is the file's name for a dim of "w"`)
 	_, err = EvalSizes(m.Graph, symbolic.Env{"n": 4, "k": 3})
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, []string{"inner"}, missing.Symbols)

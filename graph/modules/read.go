@@ -310,7 +310,7 @@ func (t *Tree) describe(list *listed) {
 			m.Refusal = why
 		case bool:
 			if !why {
-				m.Refusal = "the exporter says that it cannot be run again"
+				m.Refusal = "the exporter says that it cannot be recomputed"
 			}
 		}
 	}

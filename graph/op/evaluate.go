@@ -58,5 +58,5 @@ func withoutInput(slot int) func(n *graph.Node, version int) error {
 
 // onlyTrains is for operators that have no other form.
 func onlyTrains(*graph.Node, int) error {
-	return errors.New("only training has it: it has no form that drops nothing")
+	return errors.New("only training has it: it has no form for evaluation")
 }

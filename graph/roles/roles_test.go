@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 	angles := constant("a table of sines and cosines")
 	bound := constant("a bound of Clip")
 	scale := roles.Role{Kind: roles.Scale, Why: "a scale of quantization"}
-	zeros := constant("the state in which a recurrence begins")
+	zeros := constant("the initial state of a recurrence")
 	for _, c := range []struct {
 		name, w, nodes string
 		want           roles.Role
@@ -86,7 +86,7 @@ func TestRules(t *testing.T) {
 		{"scale that is divided by", "float w = {1}", "i = QuantizeLinear(x, w)  y = DequantizeLinear(i, w)", scale},
 		{"fake quantization of a weight", "float[2, 2] w = {1, 2, 3, 4}",
 			"i = QuantizeLinear(w, s)  d = DequantizeLinear(i, s)  y = MatMul(x, d)", parameter},
-		{"fill of a pad", "float w = {0}", "y = Pad(x, pads, w)", constant("what Pad fills with")},
+		{"fill of a pad", "float w = {0}", "y = Pad(x, pads, w)", constant("the fill of Pad")},
 
 		{"mask of penalties", "float[2, 2] w = {0, -10000, 0, 0}", "y = Add(x, w)", constant("a mask")},
 		{"mask of ones", "float[2, 2] w = {1, 0, 1, 1}", "y = Mul(x, w)", constant("a mask")},

@@ -96,7 +96,7 @@ func (f *finder) use(at place, use graph.Use, t *graph.TensorData) verdict {
 	case r.angle:
 		return verdict{angle: true}
 	case slices.Contains(r.zeroStates, slot) && isZero(t):
-		return verdict{fixed: constant("the state in which a recurrence begins")}
+		return verdict{fixed: constant("the initial state of a recurrence")}
 	case r.choice && isMask(t):
 		return verdict{fixed: constant("a mask")}
 	case r.product && f.turns(at.g, n, slot):

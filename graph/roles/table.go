@@ -71,7 +71,7 @@ func buildTable() (t [op.NumKinds]row) {
 	fixed(op.Clip, row{}, map[int]Role{1: bound, 2: bound})
 	fixed(op.BatchNormalization, row{weights: []int{1, 2}}, map[int]Role{3: statistic("a running mean"),
 		4: statistic("a running variance")})
-	fixed(op.Pad, row{}, map[int]Role{2: constant("what Pad fills with")})
+	fixed(op.Pad, row{}, map[int]Role{2: constant("the fill of Pad")})
 	fixed(op.OneHot, row{}, map[int]Role{2: constant("the values of OneHot")})
 	fixed(op.Dropout, row{}, map[int]Role{1: constant("the ratio of Dropout")})
 	end := constant("a bound of Range")

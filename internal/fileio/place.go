@@ -9,7 +9,7 @@ import (
 
 // errIsLink refuses a symbolic link at a place that belongs to a run's own folder: whoever can write into the
 // folder could have it lead anywhere.
-var errIsLink = errors.New("it is a symbolic link, which is not followed: put what it leads to in its place, or " +
+var errIsLink = errors.New("it is a symbolic link, which is not followed: put its target in its place, or " +
 	"name another folder")
 
 // MakeFolder makes a folder inside one that a run writes, unless it is there. A symbolic link is refused.

@@ -52,7 +52,7 @@ type ChangedError struct{ Path, How string }
 
 // Error names the file, and a remedy.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s changed while it was read: %s; run again when nothing writes to it", e.Path, e.How)
+	return fmt.Sprintf("%s changed while it was read: %s; try again when no other process writes to it", e.Path, e.How)
 }
 
 // maxWatched bounds the files that are kept open to be checked, below a process's limit of open

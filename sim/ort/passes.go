@@ -30,7 +30,7 @@ type pass struct {
 // of convolutions in blocks of channels (docs/onnxruntime.md).
 var passes = []pass{
 	{"EliminateIdentity, EliminateDropout", "optimizer/identity_elimination.cc, dropout_elimination.cc", basic, nil,
-		"rewrite rules come first, so that there is less for what is dearer", (*optimizer).removeCopies},
+		"rewrite rules come first, so that costlier passes have less to do", (*optimizer).removeCopies},
 	{"ConstantSharing", "optimizer/constant_sharing.cc", basic, nil,
 		"nodes that read equal constants become nodes that read the same", (*optimizer).shareConstants},
 	{"CommonSubexpressionElimination", "optimizer/common_subexpression_elimination.cc", basic,

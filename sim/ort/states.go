@@ -146,7 +146,7 @@ func (p *statePlanner) place(b *StateBuffer) string {
 			b.Held = p.held(w)
 		}
 		if sink == graph.NoValue || b.Held == graph.NoValue {
-			return fmt.Sprintf("nothing can make node %q (%s) wait for node %q (%s), which reads the old value",
+			return fmt.Sprintf("node %q (%s) cannot be made to wait for node %q (%s), which reads the old value",
 				p.g.NodeLabel(b.Writer), w.Op, p.g.NodeLabel(r), p.g.Nodes[r].Op)
 		}
 		b.Sinks = append(b.Sinks, sink)

@@ -29,8 +29,8 @@ type Options struct {
 type NoRow struct{ Node, Op string }
 
 func (e *NoRow) Error() string {
-	return fmt.Sprintf("node %q: what PyTorch saves for %s is not known to memopt, so its peak cannot be told", e.Node,
-		e.Op)
+	return fmt.Sprintf("node %q: memopt does not know which tensors PyTorch saves for %s, so the peak is unknown",
+		e.Node, e.Op)
 }
 
 // builder runs a graph on a machine.
