@@ -66,7 +66,7 @@ type race struct {
 // spinning.
 const settle = 100 * time.Millisecond
 
-// took is what a step took, in milliseconds: on the clock, and on all processors together.
+// took is the time of a step, in milliseconds: on the clock, and on all processors together.
 type took struct{ wall, cpu float64 }
 
 // runner takes steps. A step returns the first element of output 0, too.

@@ -1,6 +1,6 @@
-// Command gpu checks memopt on a machine with a GPU, stage by stage, and reports what it found.
-// scripts/gpu-verify builds it, carries it there and runs it; docs/gpu/README.md says what the
-// stages check.
+// Command gpu checks memopt on a machine with a GPU, stage by stage, and reports the results.
+// scripts/gpu-verify builds it, copies it there and runs it; docs/gpu/README.md describes the
+// stages' checks.
 package main
 
 import (

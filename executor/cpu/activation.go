@@ -153,7 +153,7 @@ const (
 	geluCubic = 0.044715
 )
 
-// vectorFunc returns the float32 loop of an operator, or nil if there is none.
+// vectorFunc returns the float32 loop of an operator, or nil.
 func vectorFunc(p *executor.Prep) func(dst, a []float32) {
 	switch p.Node.Kind {
 	case op.Erf:

@@ -109,8 +109,8 @@ func thresholdLoop[T elemFloat](dst, a []T, alpha T) {
 	}
 }
 
-// elemPick returns x where the condition holds, else y. It selects bits, for which the compiler
-// uses a conditional move; for floating-point numbers it would branch, which is slow on random
+// elemPick returns x where the condition holds, else y. It selects bits, because the compiler uses
+// a conditional move for them; for floating-point numbers it would branch, which is slow on random
 // data.
 func elemPick[T elemFloat](cond bool, x, y T) T {
 	if unsafe.Sizeof(x) == 4 {

@@ -35,9 +35,9 @@ func newEmbedding(p *executor.Prep) (executor.Kernel, error) {
 
 // embeddingBackward is the gradient of embedding, a Gather of rows of a matrix, as PyTorch defines
 // it: inputs are the incoming gradient, the indices, how many rows there are (or the matrix
-// itself), and optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, by which
-// each row is divided by how often its index occurs, and sparse, which says how PyTorch would store
-// the result and does not change its values.
+// itself), and optionally padding_idx, whose rows get no gradient, scale_grad_by_freq, which
+// divides each row by the count of its index, and sparse, which is about PyTorch's storage of the
+// result and does not change its values.
 // https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.embedding.html
 type embeddingBackward struct {
 	rowsGrad

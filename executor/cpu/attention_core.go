@@ -41,12 +41,12 @@ type attentionPadding[T any] struct {
 type attentionCore[T blas.Float] struct {
 	AttentionSizes
 	q, k, v, y      attentionHeads[T]
-	scale, softcap  T // softcap 0: none
+	scale, softcap  T // softcap 0 means no cap
 	causal          bool
 	mask            attentionMask[T]
 	padding         attentionPadding[T]
-	lengths         []int64 // keys of each batch entry; nil: all
-	scores          []T     // output of scores, [batch, headsQ, seqQ, total]; nil: not wanted
+	lengths         []int64 // keys of each batch entry; nil means all
+	scores          []T     // output of scores, [batch, headsQ, seqQ, total]; nil if not wanted
 	stage           int     // which scores: 0 products, 1 after softcap, 2 after masks, 3 probabilities
 	wide            bool    // softmax in float64
 	rows            int     // in a block

@@ -7,8 +7,8 @@ import (
 )
 
 // AttentionSizes are the sizes of an attention: queries [Batch, HeadsQ, SeqQ, Size], keys [Batch,
-// HeadsKV, Total, Size] and values [Batch, HeadsKV, Total, SizeV], of which the first Past ones
-// come from a cache.
+// HeadsKV, Total, Size] and values [Batch, HeadsKV, Total, SizeV], with Total including the first
+// Past ones from a cache.
 type AttentionSizes struct {
 	Batch, HeadsQ, HeadsKV, SeqQ, Past, Total, Size, SizeV int
 }
@@ -76,7 +76,7 @@ func (m *AttentionMask) Set(shape []int, s *AttentionSizes, padded bool) bool {
 	return true
 }
 
-// SetBias reads the shape of what com.microsoft's operators add to the scores.
+// SetBias reads the shape of the bias that com.microsoft's operators add to the scores.
 func (m *AttentionMask) SetBias(shape []int, s *AttentionSizes) error {
 	if len(shape) != 4 || !m.Set(shape, s, false) || shape[3] != s.Total {
 		return fmt.Errorf("the attention bias has shape %v, wanted one that broadcasts to [%d %d %d %d]",

@@ -10,11 +10,10 @@ import (
 // BatchNormalization of x [N, C, D…]: y = (x-m)*scale/√(v+epsilon) + bias for each channel, where m
 // and v are the running mean and variance or, in training, those of the batch. Training also
 // updates the running ones: running*momentum + batch*(1-momentum); the variance is that of the
-// population.
-// https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
+// population. https://onnx.ai/onnx/operators/onnx__BatchNormalization.html
 //
-// What outputs 3 and 4 are depends on the form: the batch's mean and variance before version 14,
-// its mean and inverse deviation in ONNX Runtime's BatchNormInternal.
+// Outputs 3 and 4 depend on the form: the batch's mean and variance before version 14, its mean and
+// inverse deviation in ONNX Runtime's BatchNormInternal.
 
 // batchLayout says how channels lie in memory. Channels are processed in tiles, so that short ones
 // share cache lines; sums over a channel go plane by plane.

@@ -42,7 +42,7 @@ type biasSoftmaxDropoutKernel[T chunkFloat] struct {
 	mask          []uint8
 	length        int   // of a row
 	lead          []int // dims before axis
-	step          []int // rows of bias that a dim before axis steps over; 0: broadcast
+	step          []int // rows of bias that a dim before axis steps over; 0 for a broadcast dim
 }
 
 // Run checks the operands and draws.

@@ -5,9 +5,9 @@ import (
 	"memopt/graph"
 )
 
-// broadcastArgsKernel is ONNX Runtime's BroadcastGradientArgs: of two shapes that are broadcast
-// against each other it finds, for each, the axes of the result along which it is stretched. A
-// gradient is summed over them. Axes go from the last to the first.
+// broadcastArgsKernel is ONNX Runtime's BroadcastGradientArgs: for two shapes that are broadcast
+// against each other it finds the axes that broadcasting stretches in each. A gradient is summed
+// over them. Axes go from the last to the first.
 type broadcastArgsKernel struct{ a, b []int64 }
 
 func newBroadcastArgs(p *executor.Prep) (executor.Kernel, error) {

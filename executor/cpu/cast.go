@@ -49,8 +49,8 @@ func elemCastable(d graph.DType) bool {
 	return false
 }
 
-// elemConversion returns the conversion between two types, or nil if they are the same or there is
-// none.
+// elemConversion returns the conversion between two types, or nil if they are the same or have no
+// conversion.
 func elemConversion(from, to graph.DType) elemConvert {
 	switch {
 	case from == to || !elemCastable(from) || !elemCastable(to):

@@ -19,7 +19,7 @@ func isSmall(d graph.DType) bool { return small.IsFloat(d) || small.IsPacked(d) 
 // https://onnx.ai/onnx/operators/onnx__Cast.html
 type smallCast struct {
 	from, to graph.DType
-	next     elemConvert // from the type through which the source goes to that of the result
+	next     elemConvert // from the type in between to that of the result
 	// the types of these
 	source, result graph.DType
 	encoder        small.Encoder

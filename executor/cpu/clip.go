@@ -8,7 +8,7 @@ import (
 )
 
 // newClip makes the kernel of Clip: max(x, lowest), and then min(that, highest). The bounds are
-// scalar inputs, either of which may be left out, and were attributes before version 11. NaN stays.
+// scalar inputs, each of them optional, and were attributes before version 11. NaN stays.
 // https://onnx.ai/onnx/operators/onnx__Clip.html
 func newClip(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {

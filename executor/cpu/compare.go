@@ -7,7 +7,7 @@ import (
 )
 
 // newCompare makes the kernels of Equal, Greater, GreaterOrEqual, Less and LessOrEqual. Only Equal
-// takes bools. NaN equals nothing and is neither less nor greater.
+// takes bools. NaN equals no number and is neither less nor greater.
 // https://onnx.ai/onnx/operators/onnx__Equal.html and so on.
 func newCompare(p *executor.Prep) (executor.Kernel, error) {
 	if p.Version < 7 {

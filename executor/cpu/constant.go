@@ -118,7 +118,7 @@ func moveTensorBytes(t *graph.TensorData) ([]byte, error) {
 	return raw, err
 }
 
-// maxSparse is the size in bytes up to which a sparse constant is kept dense.
+// maxSparse is the largest size in bytes of a sparse constant that is kept dense.
 const maxSparse = 1 << 30
 
 // sparseConstant puts the values of a sparse tensor into zeros. Indices are places in the

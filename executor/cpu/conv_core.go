@@ -18,7 +18,7 @@ type convCore[T convFloat] struct {
 	convPlan
 	math convMath[T]
 	act  convActivation
-	lib  *convLibrary // nil: own methods only
+	lib  *convLibrary // nil means this package's methods only
 
 	x, w, y, bias, z []T // of a run; bias and z may be nil
 	work             []T

@@ -8,20 +8,20 @@ import (
 // convLibrary computes convolutions with oneDNN where that is quicker: in float32, with one group
 // and at most two spatial axes. The shapes alone decide. This package's own methods remain for
 // pointwise convolutions without strides, which already are products, for few channels, which do
-// not fill a vector, and for everything of which the library has no fast implementation.
+// not fill a vector, and for everything without a fast implementation in the library.
 type convLibrary struct {
 	threads int
 	problem dnnl.Problem // that conv is for
 	settled bool
-	conv    *dnnl.Conv // nil: other methods are better
+	conv    *dnnl.Conv // nil if other methods are better
 
 	a, b, out, work []float32 // of a run
 	slots           slotList
 	round           int
 }
 
-// convLibraryLeast is the number of channels below which oneDNN's blocks of 16 are mostly padding.
-// Only input images may have fewer.
+// Below convLibraryLeast channels, oneDNN's blocks of 16 are mostly padding. Only input images may
+// have fewer.
 const convLibraryLeast = 16
 
 // prepare decides whether the library computes a problem, and if so makes the Conv for it.

@@ -73,7 +73,7 @@ func convSum(a []float64) float64 {
 	return s
 }
 
-// convActivation is what FusedConv applies to its result.
+// convActivation is the activation that FusedConv applies to its result.
 type convActivation struct {
 	kind        convActivationKind
 	alpha, beta float64

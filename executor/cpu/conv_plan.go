@@ -15,7 +15,7 @@ type convPlan struct {
 	tiles             int // per group
 	fast              winogradCut
 	deepChannels      int // of convDeep: channels whose columns are made at a time
-	// Of packSplit: rows of the input that a tile sees, or 0, and elements of half a row.
+	// For packSplit: rows of the input that a tile sees, or 0, and elements of half a row.
 	splitRows, splitHalf int
 }
 
@@ -35,13 +35,13 @@ const (
 const (
 	// convTileBytes bounds the columns of a tile: half of a common second-level cache.
 	convTileBytes = 1 << 20
-	// convLeastTile is the number of columns below which products are slow.
+	// products with fewer columns are slow
 	convLeastTile = 192
 	// convSharedBytes bounds the columns that are made at once.
 	convSharedBytes = 16 << 20
 	// convSharedTile is about how many of them a piece multiplies if planes are small.
 	convSharedTile = 512
-	// convFewPieces is the number of pieces below which threads would starve.
+	// with fewer pieces, threads would starve
 	convFewPieces = 8
 	// convFilterBlock is the number of filters of a piece of a shared product, of few or many
 	// filters.

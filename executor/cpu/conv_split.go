@@ -23,7 +23,7 @@ func (p *convPlan) cutSplit() {
 // splitLen returns the elements of the split rows.
 func (p *convPlan) splitLen() int { return 2 * p.splitRows * p.splitHalf }
 
-// packSplit does what pack does, channel by channel and image by image.
+// packSplit has the result of pack, computed channel by channel and image by image.
 func (k *convCore[T]) packSplit(dst, temp []T, ld, c0, c1, from, to int) {
 	w := &k.win
 	width := w.out[2]

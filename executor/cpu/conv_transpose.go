@@ -51,7 +51,7 @@ func newConvTransposeKernel[T convFloat](p *executor.Prep) (executor.Kernel, err
 	return k, nil
 }
 
-// plan makes the plan of the convolution of which this is the transpose.
+// plan makes the plan of the convolution whose transpose this is.
 func (k *convTransposeKernel[T]) plan(x, w []int) (p convPlan, err error) {
 	n, c, spatial, err := windowPlanes(x)
 	if err != nil {
@@ -75,8 +75,7 @@ func (k *convTransposeKernel[T]) plan(x, w []int) (p convPlan, err error) {
 	return p, nil
 }
 
-// spread reverses the window: what onto took for the input becomes the places, and the input has
-// the size of Y.
+// spread reverses the window: onto's input becomes the places, and the input has the size of Y.
 func (k *convTransposeKernel[T]) spread(w *slidingWindow) error {
 	w.out = w.in
 	stated := k.stated

@@ -3,7 +3,7 @@ package cpu
 import "memopt/executor"
 
 // The fast way for 3x3 kernels is Winograd's minimal filtering F(2x2, 3x3): the output is cut into
-// tiles of 2x2, each of which depends on 4x4 elements d of a channel. With the constant matrices
+// tiles of 2x2, and each tile depends on 4x4 elements d of a channel. With the constant matrices
 //
 //	B' = | 1  0 -1  0 |   G = |  1    0    0  |   A' = | 1 1  1  0 |
 //	     | 0  1  1  0 |       | 1/2  1/2  1/2 |        | 0 1 -1 -1 |
@@ -28,8 +28,8 @@ type winogradCut struct {
 }
 
 const (
-	winogradLeast      = 32      // channels and filters below which the transformations cost too much
-	winogradLeastTiles = 128     // tiles below which transforming the weights costs too much
+	winogradLeast      = 32      // with fewer channels or filters the transformations cost too much
+	winogradLeastTiles = 128     // with fewer tiles the transformation of the weights costs too much
 	winogradBytes      = 2 << 20 // of a thread's transformed tiles
 	// winogradWeightBytes bounds the transformed weights.
 	winogradWeightBytes = 32 << 20
@@ -86,8 +86,8 @@ func (k *convCore[T]) runWinograd(c *executor.Ctx) {
 	c.Parallel(k.m, 1+1<<11/tiles, (*winogradOutputs[T])(k))
 }
 
-// winogradParts returns the parts of the workspace: what all threads share, and of slot s the
-// transformed input, output and temporary rows.
+// winogradParts returns the parts of the workspace: the weights, for all threads, and the
+// transformed input, output and temporary rows of slot s.
 func (k *convCore[T]) winogradParts(s int) (weights, in, out, temp []T) {
 	a, b, c, d := k.winogradLens()
 	weights = k.work[:a]

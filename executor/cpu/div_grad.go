@@ -8,7 +8,7 @@ import (
 )
 
 // newDivGrad makes the kernel of DivGrad(dC, A, B), the gradients of C = A/B: dC/B for A and
-// -dC*A/B² for B, each summed over the axes along which broadcasting stretched the operand.
+// -dC*A/B² for B, each summed over the operand's broadcast axes.
 func newDivGrad(p *executor.Prep) (executor.Kernel, error) {
 	if err := elemSameTypes(p); err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func (k *divGradKernel[T]) Run(c *executor.Ctx) error {
 // sumChunk is the number of sums that are made together.
 const sumChunk = elemBytes / 8
 
-// stretchedSum sums a tensor over the axes along which a shape is stretched to the tensor's. Each
-// element of the sum is made in one go, in float64 and in one order.
+// stretchedSum sums a tensor over the axes that broadcasting stretches in a shape. Each element of
+// the sum is made in one go, in float64 and in one order.
 type stretchedSum[T elemFloat] struct {
 	x     []T
 	y     []byte
-	store elemConvert // nil: y is of type T
+	store elemConvert // nil if y is of type T
 
-	loop elemKernel // has the axes, merged as for a loop in which the sum is operand 0
+	loop elemKernel // has the axes, merged as for a loop whose operand 0 is the sum
 	step []int      // elements of x from one to the next in each dim
 	rows int        // of x for each element of the sum
 }

@@ -9,18 +9,18 @@ import (
 	"memopt/graph/op"
 )
 
-// Dropout sets each element to zero with probability ratio, independently, and divides
-// the others by 1-ratio:
+// Dropout sets each element to zero with probability ratio, independently, and divides the others
+// by 1-ratio:
 //
 //	y = keep ? (x + bias)/(1-ratio) : 0, + residual
 //
-// Element i is kept where word i of the node's stream is not below ratio*2^32, whatever the
-// element type. The mask says what is kept: a bool per element, or a bit for the operators called
-// Bitmask, where element i is bit i mod 32 of word i/32. Without training mode everything is kept
-// and nothing is divided.
-// https://onnx.ai/onnx/operators/onnx__Dropout.html
+// Element i is kept where word i of the node's stream is not below ratio*2^32, whatever the element
+// type. The mask marks kept elements: a bool per element, or a bit for the operators called
+// Bitmask, where element i is bit i mod 32 of word i/32. Without training mode all elements are
+// kept and not divided. https://onnx.ai/onnx/operators/onnx__Dropout.html
 
-// dropoutSlots says which input slots the operators of Dropout's family use; 0: no such input.
+// dropoutSlots has the input slots of the operators of Dropout's family; 0 means that the operator
+// has no such input.
 type dropoutSlots struct {
 	bias, residual, ratio, training int
 	packed                          bool // the mask has a bit per element

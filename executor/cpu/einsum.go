@@ -51,7 +51,7 @@ func newEinsum(p *executor.Prep) (executor.Kernel, error) {
 	return nil, unsupportedTypes(p)
 }
 
-// einsumElem lists the types in which einsum computes.
+// einsumElem lists the types of einsum's computation.
 type einsumElem interface {
 	float32 | float64 | uint8 | uint16 | uint32 | uint64
 }
@@ -74,7 +74,7 @@ func makeEinsum[T, S einsumElem](eq einsum.Equation) *einsumKernel[T, S] {
 
 // einsumWork is how a step is run.
 type einsumWork struct {
-	// Of a product: where its matrices lie. Plain ones, which are too small for BLAS, are side
+	// The places of a product's matrices. Plain ones, which are too small for BLAS, are side
 	// matrices at each place, sideStep apart in A, B and C.
 	places   []blas.Place
 	plain    bool
@@ -122,8 +122,8 @@ func newEinsumGemm[T blas.Float](buffers *[][]T) func(c *executor.Ctx, s *einsum
 	}
 }
 
-// Workspace holds the operands of products in the order in which they are multiplied, and
-// intermediate results.
+// Workspace holds the operands of products in the order of their multiplication, and intermediate
+// results.
 func (k *einsumKernel[T, S]) Workspace(in, _ [][]int) int {
 	if !k.space.Fits(in) && k.space.Build(in) != nil {
 		return 0

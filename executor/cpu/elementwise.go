@@ -9,13 +9,13 @@ import (
 // numpy's broadcasting (https://onnx.ai/onnx/repo-docs/Broadcasting.html).
 //
 // An operator supplies a loop over contiguous elements, and their types. One driver, elemKernel,
-// cuts the output into blocks and gives the loop, for each block, memory in which the operands'
-// elements are contiguous: the operand's own memory if they already are, else a buffer into which
-// they have been stretched or converted. So a loop knows nothing of shapes, scalars or 16-bit
+// cuts the output into blocks and gives the loop, for each block, contiguous elements of the
+// operands: the operand's own memory if they already are contiguous, else a buffer with the
+// stretched or converted elements. So a loop need not handle shapes, scalars or 16-bit
 // floating-point types.
 
-// elemLongRow is the length from which rows of the output are blocks of their own, so that operands
-// that are repeated row by row are read in their own memory.
+// Rows of the output of elemLongRow elements or more are blocks of their own, so that operands that
+// are repeated row by row are read in their own memory.
 const elemLongRow = 64
 
 // elemLoop computes dst[i] from a[i], b[i] and c[i], for elements of certain types in the given
@@ -36,15 +36,15 @@ const (
 
 // elemInput is an operand.
 type elemInput struct {
-	slot int         // the node's input; -1: a constant
+	slot int         // the node's input; -1 for a constant
 	size int         // bytes of an element in memory
 	wide int         // bytes of an element as the loop takes it
-	load elemConvert // nil: the loop takes elements unconverted
+	load elemConvert // nil if the loop takes elements unconverted
 
 	shape  []int
 	data   []byte
 	place  elemPlace
-	stride []int  // elements from one step to the next in each dim of the loop; 0: stretched
+	stride []int  // elements from one step to the next in each dim of the loop; 0 if stretched
 	fill   []byte // a block of copies of the one element, as the loop takes it
 }
 
@@ -53,13 +53,13 @@ type elemOutput struct {
 	slot  int
 	size  int         // bytes of an element in memory
 	wide  int         // bytes of an element as the loop makes it
-	store elemConvert // nil: elements stay as the loop makes them
+	store elemConvert // nil if elements stay as the loop makes them
 	data  []byte
 }
 
 // elemKernel drives a loop over the output.
 //
-// It is an executor.Looper: Begin returns -1 and does nothing if a run is not a flat loop, because
+// It is an executor.Looper: Begin returns -1 without an effect if a run is not a flat loop, because
 // an operand is stretched along some dims only or because operands must be checked before the loop.
 // Such a run needs Run, which takes all shapes.
 type elemKernel struct {
@@ -67,7 +67,7 @@ type elemKernel struct {
 	out   elemOutput
 	loop  elemLoop
 	grain int           // elements of a piece
-	rule  elemShapeRule // nil: the operands' shapes, broadcast together
+	rule  elemShapeRule // nil if the operands' shapes are broadcast together
 	// check, if given, checks the operands before a run; the run is then not a flat loop.
 	check func(k *elemKernel) error
 	// ready, if given, is called when the operands are known; it may choose the loop.
@@ -312,7 +312,7 @@ func elemOut(p *executor.Prep, slot int, as graph.DType) elemOutput {
 	return elemOutput{slot: slot, size: d.Bits() / 8, wide: as.Bits() / 8, store: elemConversion(as, d)}
 }
 
-// elemWide returns the type in which a loop computes elements of a type.
+// elemWide returns the type of a loop's computation for elements of a type.
 func elemWide(d graph.DType) graph.DType {
 	if isHalf(d) {
 		return graph.Float32

@@ -5,12 +5,12 @@ import (
 	"memopt/graph"
 )
 
-// elemNumber lists the types in which numbers are computed.
+// elemNumber lists the types of loops over numbers.
 type elemNumber interface {
 	elemFloat | elemInteger
 }
 
-// elemFloat lists the floating-point types in which loops compute.
+// elemFloat lists the types of loops over floating-point numbers.
 type elemFloat interface{ float32 | float64 }
 
 // elemInteger lists the integers.

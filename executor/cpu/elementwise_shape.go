@@ -32,7 +32,7 @@ func elemBroadcast(k *elemKernel, c *executor.Ctx) error {
 	return nil
 }
 
-// elemLikeFirst gives the output the shape of the first operand, to which the others are stretched.
+// elemLikeFirst gives the output the shape of the first operand; the others are stretched to it.
 func elemLikeFirst(k *elemKernel, c *executor.Ctx) error {
 	first := &k.in[0]
 	k.shape = append(k.shape[:0], first.shape...)
@@ -168,8 +168,8 @@ func (k *elemKernel) addDim(axis, d int) {
 	}
 }
 
-// strideOf returns the elements between neighbours along an axis of a shape of the given rank, to
-// which the operand is stretched.
+// strideOf returns the elements between neighbours along an axis, with the operand stretched to a
+// shape of the given rank.
 func (in *elemInput) strideOf(axis, rank int) int {
 	axis -= rank - len(in.shape)
 	if axis < 0 || in.shape[axis] == 1 {

@@ -5,16 +5,16 @@ import (
 	"memopt/graph"
 )
 
-// embedNormKernel is ONNX Runtime's EmbedLayerNormalization: the sum
-// s[b,t] = word[ids[b,t]] + position[p] + segment[segments[b,t]], where p is t or what input 8
-// says, and its norm over the last axis. Output 1 counts, for each row of the batch, the mask's
-// elements that are 1; without a mask it is 0. Output 2 is s.
+// embedNormKernel is ONNX Runtime's EmbedLayerNormalization: the sum s[b,t] = word[ids[b,t]] +
+// position[p] + segment[segments[b,t]], where p is t or from input 8, and its norm over the last
+// axis. Output 1 counts, for each row of the batch, the mask's elements that are 1; without a mask
+// it is 0. Output 2 is s.
 type embedNormKernel[T normElem] struct {
 	epsilon float64
 
 	seq, n                  int
 	ids, segments, at       []int32
-	atStep                  int // 0: the same positions for all
+	atStep                  int // 0 if all have the same positions
 	word, position, segment []T
 	gamma, beta             []T
 	y, sum                  normTensor[T]

@@ -53,7 +53,7 @@ func chunkOut[T chunkFloat](d graph.DType, data []byte, lo, hi int, buf []T) []T
 	return buf[:hi-lo]
 }
 
-// chunkStore stores what chunkOut's result holds as elements lo, lo+1, ...
+// chunkStore stores the result of chunkOut as elements lo, lo+1, ...
 func chunkStore[T chunkFloat](d graph.DType, data []byte, lo int, from []T) {
 	if chunkNative[T](d) {
 		return

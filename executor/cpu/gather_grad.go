@@ -6,9 +6,9 @@ import (
 )
 
 // Gradients of Gather and GatherND, with the inputs shape of the data, indices and incoming
-// gradient: zeros, to which every row of the gradient is added where it came from.
+// gradient: every row of the gradient is added to zeros at the row's source.
 
-// rowsGrad is what the two have in common.
+// rowsGrad is the common part of the two.
 type rowsGrad struct {
 	scatterRows
 	moveFiller
@@ -119,7 +119,7 @@ func (k *gatherNDGradKernel) Run(c *executor.Ctx) error {
 }
 
 // gatherElementsGradKernel is the gradient of GatherElements, with the inputs incoming gradient,
-// shape of the data, and indices: zeros, to which each element is added where it came from.
+// shape of the data, and indices: each element is added to zeros at its source.
 type gatherElementsGradKernel struct {
 	elementLines
 	moveFiller

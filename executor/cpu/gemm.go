@@ -13,9 +13,9 @@ import (
 type gemmKernel[T blas.Float] struct {
 	product    blas.Gemm[T]
 	beta       T
-	activation *gemmActivation // nil: none
+	activation *gemmActivation // nil without an activation
 
-	c        []T // nil: left out
+	c        []T // nil if left out
 	row, col int // how far apart in c are elements of the next row and column of Y
 }
 

@@ -13,7 +13,7 @@ type batchedGemmKernel[T blas.Float] struct {
 	beta T
 
 	c, y    []T
-	strides []int // in C, by axis of Y; 0 where C is repeated
+	strides []int // in C, by axis of Y; 0 for an axis that repeats C
 	dims    []int // of Y
 }
 

@@ -34,7 +34,7 @@ type ConvGeometry struct {
 	Alpha, Beta float64
 }
 
-// ConvActivation names what FusedConv applies to its result.
+// ConvActivation names the activation that FusedConv applies to its result.
 type ConvActivation = convActivationKind
 
 // NewConvGeometry reads the attributes of Conv, FusedConv and ConvGrad.
@@ -60,8 +60,8 @@ func NewConvTransposeGeometry(p *executor.Prep) (*ConvGeometry, error) {
 }
 
 // Shape checks the shapes of X and W against each other. For ConvTranspose it returns the
-// convolution of which this is the transpose: from C channels, those of Y, to M filters, the
-// channels of X.
+// convolution whose transpose this is: from C channels, those of Y, to M filters, the channels of
+// X.
 func (g *ConvGeometry) Shape(x, w []int) (ConvShape, error) {
 	var p convPlan
 	var err error
@@ -119,7 +119,7 @@ func NewResizeGeometry(p *executor.Prep) (*ResizeGeometry, error) {
 // Antialias reports whether filters widen where an axis shrinks.
 func (g *ResizeGeometry) Antialias() bool { return g.m.spec.antialias && g.m.spec.mode != "nearest" }
 
-// Nearest reports whether elements are moved and nothing is computed.
+// Nearest reports whether elements are copied without computation.
 func (g *ResizeGeometry) Nearest() bool { return g.m.spec.mode == "nearest" }
 
 // Extrapolation is the value of elements from outside the input.
@@ -130,7 +130,7 @@ func (g *ResizeGeometry) Extrapolation() float32 { return g.m.spec.extrapolation
 // Weight is empty if all weights are 1.
 type ResizeAxis struct {
 	In, Out, Taps int
-	Same          bool // nothing changes; the tables are empty
+	Same          bool // the output equals the input; the tables are empty
 	Index         []int
 	Weight        []float64
 	Outside       []bool

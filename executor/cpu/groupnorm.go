@@ -11,7 +11,7 @@ import (
 // in GroupNormalization before version 21, per group.
 // https://onnx.ai/onnx/operators/onnx__GroupNormalization.html
 type groupNormKernel[T normElem] struct {
-	groups   int64 // 0: as many as channels
+	groups   int64 // 0 means as many as channels
 	perGroup bool
 	epsilon  float64
 

@@ -10,15 +10,15 @@ import (
 //	NegativeLogLikelihoodLoss  -weight[label] * x[label]
 //	SoftmaxCrossEntropyLoss    the same of log_prob, the LogSoftmax of x along axis 1
 //
-// of which it gives each, the sum, or the sum divided by that of the weights; the latter is NaN if
-// all labels are ignored. Losses are added up in blocks of 1024 in their type, the blocks in order
-// in float64. https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
+// The result is each loss, their sum, or the sum divided by that of the weights; the latter is NaN
+// if all labels are ignored. Losses are added up in blocks of 1024 in their type, the blocks in
+// order in float64. https://onnx.ai/onnx/operators/onnx__SoftmaxCrossEntropyLoss.html
 type lossKernel[T normElem] struct {
 	lossOperands[T]
 	plain   bool // NegativeLogLikelihoodLoss
 	only    bool // Deeploy's form, whose only output is log_prob
 	x       normTensor[T]
-	logProb normTensor[T] // empty: not wanted
+	logProb normTensor[T] // empty if not wanted
 	losses  []T           // [N, d]
 	tiles   int
 }

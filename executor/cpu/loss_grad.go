@@ -16,7 +16,7 @@ import (
 // In Deeploy's form, of log_prob and labels, dY is 1.
 type lossGradKernel[T normElem] struct {
 	lossOperands[T]
-	dyAt, biasAt     int // -1: there is no such input
+	dyAt, biasAt     int // -1 if the input is missing
 	dy, lp, bias, dx normTensor[T]
 	tiles            int
 }

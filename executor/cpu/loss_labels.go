@@ -6,14 +6,14 @@ import (
 	"memopt/graph"
 )
 
-// lossOperands is what losses and their gradients share: scores [N, C, d…], labels [N, d…] that
-// choose a class, and weights [C]. A label equal to the ignored index, which need not be a class,
-// takes no part.
+// lossOperands are the common operands of losses and their gradients: scores [N, C, d…], labels [N,
+// d…] that choose a class, and weights [C]. A label equal to the ignored index, which need not be a
+// class, takes no part.
 type lossOperands[T normElem] struct {
 	reduction  string
 	ignores    bool
 	ignore     int64
-	scoresAt   int // input slots; -1: the operator has no such input
+	scoresAt   int // input slots; -1 if the operator has no such input
 	labelsAt   int
 	weightAt   int
 	ignoreAt   int

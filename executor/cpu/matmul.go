@@ -19,7 +19,7 @@ type matrices struct {
 	transM, transBat bool // FusedMatMul's trans and transBatch
 }
 
-// set reads a shape. right marks the second operand, in which a vector is a column.
+// set reads a shape. right marks the second operand, whose vectors are columns.
 //
 // With transBatch, axis 0 holds the rows and the batch axes follow it.
 func (m *matrices) set(shape []int, right bool) {

@@ -16,7 +16,7 @@ type byteMatMul[A, B byteElem] struct {
 	geometry     matMulShape
 	a            []A
 	b            []B
-	zeroA        []A // nil: 0
+	zeroA        []A // nil means 0
 	zeroB        []B
 	perRow       bool // zeroA has an entry per row of every matrix of A
 	perCol       bool

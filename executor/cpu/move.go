@@ -4,8 +4,7 @@ import (
 	"memopt/executor"
 )
 
-// moveRank is the rank up to which copies work, counted after nested neighbouring axes have been
-// merged.
+// moveRank is the highest rank of copies, counted after nested neighbouring axes have been merged.
 const moveRank = 32
 
 // mover copies between two strided arrays: for every index of a box, the element of dst at

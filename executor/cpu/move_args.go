@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// What the kernels that move data check beforehand.
+// Checks that kernels for data movement make beforehand.
 
 // moveSize returns the bytes per element of the named inputs, which must be given and have the type
 // of output 0.

@@ -8,7 +8,7 @@ import (
 type moveFiller struct {
 	dst   []byte
 	size  int
-	value [8]byte // of which size bytes count
+	value [8]byte // its first size bytes count
 }
 
 // zero clears memory.

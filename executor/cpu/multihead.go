@@ -8,7 +8,7 @@ import (
 	"memopt/graph"
 )
 
-// multiHead is what com.microsoft's Attention and MultiHeadAttention have in common: as many key
+// multiHead is the common part of com.microsoft's Attention and MultiHeadAttention: as many key
 // heads as query heads, a mask of paddings, a bias added to the scores and a cache.
 //
 //	https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
@@ -62,7 +62,7 @@ func (k *multiHead[T]) setPadding(t *executor.Tensor, withStarts bool) error {
 	return nil
 }
 
-// setBias reads what is added to the scores.
+// setBias reads the bias of the scores.
 func (k *multiHead[T]) setBias(t *executor.Tensor) error {
 	k.core.mask = attentionMask[T]{}
 	if t == nil {

@@ -9,10 +9,10 @@ import (
 	"memopt/graph"
 )
 
-// Multinomial draws sample_size classes for each row of unnormalized log-probabilities x
-// [rows, classes]: class c with probability e^x[c] / sum of e^x. Sample s of row r is the first
-// class at which the running sum passes number r*sample_size+s of the node's uniform stream times
-// the sum. https://onnx.ai/onnx/operators/onnx__Multinomial.html
+// Multinomial draws sample_size classes for each row of unnormalized log-probabilities x [rows,
+// classes]: class c with probability e^x[c] / sum of e^x. Sample s of row r is the first class
+// whose running sum passes number r*sample_size+s of the node's uniform stream times the sum.
+// https://onnx.ai/onnx/operators/onnx__Multinomial.html
 
 type multinomialKernel struct {
 	draws   operand.Draws

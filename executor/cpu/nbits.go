@@ -35,7 +35,7 @@ type matMulNBits struct {
 
 	b, zeroBits   []byte
 	scales, zeros []float32
-	group         []int32 // by column of W: its block; nil: consecutive
+	group         []int32 // by column of W: its block; nil means consecutive
 	w             []float32
 	shape         []int
 	product       blas.Gemm[float32]

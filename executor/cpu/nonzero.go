@@ -85,7 +85,7 @@ func (k *nonZeroCount[T]) Range(lo, hi int) {
 
 type nonZeroList[T reduceElem] nonZeroKernel[T]
 
-// Range lists what is in blocks lo..hi-1: first flat places in the last row, then row by row
+// Range lists the nonzeros of blocks lo..hi-1: first flat places in the last row, then row by row
 // the index along each axis.
 func (k *nonZeroList[T]) Range(lo, hi int) {
 	first := 0

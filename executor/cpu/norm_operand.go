@@ -8,8 +8,8 @@ import (
 // normOperand is a scale or bias of a norm over the last axes: a row of n elements for each row of
 // the input; usually all rows share one.
 type normOperand[T normElem] struct {
-	data []T // nil: left out
-	step int // 0: one row for all
+	data []T // nil if left out
+	step int // 0 means one row for all
 	n    int
 }
 

@@ -49,7 +49,7 @@ func (t *normTensor[T]) place(buf []T, at, n int) []T {
 	return buf[:n]
 }
 
-// store writes elements for which place gave room to where they belong.
+// store writes elements to their place; buffers of place are converted.
 func (t *normTensor[T]) store(at int, src []T) {
 	if t.raw != nil {
 		narrow(t.half, t.raw[2*at:], normSingle(src))
@@ -169,7 +169,7 @@ func normStat[T normElem](t *executor.Tensor, i int) T {
 // normFloat reports whether a type is one that norms take.
 func normFloat(d graph.DType) bool { return d == graph.Float32 || d == graph.Float64 || isHalf(d) }
 
-// normAccumulates returns the type in which a norm of a type computes.
+// normAccumulates returns the type of a norm's computation for elements of a type.
 func normAccumulates(d graph.DType) graph.DType {
 	if isHalf(d) {
 		return graph.Float32

@@ -80,7 +80,7 @@ func sigmoidGradLoop[T elemFloat](dst, dy, y []T) {
 	}
 }
 
-// tanhGradLoop: dY * (1-Y²), factored so that nothing is lost if Y is close to 1.
+// tanhGradLoop: dY * (1-Y²), factored so that no bits are lost if Y is close to 1.
 func tanhGradLoop[T elemFloat](dst, dy, y []T) {
 	dy, y = dy[:len(dst)], y[:len(dst)]
 	for i, g := range dy {

@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// packing is how the kernels of an operator take elements of which a byte holds several, such as uint4.
+// packing is how the kernels of an operator take elements of less than a byte, for example uint4.
 type packing uint8
 
 const (
@@ -27,7 +27,7 @@ func newPacked(p *executor.Prep, row *Row) (executor.Kernel, error) {
 	return nil, p.Unsupported("no kernel for elements of type %v, of which a byte holds several", d)
 }
 
-// packedType returns the first of a node's types of less than a byte; Undefined where it has none.
+// packedType returns the first of a node's types of less than a byte, or Undefined.
 func packedType(p *executor.Prep) graph.DType {
 	for _, list := range [][]graph.DType{p.In, p.Out} {
 		for _, d := range list {

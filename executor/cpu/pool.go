@@ -5,7 +5,7 @@ import (
 	"memopt/graph"
 )
 
-// poolCore is what the pools have in common: X [N, C, d…] gives Y [N, C, d'…], plane by plane.
+// poolCore is the common part of the pools: X [N, C, d…] gives Y [N, C, d'…], plane by plane.
 type poolCore struct {
 	attrs  windowAttrs
 	win    slidingWindow
@@ -57,9 +57,9 @@ func newPoolCore(p *executor.Prep) (k poolCore, err error) {
 }
 
 // sumPoolKernel is AveragePool and LpPool: under each place of the window, the mean of the
-// elements, or (Σ|x|^p)^(1/p). The mean is over the elements of the input, with
-// count_include_pad also over those of the padding; never over what lies beyond it, where ceil_mode
-// lets a window extend.
+// elements, or (Σ|x|^p)^(1/p). The mean is over the elements of the input, with count_include_pad
+// also over those of the padding; never over places beyond it, where ceil_mode lets a window
+// extend.
 //
 // https://onnx.ai/onnx/operators/onnx__AveragePool.html
 // https://onnx.ai/onnx/operators/onnx__LpPool.html
@@ -146,7 +146,7 @@ func (k *sumPoolKernel[T]) Range(lo, hi int) {
 	}
 }
 
-// addRow adds, tap by tap, what a row of the input contributes to a row of the output.
+// addRow adds, tap by tap, the contribution of a row of the input to a row of the output.
 func (k *sumPoolKernel[T]) addRow(y, x []T) {
 	w := &k.win
 	s := w.stride[2]

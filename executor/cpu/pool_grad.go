@@ -20,7 +20,7 @@ type maxPoolGradKernel[T convFloat] struct {
 	columnMajor bool
 	win         slidingWindow
 	stated      []int // shape of dX, nil if not known
-	known       []int // shape of dY for which win is known
+	known       []int // the shape of dY that win was made for
 	shape       []int
 	dy, dx      []T
 	index       []int64

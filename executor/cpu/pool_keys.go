@@ -51,7 +51,7 @@ func (t *maxPoolKeys) Range(lo, hi int) {
 	}
 }
 
-// raiseKeys raises keys to those of the elements x, of which the first is at place at.
+// raiseKeys raises keys to those of the elements x, the first at place at.
 func raiseKeys(keys []int64, x []float32, at int) {
 	x = x[:len(keys)]
 	place := ^uint32(at)

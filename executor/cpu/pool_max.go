@@ -7,14 +7,14 @@ import (
 	"memopt/graph"
 )
 
-// poolElem lists the types of which MaxPool takes the largest.
+// poolElem lists the element types of MaxPool.
 type poolElem interface {
 	float32 | float64 | int8 | uint8
 }
 
 // maxPoolKernel is MaxPool: the largest element under each place of the window, NaN if there is
-// one, and its index in the flat input. Of equal elements the first counts. A window that sees
-// nothing but padding has the least value of the type, and index -1.
+// one, and its index in the flat input. The first of equal elements counts. A window over padding
+// alone has the least value of the type, and index -1.
 //
 // https://onnx.ai/onnx/operators/onnx__MaxPool.html
 type maxPoolKernel[T poolElem] struct {

@@ -39,7 +39,7 @@ func preluLoops(d graph.DType) elemLoop {
 	case graph.Int64:
 		return loop2(integerPRelu[int64])
 	case graph.Uint8, graph.Uint16, graph.Uint32, graph.Uint64:
-		return copyLoop // nothing is below 0
+		return copyLoop // no element is below 0
 	}
 	return nil
 }

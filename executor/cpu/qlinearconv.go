@@ -16,7 +16,7 @@ import (
 
 type qConvKernel struct {
 	group                    int
-	strides, dilations, pads []int // as given; nil: the default
+	strides, dilations, pads []int // as given; nil means the default
 	autoPad                  string
 	kernelShape              []int
 	types                    [3]graph.DType // of x, w and y

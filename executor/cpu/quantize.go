@@ -15,12 +15,12 @@ import (
 // https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
 // https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html
 
-// quantScales says which scale belongs to which element. Elements are rows of length elements.
+// quantScales maps elements to scales. Elements are rows of length elements.
 type quantScales struct {
 	axis, block int // attributes
 
 	scales []float32
-	zeros  []int32 // nil: all 0
+	zeros  []int32 // nil means all 0
 
 	n, length int
 	period    int  // row r is index r mod period on the axis
@@ -249,8 +249,8 @@ func isQuantized(d graph.DType) bool {
 	return d.IsInteger() && d.Bits() <= 16 || small.IsFloat(d) && d != graph.Float8E8M0
 }
 
-// roundEven rounds to an integer, halves to even. What no type of 16 bits can hold may give any
-// number out of its range; NaN gives 0. Adding 1.5*2^23 leaves no fractional bits.
+// roundEven rounds to an integer, halves to even. Numbers beyond the range of 16-bit types may give
+// any number out of that range; NaN gives 0. Adding 1.5*2^23 leaves no fractional bits.
 func roundEven(v float32) int32 { return roundWithin(v, -1<<20, 1<<20) }
 
 // roundWithin clamps v to low..high, integers of at most 21 bits, and rounds it.

@@ -11,7 +11,7 @@ type quantizeKernel struct {
 	version int
 
 	from, to graph.DType
-	floats   *small.Encoder // to floating-point numbers of 8 bits or less; nil: to integers
+	floats   *small.Encoder // to floating-point numbers of 8 bits or less; nil for integers
 	x, y     []byte
 }
 

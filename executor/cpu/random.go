@@ -20,7 +20,7 @@ import (
 type randomKernel struct {
 	kind  graph.Kind
 	draws operand.Draws
-	shape []int // nil: the input's
+	shape []int // nil means the input's shape
 	a, b  float64
 	dtype graph.DType // of the output
 

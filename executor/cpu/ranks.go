@@ -44,7 +44,7 @@ func (k *startKernel) Run(c *executor.Ctx) error {
 	}
 	y := c.Out(0, x.Shape...)
 	if counts.Data[rank] == 0 {
-		clear(y.Data) // what it holds is of no batch
+		clear(y.Data) // its contents are of no batch
 	} else {
 		copyApart(y.Data, x.Data)
 	}
@@ -91,7 +91,7 @@ func newPiece(p *executor.Prep) (executor.Kernel, error) {
 	return &pieceKernel{int(p.Node.Int("ranks", 0)), p.Ranks}, nil
 }
 
-// Run copies what of each input lies in the piece, and ends it with zeros.
+// Run copies the piece's share of each input, and ends it with zeros.
 func (k *pieceKernel) Run(c *executor.Ctx) error {
 	if err := k.group.Check(int64(k.ranks)); err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"memopt/internal/simd"
 )
 
-// reduceElem lists the types in which reductions accumulate.
+// reduceElem lists the types of accumulators.
 type reduceElem interface {
 	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// reduceOp is what a reduction does.
+// reduceOp is the function of a reduction.
 type reduceOp uint8
 
 const (
@@ -37,7 +37,7 @@ func reduceIsSingle[A reduceElem]() bool {
 
 func reduceSingle[A reduceElem](a []A) []float32 { return executor.Cast[float32](executor.Memory(a)) }
 
-// reduceIdentity returns what an empty fold gives: 0, 1, or the least or greatest value.
+// reduceIdentity returns the result of an empty fold: 0, 1, or the least or greatest value.
 func reduceIdentity[A reduceElem](op reduceOp) A {
 	least, greatest := reduceLimits[A]()
 	switch op {

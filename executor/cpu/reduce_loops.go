@@ -128,7 +128,7 @@ func (k *reduceKernel[A]) foldRows(acc, buf, m []A, base, lo, hi int) {
 	}
 }
 
-// foldWide does what foldRows does for short rows without gaps between them.
+// foldWide is foldRows for short rows without gaps between them.
 func (k *reduceKernel[A]) foldWide(acc, buf, wide []A, base, lo, hi int) {
 	inner := len(acc)
 	wide = wide[:inner*k.group]

@@ -12,7 +12,7 @@ type reverseSequence struct {
 	bytes      int
 	seq        operand.Sequences
 	dst, src   []byte
-	rows, line int // second axis, and bytes of what it holds
+	rows, line int // second axis, and bytes of an element of it
 }
 
 func newReverseSequence(p *executor.Prep) (executor.Kernel, error) {

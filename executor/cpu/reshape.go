@@ -64,7 +64,7 @@ func (k *viewKernel) flatten(c *executor.Ctx, x *executor.Tensor) error {
 }
 
 // reshape takes the shape that input 1 lists, before version 5 the attribute shape. A 0 keeps the
-// input's dim unless allowzero is set, and one -1 stands for what is left.
+// input's dim unless allowzero is set, and one -1 stands for the remaining elements.
 // https://onnx.ai/onnx/operators/onnx__Reshape.html
 func (k *viewKernel) reshape(c *executor.Ctx, x *executor.Tensor) error {
 	var err error

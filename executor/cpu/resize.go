@@ -9,7 +9,7 @@ import (
 	"memopt/internal/half"
 )
 
-// resizeSpec is what the attributes of Resize, Upsample and ResizeGrad say.
+// resizeSpec holds the attributes of Resize, Upsample and ResizeGrad.
 //
 // https://onnx.ai/onnx/operators/onnx__Resize.html
 type resizeSpec struct {
@@ -73,7 +73,7 @@ func newResizeSpec(p *executor.Prep) (r resizeSpec, err error) {
 	return r, nil
 }
 
-// old sets what was fixed before version 11.
+// old sets the parameters that were fixed before version 11.
 func (r *resizeSpec) old(scalesAt int) {
 	r.coordinates, r.nearest = "asymmetric", "simple"
 	r.roiAt, r.scalesAt, r.sizesAt = -1, scalesAt, -1
@@ -105,7 +105,7 @@ type resizeAxis struct {
 	scale      float32
 	length     float32 // in*scale, not rounded
 	start, end float32 // of the region, as shares of the axis
-	same       bool    // nothing changes
+	same       bool    // the output equals the input
 	taps       int
 	index      []int
 	weight     []float64

@@ -49,7 +49,7 @@ func (k *resizeFilter[T]) Workspace(in, out [][]int) int {
 	return 2 * executor.RoundUp(sizeOfElem[T]()*resizeLargest(in[0], out[0]))
 }
 
-// resizeLargest bounds the elements of what lies between the passes, input and output included.
+// resizeLargest bounds the elements of the tensors between the passes, input and output included.
 func resizeLargest(in, out []int) int {
 	n := 1
 	for i := range in {

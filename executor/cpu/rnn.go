@@ -26,15 +26,15 @@ type rnnKernel[T chunkFloat] struct {
 	kind       graph.Kind
 	gates      int
 	directions []rnnDirection
-	hiddenAttr int // 0: not given
-	clip       T   // 0: none
+	hiddenAttr int // 0 if not given
+	clip       T   // 0 means no clipping
 	couple     bool
 	linear     bool // linear_before_reset
 	batchFirst bool
 
 	seq, batch, input, hidden int
 	x, w, r                   []T
-	bias, h0, c0, peepholes   []T // nil: zeros
+	bias, h0, c0, peepholes   []T // nil means zeros
 	lens                      []int32
 	y, yh, yc                 []T
 

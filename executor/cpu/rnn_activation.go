@@ -21,9 +21,9 @@ type rnnActivation struct {
 type rnnFunction struct {
 	name        string
 	params      int     // how many of alpha and beta it has
-	alpha, beta float64 // defaults, if the node gives none
+	alpha, beta float64 // defaults for nodes without them
 	f           func(x, alpha, beta float64) float64
-	simd        func(dst, a []float32) // nil: none
+	simd        func(dst, a []float32) // nil without a vector loop
 }
 
 // rnnFunctions lists the functions of the operators' documents. Defaults are those of the

@@ -10,7 +10,7 @@ import (
 // roiBound bounds the size of a region in elements of the input.
 const roiBound = 1 << 16
 
-// roiCore is what RoiAlign and MaxRoiPool have in common: regions of X [N, C, H, W] are pooled to
+// roiCore is the common part of RoiAlign and MaxRoiPool: regions of X [N, C, H, W] are pooled to
 // [R, C, height, width].
 type roiCore[T convFloat] struct {
 	height, width   int
@@ -48,7 +48,7 @@ func (k *roiCore[T]) begin(c *executor.Ctx, stride int) (*executor.Tensor, error
 	return y, nil
 }
 
-// roiAlign is RoiAlign: every region is cut into height x width bins, in each of which the data is
+// roiAlign is RoiAlign: every region is cut into height x width bins, and the data of each bin is
 // interpolated at a grid of points; the result is their mean or their largest. In mode max the four
 // weighted neighbours of a point count individually, as in ONNX's reference.
 //
@@ -56,7 +56,7 @@ func (k *roiCore[T]) begin(c *executor.Ctx, stride int) (*executor.Tensor, error
 type roiAlign[T convFloat] struct {
 	roiCore[T]
 	max    bool
-	ratio  int     // points per bin and axis; 0: as many as it has elements
+	ratio  int     // points per bin and axis; 0 means as many as it has elements
 	offset float64 // of the centre of an element
 	batch  []int64
 }

@@ -6,14 +6,14 @@ import (
 	"memopt/graph"
 )
 
-// RotaryGeometry says where the angles lie by which RotaryEmbedding rotates pairs of elements of
-// each head: (a, b) becomes (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of the
-// first Dim ones, or, if pairs are interleaved, elements 2*i and 2*i+1. The other elements are
+// RotaryGeometry has the places of the angles for RotaryEmbedding, which rotates pairs of elements
+// of each head: (a, b) becomes (a*cos - b*sin, a*sin + b*cos). A pair is elements i and i+Dim/2 of
+// the first Dim ones, or, if pairs are interleaved, elements 2*i and 2*i+1. The other elements are
 // unchanged.
 //
 //	https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html
 //
-// and com.microsoft's RotaryEmbedding, whose positions may be one number, from which they count.
+// and com.microsoft's RotaryEmbedding, whose positions may be one number, the first one.
 type RotaryGeometry struct {
 	CosAt, PosAt     int // inputs; the sines follow the cosines
 	Interleaved      bool
@@ -99,8 +99,8 @@ func (g *RotaryGeometry) sizes(c *executor.Ctx, x []int) error {
 	return nil
 }
 
-// angles finds the cosines and sines of every position: a table with a row per position, of
-// which the positions choose, or rows for every batch entry and position.
+// angles finds the cosines and sines of every position: a table whose rows the positions choose, or
+// a row for every batch entry and position.
 func (g *RotaryGeometry) angles(c *executor.Ctx, batch int) error {
 	cos, sin, pos := c.In(g.CosAt), c.In(g.CosAt+1), c.In(g.PosAt)
 	half := g.Dim / 2

@@ -19,7 +19,7 @@ type scatterRows struct {
 	reduce                  scatterReduction
 	outer, n, inner, stride int
 
-	parts, width int  // what one unit covers of a part of dst: width columns or elements
+	parts, width int  // a unit's share of a part of dst: width columns or elements
 	columns      bool // columns
 }
 
@@ -78,7 +78,7 @@ func (s *scatterRows) Range(lo, hi int) {
 	}
 }
 
-// scatterWords is Range for updates that replace what is there: only the element size matters.
+// scatterWords is Range for updates that replace old elements: only the element size matters.
 func scatterWords(s *scatterRows, lo, hi int) {
 	switch s.dtype.Bits() {
 	case 8:
@@ -141,10 +141,9 @@ func (w *wholeCopy) copyUnlessSame(c *executor.Ctx, dst, src []byte) error {
 	return w.Copy(c, dst, 0, src, 0)
 }
 
-// scatterNDKernel is a copy of the data in which the slices that tuples name, the last axis
-// of the indices, are combined with the updates. Updates of one slice are combined in the order
-// of the indices.
-// https://onnx.ai/onnx/operators/onnx__ScatterND.html
+// scatterNDKernel is a copy of the data that combines slices with the updates; tuples, the last
+// axis of the indices, name the slices. Updates of one slice are combined in the order of the
+// indices. https://onnx.ai/onnx/operators/onnx__ScatterND.html
 type scatterNDKernel struct {
 	wholeCopy
 	scatterRows
@@ -200,9 +199,8 @@ func (k *scatterNDKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// scatterElementsKernel is a copy of the data in which single elements are combined with
-// updates; updates of one element are combined in the order of the indices. Scatter is its old
-// name.
+// scatterElementsKernel is a copy of the data that combines single elements with updates; updates
+// of one element are combined in the order of the indices. Scatter is its old name.
 // https://onnx.ai/onnx/operators/onnx__ScatterElements.html
 type scatterElementsKernel struct {
 	wholeCopy

@@ -6,7 +6,7 @@ import (
 	"memopt/internal/simd"
 )
 
-// scatterReduction is how a scatter combines an update with what is there.
+// scatterReduction is how a scatter combines an update with the old element.
 type scatterReduction uint8
 
 const (

@@ -31,10 +31,10 @@ func newCompress(p *executor.Prep) (executor.Kernel, error) {
 	}, nil
 }
 
-// Workspace holds the offsets of what is kept.
+// Workspace holds the offsets of the kept slices.
 func (k *compressKernel) Workspace(in, _ [][]int) int { return moveIndexBytes(product(in[1])) }
 
-// Run lists what is kept and gathers it.
+// Run lists the kept slices and gathers them.
 func (k *compressKernel) Run(c *executor.Ctx) error {
 	x, cond := c.In(0), c.In(1)
 	if cond.Rank() != 1 {
@@ -69,10 +69,9 @@ func (k *compressKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// oneHotKernel inserts an axis of length depth, in which the place that the input names has the
-// second of two values and all others the first. Negative places count from the end; a place
-// outside sets nothing.
-// https://onnx.ai/onnx/operators/onnx__OneHot.html
+// oneHotKernel inserts an axis of length depth: the place that the input names has the second of
+// two values, and all others have the first. Negative places count from the end; a place outside
+// sets no element. https://onnx.ai/onnx/operators/onnx__OneHot.html
 type oneHotKernel struct {
 	moveFiller
 	axis  int64
@@ -145,7 +144,7 @@ func (k *oneHotPlaces) Range(lo, hi int) {
 }
 
 // movePlaceOf returns element i of a tensor of numbers as an integer; floats are truncated, and
-// what int64 cannot hold becomes a number that is out of every range.
+// numbers beyond int64 become one that is out of every range.
 func movePlaceOf(x *executor.Tensor, i int) (v int64, ok bool) {
 	switch x.DType {
 	case graph.Int64:

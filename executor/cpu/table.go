@@ -8,7 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-// Row is what the CPU executor knows about an operator: its kernel, or why it has none.
+// Row is the CPU executor's entry for an operator: its kernel, or the reason why it has none.
 type Row struct {
 	Kind graph.Kind
 	// New makes the kernel of a node.

@@ -5,7 +5,7 @@ import "memopt/graph/op"
 // onlyTensors is why operators of sequences and optionals have no kernel.
 const onlyTensors = "the executor has no values besides tensors"
 
-// quantRows: quantization, sequences and what has no kernel.
+// quantRows: quantization, sequences and operators without a kernel.
 var quantRows = []Row{
 	{Kind: op.ConcatFromSequence, Why: onlyTensors},
 	{Kind: op.DequantizeLinear, New: newDequantizeLinear, Packed: inBits},

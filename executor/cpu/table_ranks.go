@@ -5,7 +5,7 @@ import (
 	"memopt/train/collective"
 )
 
-// rankRows: what the ranks of a job do together.
+// rankRows: collective operations of the ranks of a job.
 var rankRows = []Row{
 	{Kind: op.AllGatherStart, New: newStart(collective.AllGather)},
 	{Kind: op.AllReduceStart, New: newStart(collective.AllReduce)},

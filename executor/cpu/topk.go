@@ -7,8 +7,8 @@ import (
 )
 
 // topKKernel finds the k largest, or smallest, elements along an axis and where they are, best
-// first, whether or not sorted is set. Of equal elements the one with the lower index comes first.
-// NaN counts as larger than every number. https://onnx.ai/onnx/operators/onnx__TopK.html
+// first, whether or not sorted is set. Among equal elements the lower index comes first. NaN counts
+// as larger than every number. https://onnx.ai/onnx/operators/onnx__TopK.html
 type topKKernel[T reduceElem] struct {
 	version  int
 	attr     int64 // k, before version 10

@@ -111,7 +111,7 @@ func meanOf[T elemInteger](n int) elemLoop {
 // foldKernel folds any number of operands.
 type foldKernel struct {
 	elemKernel
-	last elemLoop // applied to the result; nil: nothing
+	last elemLoop // applied to the result; nil for no function
 }
 
 // Run computes the output.

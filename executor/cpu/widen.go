@@ -56,7 +56,7 @@ var widening = conversion{
 	},
 }
 
-// unpacking moves elements of which a byte holds several, one a byte.
+// unpacking expands packed elements, several to a byte, to one per byte.
 var unpacking = conversion{
 	of:  small.Unpacked,
 	in:  func(d graph.DType, inner, data []byte, lo, hi int) { small.Unpack(d, inner[lo:hi], data, lo) },
@@ -110,7 +110,7 @@ type convertedKernel struct {
 	p, innerPrep *executor.Prep
 	inner        executor.Kernel
 	in, out      []*executor.Tensor // of the inner kernel, where a conversion is needed
-	args         []*executor.Tensor // what the inner kernel reads
+	args         []*executor.Tensor // the inner kernel's operands
 	c            *executor.Ctx      // of the current run
 	ctx          *executor.Ctx      // of the inner kernel
 
@@ -126,7 +126,7 @@ func (k *convertedKernel) converts(d graph.DType) bool { return k.of(d) != d }
 // bytes is the size of the converted copy of n elements.
 func (k *convertedKernel) bytes(d graph.DType, n int) int { return n * k.of(d).Bits() / 8 }
 
-// Workspace counts the copies and what the inner kernel takes.
+// Workspace counts the copies and the inner kernel's workspace.
 func (k *convertedKernel) Workspace(in, out [][]int) int {
 	n := 0
 	for i, s := range in {

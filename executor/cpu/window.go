@@ -203,7 +203,7 @@ func (w *slidingWindow) taps(i, o int) (start, lo, hi int) {
 	return start, min(lo, hi), hi
 }
 
-// places returns the places lo..hi-1 of axis i at which tap k lies in the input.
+// places returns the range lo..hi-1 of places of axis i whose tap k lies in the input.
 func (w *slidingWindow) places(i, k int) (lo, hi int) {
 	at := k*w.dilation[i] - w.begin[i] // element at place 0
 	s := w.stride[i]

@@ -131,11 +131,11 @@ func (r *runner) peer(name string, p precision, s sized) float64 {
 	return 0
 }
 
-// predictionError is the share by which a step's predicted slowdown may differ from the measured
-// one.
+// predictionError is the most, as a share, that a step's predicted slowdown may differ from the
+// measured one.
 const predictionError = 0.10
 
-// runBenchRecompute compares what recomputing costs with what was predicted: by times measured on
+// runBenchRecompute compares the cost of recomputation with its prediction: by times measured on
 // this machine, and by the profile of the card if there is one.
 func runBenchRecompute(r *runner) {
 	list := []sized{{"gpt2_124m", map[string]int64{"batch": 4, "seq": 1024}},
@@ -177,8 +177,8 @@ func (r *runner) cardName() string {
 	return d.Info().Name
 }
 
-// overhead verifies a plan whose cost is predicted in a way for which costs gives the arguments, or
-// the reason they are not available.
+// overhead verifies a plan with costs predicted in one way: costs returns the arguments for it, or
+// the reason why they are not available.
 func (r *runner) overhead(m *model, s sized, way string, costs func() ([]string, string)) {
 	check := fmt.Sprintf("%s: overhead predicted by %s", m.name, way)
 	args, why := costs()

@@ -23,8 +23,8 @@ func (r *runner) budgetModels() []sized {
 		{"resnet18", map[string]int64{"batch": 16}}}
 }
 
-// driversOwn is what the driver may take for itself in a session beside 1 % of arena and weights:
-// modules of kernels, and what its product library needs.
+// driversOwn is the most memory that the driver may take for itself in a session beside 1 % of
+// arena and weights: for modules of kernels, and for its product library.
 const driversOwn = 512 << 20
 
 // driversSlack is how much memory that the driver keeps from earlier allocations may serve this
@@ -87,8 +87,8 @@ func (r *runner) budget(m *model, dims map[string]int64, share string) {
 			"bytes of the driver's own", allowed), figures...)
 }
 
-// largestBatch takes what a step needs without recomputing for a limit, finds the largest batch for
-// which there is a plan under it, and runs that. The next larger batch is refused.
+// largestBatch takes the memory of a step without recomputation as a limit, finds the largest batch
+// with a plan under it, and runs that. The next larger batch is refused.
 func (r *runner) largestBatch() {
 	s := sized{"gpt2_6l_256", map[string]int64{"batch": 8, "seq": 256}}
 	if r.toy {
@@ -127,10 +127,10 @@ func (r *runner) largestBatch() {
 const closeEnough = 64
 
 // bisect finds the largest batch that try takes, or one that is close enough, from first on, and
-// what it took. If there is none, it says why.
+// its memory. Without such a batch, it reports the reason.
 func (r *runner) bisect(first int64, try func(int64) (*answer, *runReport)) (int64, *runReport, string) {
 	var best *runReport
-	low, high := int64(0), int64(0) // low fits, high does not; 0: not known yet
+	low, high := int64(0), int64(0) // low fits, high does not; 0 means not known yet
 	for high == 0 || high-low > max(1, low/closeEnough) {
 		batch := max(first, 2*low)
 		if high > 0 {

@@ -13,7 +13,7 @@ import (
 	"memopt/graph/onnx"
 )
 
-// runEnv records what the machine has.
+// runEnv records the machine's equipment.
 func runEnv(r *runner) {
 	r.version()
 	r.card()
@@ -72,7 +72,7 @@ func (r *runner) card() {
 // libraries are parts of the names of files that count as found.
 var libraries = []string{"libcuda", "libcublas", "libcudnn", "libnvidia-ml"}
 
-// device opens the driver and reports what it says, and which files it opened.
+// device opens the driver and reports its answers, and the files that it opened.
 func (r *runner) device() {
 	d, err := driver.Open(0)
 	if err != nil {

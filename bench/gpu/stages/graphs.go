@@ -24,7 +24,7 @@ func runGraphs(r *runner) {
 	}
 }
 
-// captured runs six steps of a model both ways and compares what the last one gave.
+// captured runs six steps of a model both ways and compares the results of the last one.
 func (r *runner) captured(m *model) {
 	var reports [2]runReport
 	var files [2][]byte

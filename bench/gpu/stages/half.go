@@ -12,12 +12,12 @@ import (
 	"memopt/internal/half"
 )
 
-// halfOpset is the operator set from which on the operators of transformers and of convolutions
-// take bfloat16; Where was the last to do so.
+// From operator set halfOpset on, the operators of transformers and of convolutions take bfloat16;
+// Where was the last to do so.
 const halfOpset = 16
 
-// convertFile writes a forward model in which every float32 value is bfloat16: inputs, weights,
-// constants and all that is computed from them. What an operator does inside is its own affair:
+// convertFile writes a forward model with bfloat16 in place of float32: in inputs, weights,
+// constants and all values computed from them. Operators may use other types inside:
 // normalizations, softmax and losses sum up in float32 and round once.
 func convertFile(from, to string) error {
 	m, closer, err := onnx.Open(from)

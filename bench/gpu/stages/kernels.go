@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// testProgram is a program of go test -c, with the folder of the package in which it runs.
+// testProgram is a program of go test -c, with the folder of its package, which it runs in.
 type testProgram struct{ name, dir string }
 
 // testPrograms are those of the bundle.
@@ -32,8 +32,8 @@ func (r *runner) tests(p testProgram, wrapper []string, args ...string) *answer 
 	return r.exec(filepath.Join(r.bundle, "tests", p.dir), env, line[0], line[1:]...)
 }
 
-// tally is what go test -v printed: the outcomes of the tests that are not parts of others, and why
-// tests were skipped.
+// tally is the output of go test -v: the outcomes of the tests that are not parts of others, and
+// why tests were skipped.
 type tally struct {
 	passed, cases int
 	failed        []string
@@ -94,7 +94,7 @@ func runKernels(r *runner) {
 	}
 }
 
-// judgeTests records what a test program found.
+// judgeTests records the results of a test program.
 func (r *runner) judgeTests(check string, a *answer) {
 	t := count(a.stdout)
 	figures := []Figure{{"passed", float64(t.passed), "tests"}, {"with", float64(t.cases), "cases"},
@@ -123,8 +123,7 @@ func sanitizer(tool string) func(*runner) {
 		const found = 99 // the exit code that the tool is asked for
 		line := []string{"compute-sanitizer", "--tool", tool, "--error-exitcode", fmt.Sprint(found)}
 		if tool == "memcheck" {
-			// Failing calls are the tests' affair: libraries make some on purpose, to find out what
-			// there is.
+			// libraries make some failing calls on purpose, to probe for features
 			line = append(line, "--report-api-errors", "no")
 		}
 		a := r.tests(testPrograms[0], line, "-test.run", sanitized)
@@ -140,7 +139,7 @@ func sanitizer(tool string) func(*runner) {
 	}
 }
 
-// firstError is the first line in which compute-sanitizer names an error.
+// firstError is the first line of compute-sanitizer's output with an error.
 func firstError(out []byte) string {
 	for line := range strings.Lines(string(out)) {
 		if text, ok := strings.CutPrefix(line, "========= "); ok && !strings.HasPrefix(text, "COMPUTE-SANITIZER") &&

@@ -14,16 +14,16 @@ import (
 // ../shared/models).
 type model struct {
 	name, dir, file string
-	set             string // folder of inputs and outputs; "": inputs are made up
-	feed            string // folder of the inputs alone, so that memopt compares with nothing
+	set             string // folder of inputs and outputs; "" if inputs are generated
+	feed            string // folder of the inputs alone, so that memopt makes no comparison
 	meta            meta
 }
 
-// meta is what the checks want of meta.json.
+// meta is the part of meta.json that the checks read.
 type meta struct {
 	Dims      map[string]int64 `json:"dims_traced"`
-	Exact     *bool            `json:"deterministic"` // nil: yes
-	LossIn    *bool            `json:"loss_in_graph"` // nil: yes
+	Exact     *bool            `json:"deterministic"` // nil means yes
+	LossIn    *bool            `json:"loss_in_graph"` // nil means yes
 	Tolerance struct {
 		Abs float64 `json:"atol"`
 		Rel float64 `json:"rtol"`

@@ -117,8 +117,8 @@ func nodes(onHost map[string]int) float64 {
 	return float64(n)
 }
 
-// apart compares a reference, for an output or a gradient, with what a run has saved in a folder:
-// max|got - want| as a share of atol + rtol*max|want|.
+// apart compares a reference, for an output or a gradient, with the results that a run has saved in
+// a folder: max|got - want| as a share of atol + rtol*max|want|.
 func (m *model) apart(reference, dir string, gradient bool) (share float64, name string, err error) {
 	want, err := dataset.ReadTensor(reference)
 	if err != nil {

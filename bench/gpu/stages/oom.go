@@ -7,8 +7,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// runOOM checks what happens if memory is short: one line, exit code 3, and the next run goes as if
-// nothing had happened.
+// runOOM checks the behaviour when memory is short: one line, exit code 3, and a next run that is
+// not affected.
 func runOOM(r *runner) {
 	m := r.named(tinyModel)
 	if m == nil {
@@ -29,7 +29,7 @@ func runOOM(r *runner) {
 	r.judge("the next run works", a.code == 0, a.why())
 }
 
-// tinyModel has inputs that are much smaller than what is computed from them.
+// tinyModel has inputs that are much smaller than the values computed from them.
 const tinyModel = "gpt2_tiny"
 
 // refused checks that a run ends for lack of memory, with an explanation.

@@ -19,7 +19,7 @@ type Result string
 const (
 	Pass         Result = "pass"
 	Fail         Result = "fail"
-	NotAvailable Result = "not available" // what the check needs is missing on the machine
+	NotAvailable Result = "not available" // the check needs something that the machine lacks
 )
 
 // Figure is a number that a check has found.
@@ -42,18 +42,18 @@ type Row struct {
 	Check   string   `json:"check"`
 	Result  Result   `json:"result"`
 	Figures []Figure `json:"figures,omitempty"`
-	Note    string   `json:"note,omitempty"` // why it failed, or what is missing
+	Note    string   `json:"note,omitempty"` // why it failed, or the missing thing
 }
 
-// Record is what a stage has found. It is written again after every check, so that a stage that is
-// stopped keeps what it found.
+// Record is the results of a stage. It is written again after every check, so that a stage that is
+// stopped keeps its results.
 type Record struct {
 	Schema   string    `json:"schema"`
 	Stage    string    `json:"stage"`
 	Backend  string    `json:"backend"`
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`
-	Finished bool      `json:"finished"` // false: the stage was stopped
+	Finished bool      `json:"finished"` // false if the stage was stopped
 	Rows     []Row     `json:"rows"`
 }
 
@@ -74,7 +74,7 @@ func (r *Record) write(out string) error {
 	return os.Rename(file+".new", file)
 }
 
-// readRecord reads what a stage has found.
+// readRecord reads the results of a stage.
 func readRecord(file string) (*Record, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -22,8 +22,7 @@ type stage struct {
 	run       func(*runner)
 }
 
-// all lists the stages in the order in which they run: what later ones take for granted comes
-// first.
+// all lists the stages in order: each relies on the earlier ones.
 var all = []stage{
 	{"env", "the card, its driver and the libraries that are found", runEnv},
 	{"kernels", "the device's tests: every kernel against the CPU's, and the parts that kernels are made of",
@@ -44,13 +43,13 @@ var all = []stage{
 	{"bench-recompute", "what recomputing costs, predicted and measured", runBenchRecompute},
 }
 
-// options are what the command line says.
+// options are the command line's.
 type options struct {
 	python  string // the Python that may have PyTorch
 	bundle  string // folder of the programs
 	models  string // folder of the models
 	out     string // folder of the records
-	backend string // of memopt: cuda, or what stands in for it in tests
+	backend string // of memopt: cuda, or its stand-in in tests
 	toy     bool   // small sizes, for tests
 }
 
@@ -64,7 +63,7 @@ type runner struct {
 }
 
 // row records a check's outcome, unless the stage is being stopped: the output of a killed program
-// means nothing.
+// has no meaning.
 func (r *runner) row(check string, result Result, note string, figures ...Figure) {
 	if r.ctx.Err() != nil {
 		return
@@ -112,9 +111,9 @@ func runStage(ctx context.Context, s *stage, o options) error {
 // commandLimit ends a program that hangs before the script ends the stage.
 const commandLimit = 400 * time.Second
 
-// answer is what a program returned.
+// answer is the outcome of a program.
 type answer struct {
-	code   int // -1: it could not be started, or was stopped
+	code   int // -1 if it could not be started, or was stopped
 	stdout []byte
 	stderr string
 	took   time.Duration

@@ -23,7 +23,7 @@ import (
 // Float lists the element types of matrices.
 type Float interface{ float32 | float64 }
 
-// backend computes products of checked operands: none of m, n, k and alpha is 0.
+// backend computes products of checked operands: m, n, k and alpha are not 0.
 type backend struct {
 	name string
 	// library is OpenBLAS's name and version, kernels those that it has chosen; "" without it.
@@ -60,8 +60,8 @@ func withOneDNN(b *backend) *backend {
 		kernels: b.kernels, sgemm: dnnl.Sgemm, dgemm: b.dgemm}
 }
 
-// Name says what computes the products: "OpenBLAS 0.3.21", "gonum", with the reason if a library
-// was asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
+// Name describes the libraries in use: "OpenBLAS 0.3.21", "gonum", with the reason if a library was
+// asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
 func Name() string { return active().name }
 
 // OpenBLAS returns the library's name and version and which of its kernels it has chosen for this

@@ -2,25 +2,26 @@ package blas
 
 import "memopt/graph/op"
 
-// Grain is where products are cut, in rows and in sums. Bands of Grain rows are computed apart,
-// each in tiles that depend on the band's rows and on N alone, and the terms of a sum are added
-// Grain at a time, by a call that goes on from what the one before it has left in C.
+// Grain is the multiple of rows and of terms where products are cut. Bands of Grain rows are
+// computed apart, each in tiles that depend on the band's rows and on N alone. The terms of a sum
+// are added Grain at a time, by a call that goes on from the previous call's sums in C.
 //
-// So some rows of a product, cut out at multiples of Grain, are computed by the same calls of the
-// library alone as in the whole, and have the same bits. And so has a product of the first terms of
-// each sum, up to a multiple of Grain, followed by one of the others with Beta 1 on the same C.
+// So rows that are cut out of a product at multiples of Grain are computed by the same calls of the
+// library alone as in the whole, and have the same bits. For example, rows 0 to Grain-1 do. The
+// same holds for a product of the first terms of each sum, up to a multiple of Grain, followed by
+// one of the others with Beta 1 on the same C.
 //
 // Products that are added to C afterwards do not give these bits everywhere: gonum begins each sum
-// with what is in C, and so does oneDNN for vectors.
+// with the element of C, and so does oneDNN for vectors.
 const Grain = op.ProductGrain
 
-// Gemm is a product, or a batch of products of equal shapes, cut into tiles that may be computed
-// at the same time:
+// Gemm is a product, or a batch of products of equal shapes, cut into tiles that may be computed at
+// the same time:
 //
 //	tiles, grain := g.Plan()
 //	c.Parallel(tiles, grain, g)
 //
-// The fields mean what the parameters of Sgemm do. A Gemm can be kept and used again.
+// The fields have the meaning of Sgemm's parameters. A Gemm can be kept and used again.
 type Gemm[T Float] struct {
 	TransA, TransB bool
 	M, N, K        int
@@ -32,8 +33,8 @@ type Gemm[T Float] struct {
 	Beta           T
 	C              []T
 	LDC            int
-	// Batch says where in A, B and C the matrices of each product start. Products must
-	// not write the same elements. nil: one product, at the start of each.
+	// Batch says where in A, B and C the matrices of each product start. Products must not write
+	// the same elements. nil means one product, at the start of each.
 	Batch []Place
 
 	planned [3]int // batch, M, N of the plan
@@ -73,9 +74,9 @@ func (g *Gemm[T]) Plan() (tiles, grain int) {
 // perProduct is the number of tiles in a product.
 func (g *Gemm[T]) perProduct() int { return g.bands*g.band.tiles + g.rest.tiles }
 
-// What tiles cost, in multiply-adds: OpenBLAS copies a tile's operands into the order in which it
-// reads them, at copyCost per element; a call costs callCost. A piece of work for one thread should
-// cost pieceCost.
+// The cost of tiles, in multiply-adds: OpenBLAS copies a tile's operands into its own order, at
+// copyCost per element; a call costs callCost. A piece of work for one thread should cost
+// pieceCost.
 const (
 	copyCost  = 64
 	callCost  = 1e5
@@ -86,7 +87,7 @@ func (g *Gemm[T]) tileCost(rows, cols int) float64 {
 	return areaCost(rows, cols)*float64(g.K) + callCost*float64(1+g.K/Grain)
 }
 
-// areaCost is what a tile costs for each term of its sums.
+// areaCost is the cost of a tile for each term of its sums.
 func areaCost(rows, cols int) float64 {
 	r, c := float64(rows), float64(cols)
 	return r*c + (r+c)*copyCost

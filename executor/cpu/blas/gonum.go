@@ -55,7 +55,7 @@ const gonumTransposedSum = 64
 type turnedPiece [gonumTransposedSum * gonumCols]float64
 
 // pieces is a pool for all goroutines: as many pieces as have been in use at once. They are kept,
-// so that computing a product again allocates nothing.
+// so that later products do not allocate.
 type pieces struct {
 	mu   sync.Mutex
 	free []*turnedPiece

@@ -50,8 +50,8 @@ func newOpenBLAS(l *native.Library) (*backend, error) {
 	return b, nil
 }
 
-// kernelsOf returns the kernels that OpenBLAS has chosen: the word before MAX_THREADS of what
-// openblas_get_config returns; "" where there is none.
+// kernelsOf returns the name of OpenBLAS's kernels, the word before MAX_THREADS in the result of
+// openblas_get_config, or "".
 func kernelsOf(config string) string {
 	before, _, found := strings.Cut(config, " MAX_THREADS")
 	if words := strings.Fields(before); found && len(words) > 2 {

@@ -33,7 +33,7 @@ type Conv struct {
 type sizes [3]int
 
 // move is a copy of a block of an operand with sizes along its first two axes. From the second
-// round on, the output is added to what is there.
+// round on, the output is added to the earlier sum.
 type move struct {
 	operand
 	sizes [2]int
@@ -52,8 +52,7 @@ func (h *handles) destroy() {
 	}
 }
 
-// leastMultiplications is the size below which a problem's calls and copies cost more than they
-// save.
+// Below leastMultiplications, a problem's calls and copies cost more than they save.
 const leastMultiplications = 1 << 22
 
 // New makes a Conv whose work may be done in the given number of slots at a time. The error says
@@ -212,7 +211,7 @@ func (k *Conv) addReorder(key move, from, to *layout, attr uintptr) error {
 }
 
 // Workspace is the number of elements of workspace: inputs in the library's layout, and for each
-// slot a block of the output and what the library computes in.
+// slot a block of the output and the library's scratch memory.
 func (k *Conv) Workspace() int { return k.slots + k.count*k.slot }
 
 // Rounds is the number of rounds.

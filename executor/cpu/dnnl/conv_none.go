@@ -15,7 +15,7 @@ func Sgemm(
 	panic("dnnl: this build opens no library")
 }
 
-// Conv is a convolution that a library computes: this build has none.
+// Conv is a convolution of a library; this build has no library.
 type Conv struct{}
 
 // openLibrary finds no library in this build.

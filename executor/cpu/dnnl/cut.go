@@ -6,10 +6,10 @@ type Span struct{ From, N int }
 const (
 	// block is the number of channels that oneDNN's layouts keep together.
 	block = 16
-	// fewPieces is the number of pieces below which threads would starve.
+	// with fewer pieces, threads would starve
 	fewPieces = 8
-	// leastSlice is the number of channels of the output below which a piece is slow, mostSlice the
-	// one above which a piece's weights leave the second-level cache.
+	// With fewer than leastSlice channels of the output a piece is slow; with more than mostSlice,
+	// its weights exceed the second-level cache.
 	leastSlice, mostSlice = 2 * block, 128
 	// slotBytes bounds the part of the output that a piece makes at a time.
 	slotBytes = 1 << 20
@@ -17,8 +17,8 @@ const (
 	roundBytes = 8 << 20
 )
 
-// stretches cut the elements of an axis from one up to, but without, another into spans of a size, of which the last
-// may be shorter. An axis of images may have more of them than there is memory to list.
+// stretches cut the elements of an axis from one up to, but without, another into spans of a size; the last may be
+// shorter. An axis of images may have more of them than there is memory to list.
 type stretches struct{ from, to, size int }
 
 // spans cuts a whole axis.
@@ -79,8 +79,8 @@ func (p *Problem) cut() (axes [3]stretches, round int) {
 	return axes, max(1, min(roundBytes/perGroup, axes[axisN].len()))
 }
 
-// cutWeights halves the larger kind of channels until there are enough pieces and none is too
-// large.
+// cutWeights halves the larger kind of channels until there are enough pieces and all are small
+// enough.
 func (p *Problem) cutWeights() (axes [3]stretches, round int) {
 	c, m := p.C, p.M
 	for max(c, m) > mostSlice || ceil(p.C, c)*ceil(p.M, m) < fewPieces {

@@ -34,8 +34,8 @@ func Available() bool {
 	return opened
 }
 
-// Name says what is used: "oneDNN 2.6.3" or "none", with the reason if a library was asked for and
-// cannot be used.
+// Name describes the library in use: "oneDNN 2.6.3" or "none", with the reason if a library was
+// asked for and cannot be used.
 func Name() string {
 	Available()
 	return name

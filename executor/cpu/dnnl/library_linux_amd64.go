@@ -33,8 +33,7 @@ const (
 	convolutionBytes = 5976 // of a dnnl_convolution_desc_t
 )
 
-// The numbers by which each direction names an operand: in queries for its layout, and among
-// arguments.
+// The numbers of the operands of each direction: in queries for their layouts, and among arguments.
 var (
 	queries   = [3][3]uintptr{Forward: {129, 131, 133}, BackwardData: {130, 131, 134}, BackwardWeights: {129, 132, 134}}
 	arguments = [3][3]int32{Forward: {1, 33, 17}, BackwardData: {129, 33, 145}, BackwardWeights: {1, 161, 145}}

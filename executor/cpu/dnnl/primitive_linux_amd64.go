@@ -50,7 +50,7 @@ func (k *Conv) newPrimitive(desc uintptr, args []argument) (*primitive, error) {
 	return p, nil
 }
 
-// invocation is what the assembly reads: it gives each operand its address, then executes.
+// invocation is the assembly's input: it gives each operand its address, then executes.
 type invocation struct {
 	setHandle, execute uintptr
 	primitive, stream  uintptr
@@ -62,7 +62,7 @@ type invocation struct {
 // runABI0 is the address of the assembly.
 var runABI0 uintptr
 
-// run executes a primitive with its operands, of which a and b are always there.
+// run executes a primitive with its operands; a and b are always there.
 func (p *primitive) run(slot int, a, b, c, d []float32) {
 	args := p.args[slot]
 	call := invocation{setHandle: lib.setHandle, execute: lib.execute, primitive: p.handle, stream: lib.stream,

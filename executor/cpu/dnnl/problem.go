@@ -32,7 +32,7 @@ const (
 	opY
 )
 
-// axis is one along which a problem is cut.
+// axis is a direction of a problem's cuts.
 type axis uint8
 
 const (

@@ -19,7 +19,7 @@ const opensLibraries = true
 // call is a call of a C function whose arguments and result are integers and addresses.
 type call struct {
 	fn     uintptr
-	pre    uintptr // called with ctx right before, on the same thread; 0: none
+	pre    uintptr // called with ctx right before, on the same thread; 0 for no such call
 	ctx    uintptr
 	result uintptr
 	args   [mostArgs]uintptr
@@ -35,8 +35,8 @@ var enterABI0 uintptr
 //go:noescape
 func cgocall(fn uintptr, arg unsafe.Pointer) int32
 
-// do makes the call. Addresses in args must be of memory that stays where it is: of the heap, or
-// none of Go's.
+// do makes the call. Addresses in args must be of memory that does not move: of the heap, or
+// outside Go.
 func (c *call) do(args ...uintptr) uintptr {
 	copy(c.args[:], args)
 	cgocall(enterABI0, unsafe.Pointer(c))

@@ -2,14 +2,14 @@ package driver
 
 import "errors"
 
-// capture is what the driver keeps for a stream whose work is being captured, and for the graphs
-// that were made.
+// capture is the driver's record of a stream whose work is being captured, and of the graphs that
+// were made.
 type capture struct {
 	on     bool
 	stream Stream
-	staged []uintptr           // copies, in pinned memory, of what the capture copies from memory that is not
+	staged []uintptr           // copies, in pinned memory, of the capture's sources that are not pinned
 	graphs map[Graph][]uintptr // and those of each graph
-	pinned map[uintptr]int     // the bytes of what Pin has returned, by its address
+	pinned map[uintptr]int     // the bytes of Pin's results, by address
 }
 
 // holds reports whether memory of the host is pinned.
@@ -23,9 +23,9 @@ func (c *capture) holds(b []byte) bool {
 	return false
 }
 
-// stage returns memory that a graph can read when it is replayed, with what src holds now: src
-// itself, unless the stream is being captured and src is not pinned. A graph would read such memory
-// later, when its contents may have changed.
+// stage returns memory that a graph can read when it is replayed, with the present contents of src:
+// src itself, unless the stream is being captured and src is not pinned. A graph would read such
+// memory later, when its contents may have changed.
 func (d *cuda) stage(s Stream, src []byte) ([]byte, error) {
 	c := &d.capture
 	if !c.on || s != c.stream || len(src) == 0 || c.holds(src) {
@@ -49,7 +49,7 @@ func (d *cuda) unstage(staged []uintptr) (err error) {
 	return err
 }
 
-// captureRelaxed forbids nothing: a goroutine may change threads in the middle of a capture.
+// captureRelaxed allows all calls: a goroutine may change threads in the middle of a capture.
 const captureRelaxed = 2
 
 // BeginCapture starts a capture.
@@ -90,7 +90,7 @@ func (d *cuda) EndCapture(s Stream) (Graph, error) {
 	return exec, nil
 }
 
-// Replay does what was captured.
+// Replay runs the captured work.
 func (d *cuda) Replay(g Graph, s Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

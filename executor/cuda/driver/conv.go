@@ -11,11 +11,10 @@ const (
 	ConvFilter                  // the gradient of W, in W's place, of X and that of Y
 )
 
-// ConvCase is all that a convolution's result depends on except for the numbers. X is [N, C, In…],
-// W is [M, C/Groups, Kernel…] and Y is [N, M, Out…], each in rows without gaps. Tap k of place o is
-// element o*Stride - Pad + k*Dilation of the input, and 0 where there is none. Of the lists, the
-// last Axes count: 2, or 3 where a volume is convolved. An axis that does not count has one
-// element, one place and one tap.
+// ConvCase is the geometry and types of a convolution. X is [N, C, In…], W is [M, C/Groups,
+// Kernel…] and Y is [N, M, Out…], each in rows without gaps. Tap k of place o is element o*Stride -
+// Pad + k*Dilation of the input, and 0 outside of it. The last Axes entries of the lists count: 2,
+// or 3 for volumes. An axis that does not count has one element, one place and one tap.
 type ConvCase struct {
 	Kind                                   ConvKind
 	Elem                                   Elem // sums of half types are float32
@@ -72,7 +71,7 @@ type ConvAlgo struct {
 	Number, Math  int // as the library numbers algorithms and precisions
 	Workspace     int // bytes
 	Deterministic bool
-	Millis        float64 // that it took; 0 where nothing was run
+	Millis        float64 // the measured time; 0 without a run
 }
 
 // ConvSearch is how a library's algorithms for a convolution are found.
@@ -84,7 +83,7 @@ const (
 	SearchDefault                      // the one that the library's documentation recommends for any case
 )
 
-// Refused says that a library is available, but does not support what was requested.
+// Refused means that a library is available, but does not support the request.
 type Refused struct{ Err error }
 
 func (e *Refused) Error() string { return e.Err.Error() }

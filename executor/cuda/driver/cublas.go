@@ -180,7 +180,7 @@ func (d *cuda) Gemm(s Stream, g *Gemm) error {
 const mostBlasBatch = 63 * 1024
 
 // prepare sets the library's stream and workspace if they have changed. Setting a stream restores
-// the library's own workspace (cublasSetStream), which is all that it has if none is lent.
+// the library's own workspace (cublasSetStream), its only one if the session lends it no other.
 func (b *cublas) prepare(d *cuda, s Stream, workspace []byte) error {
 	if b.stream != s || len(workspace) == 0 && b.workspaceBytes > 0 {
 		if err := d.blasCall("cublasSetStream", b.setStream, b.handle, uintptr(s)); err != nil {

@@ -197,7 +197,7 @@ func (d *cuda) do(f function, args ...uintptr) error {
 // codeOutOfMemory is CUDA_ERROR_OUT_OF_MEMORY.
 const codeOutOfMemory = 2
 
-// sticky lists the codes after which a context is lost: faults of kernels and of the device.
+// sticky lists the codes of a lost context: faults of kernels and of the device.
 func sticky(code int) bool {
 	switch code {
 	case 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999:

@@ -35,7 +35,7 @@ const (
 	dnnSetGroups
 	dnnSetMath
 	dnnDestroyConv
-	// Of these there is one for each ConvKind, in its order.
+	// One for each ConvKind, in its order.
 	dnnRun
 	dnnWorkspace = dnnRun + 3
 	dnnGuess     = dnnWorkspace + 3
@@ -104,7 +104,7 @@ func cudnnNames() []string {
 	return append(searched("libcudnn.so.9", "nvidia/cudnn/lib"), searched("libcudnn.so.8", "nvidia/cudnn/lib")...)
 }
 
-// convLibrary opens cuDNN; what failed once is not tried again. The caller holds mu.
+// convLibrary opens cuDNN; a failure is final. The caller holds mu.
 func (d *cuda) convLibrary() (*cudnn, error) {
 	if d.dnn == nil && d.noDNN == nil {
 		d.dnn, d.noDNN = d.openDNN()
@@ -209,7 +209,7 @@ func (l *cudnn) refuses(code int) bool {
 	return code == 3 || code == 6 || code == 9
 }
 
-// close frees what the library holds.
+// close frees the library's handles and memory.
 func (l *cudnn) close(d *cuda) {
 	for _, c := range l.cases {
 		c.close(l, d)

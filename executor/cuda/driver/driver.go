@@ -12,17 +12,17 @@ import (
 )
 
 // Driver is one device, opened. Memory of the device is a []byte whose address is valid only on the
-// device: the host must not read or write it. Work of one stream is done in the order in which it
-// was requested.
+// device: the host must not read or write it. Work of one stream is done in the order of the
+// requests.
 //
-// A Driver is safe for concurrent use. After an error with Sticky true nothing works any more:
-// close the driver and open a new one.
+// A Driver is safe for concurrent use. After an error with Sticky true all calls fail: close the
+// driver and open a new one.
 type Driver interface {
 	Info() Info
 	// Alloc returns n bytes of the device's memory at a multiple of 256. The error wraps
 	// ErrOutOfMemory if there is not enough.
 	Alloc(n int) ([]byte, error)
-	// Free frees what Alloc returned, once all requested work is done.
+	// Free frees memory of Alloc, once all requested work is done.
 	Free(b []byte) error
 	// Pin returns n bytes of the host's memory that the device can read by itself: copies from
 	// there may be under way when they return, and graphs read it whenever they are replayed. Unpin
@@ -62,7 +62,7 @@ type Driver interface {
 	Convolve(s Stream, c *Conv) error
 
 	NewStream() (Stream, error)
-	Sync(s Stream) error // waits for the stream, and returns errors of what it did
+	Sync(s Stream) error // waits for the stream, and returns errors of its work
 	NewEvent() (Event, error)
 	// Record makes the event happen when the stream has done all work requested so far. Wait makes
 	// a stream wait for the latest record: the event may be recorded again right afterwards.
@@ -115,7 +115,7 @@ func Line(blocks, threads int) Shape {
 	return Shape{Grid: [3]uint32{uint32(blocks), 1, 1}, Block: [3]uint32{uint32(threads), 1, 1}}
 }
 
-// Address returns where device memory starts; 0 for none.
+// Address returns the first address of device memory, 0 for a nil slice.
 func Address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
 // Memory views n bytes of device memory at an address.
@@ -180,7 +180,7 @@ type Missing struct{ Err error }
 func (e *Missing) Error() string { return e.Err.Error() }
 func (e *Missing) Unwrap() error { return e.Err }
 
-// Error is what a call of a library returned.
+// Error is the error code of a library's call.
 type Error struct {
 	Call   string
 	Code   int

@@ -37,7 +37,7 @@ func searched(file string, folders ...string) []string {
 }
 
 // pythonRoot returns the folder of the environment whose Python a shell would start: images of
-// containers often set nothing but PATH.
+// containers often set only PATH.
 func pythonRoot() string {
 	path, err := exec.LookPath("python3")
 	if err != nil {

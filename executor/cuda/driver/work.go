@@ -80,8 +80,8 @@ func (d *cuda) copy(f function, s Stream, dst, src []byte) error {
 	return err
 }
 
-// CopyIn copies from the host. Of memory that is not pinned the driver has taken a copy, or is
-// done, when it returns (CUDA Driver API, section on API synchronization behavior).
+// CopyIn copies from the host. If the memory is not pinned, the driver has copied it, to the device
+// or aside, when it returns (CUDA Driver API, section on API synchronization behavior).
 func (d *cuda) CopyIn(s Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

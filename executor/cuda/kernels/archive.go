@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// The PTX of all modules is one archive. Its entries are compressed one by one, so that a kernel
-// that changes leaves the bytes of the others alone, and none has a time.
+// The PTX of all modules is one archive. Its entries are compressed one by one, so that a change of
+// one kernel keeps the bytes of the others, and have no times.
 //
 //go:embed ptx.zip
 var archive []byte

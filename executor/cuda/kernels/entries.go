@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Entry is what a module declares about a kernel, which a launch must respect.
+// Entry is a module's declaration of a kernel, which a launch must respect.
 type Entry struct {
 	Params  int // bytes of its one parameter, a struct
 	Threads int // the most threads of a block: UnboundThreads where the source sets no bound

@@ -1,5 +1,5 @@
-// Package kernels has the kernels of executor/cuda: their sources in CUDA C, and what clang made of
-// them. A module is one .cu file; go generate compiles all of them.
+// Package kernels has the kernels of executor/cuda: their sources in CUDA C, and clang's output. A
+// module is one .cu file; go generate compiles all of them.
 package kernels
 
 import (
@@ -16,9 +16,9 @@ import (
 //go:embed *.cu *.h
 var Sources embed.FS
 
-// Flags are what clang is given to compile a kernel to PTX, besides file names: no toolkit, and
-// what every device from compute capability 7.0 on runs. Products and sums are not fused unless a
-// kernel says so: they round as on the host, and in every kernel alike.
+// Flags are clang's options for compiling a kernel to PTX, besides file names: without a toolkit,
+// for every device from compute capability 7.0 on. Products and sums are not fused unless a kernel
+// says so: they round as on the host, and in every kernel alike.
 var Flags = strings.Fields("-x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch=sm_70 -Xclang " +
 	"-target-feature -Xclang +ptx63 -std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Werror -S")
 

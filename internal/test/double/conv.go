@@ -9,8 +9,8 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// The double's library of convolutions has invented algorithms that differ in their workspace, but
-// not in what they compute:
+// The double's library of convolutions has invented algorithms that differ in their workspace, but not in their
+// results:
 //
 //	0  adds up in any order, says the library; no workspace; the fastest. Forward it is deterministic and the slowest.
 //	1  a workspace as large as Y
@@ -81,7 +81,7 @@ func (d *Double) ConvAlgos(s driver.Stream, c *driver.Conv, how driver.ConvSearc
 	return list, nil
 }
 
-// convFits rejects what a library rejects: sizes that do not fit together.
+// convFits rejects the cases that a library rejects: sizes that do not fit together.
 func convFits(c *driver.ConvCase) error {
 	for i := 3 - c.Axes; i < 3; i++ {
 		if c.Pad[i] < 0 || c.Out[i] != c.Places(i) {
@@ -117,7 +117,7 @@ func (d *Double) convolve(s driver.Stream, c *driver.Conv) error {
 	return d.later(s, func() error { return d.convolveNow(kept) })
 }
 
-// convolveNow convolves what lies at the operands' device addresses.
+// convolveNow convolves the contents of the operands' device addresses.
 func (d *Double) convolveNow(c driver.Conv) (err error) {
 	c.Workspace = c.Workspace[:c.Algo.Workspace]
 	for _, m := range [...]*[]byte{&c.X, &c.W, &c.Y, &c.Workspace} {

@@ -2,7 +2,7 @@
 // sources, compiled for the host (kernels/host.h), and enforces the rules whose violation costs a
 // device its context or gives wrong numbers:
 //
-//   - The host cannot touch device memory: its addresses are reserved and nothing is behind them.
+//   - The host cannot touch device memory: its addresses are reserved without pages.
 //   - Every pointer of a launch must lie in an allocation that lives, with the bytes that were
 //     announced for it. A kernel sees copies of these bytes, with others around them that it must
 //     not write to and that spoil results if it reads them; nor may it write to what was announced
@@ -39,7 +39,7 @@ type Options struct {
 	ConvFault      func(*driver.ConvCase) error
 }
 
-// Counts says what a double was asked to do.
+// Counts counts the requests to a double.
 type Counts struct {
 	Allocs, Frees, Launches, CopiesIn, CopiesOut, Gemms, Syncs, Replays int
 	Convolutions, ConvSearches                                          int
@@ -70,7 +70,7 @@ type Double struct {
 type block struct {
 	address uintptr
 	size    int
-	data    []byte // what the device has there; nil: freed
+	data    []byte // the device's contents; nil if freed
 }
 
 // New returns a device.
@@ -88,7 +88,7 @@ func (d *Double) FailKernel(name string) {
 	d.fails = name
 }
 
-// Counts returns what the double was asked for so far.
+// Counts returns the counts so far.
 func (d *Double) Counts() Counts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,10 +101,10 @@ func (d *Double) Info() driver.Info {
 		SharedPerBlock: sharedPerBlock}
 }
 
-// poison is what memory holds that nothing was written to: NaN in every float type.
+// poison fills memory that has not been written to: NaN in every float type.
 const poison = 0xff
 
-// Alloc reserves addresses, and takes host memory for what is to be there.
+// Alloc reserves addresses, and takes host memory for their contents.
 func (d *Double) Alloc(n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -241,7 +241,7 @@ func (d *Double) MemInfo() (free, total int64, err error) {
 // ProcessMemory is not known.
 func (d *Double) ProcessMemory() (int64, bool) { return 0, false }
 
-// Close reports what was not given back.
+// Close reports memory that was not freed.
 func (d *Double) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

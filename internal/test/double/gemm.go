@@ -32,7 +32,7 @@ func (d *Double) Gemm(s driver.Stream, g *driver.Gemm) error {
 	return d.later(s, func() error { return d.multiply(kept) })
 }
 
-// multiply multiplies what lies at the operands' device addresses.
+// multiply multiplies the contents of the operands' device addresses.
 func (d *Double) multiply(g driver.Gemm) (err error) {
 	for _, m := range [...]*[]byte{&g.A, &g.B, &g.C, &g.Workspace} {
 		if *m, err = d.find(*m); err != nil {

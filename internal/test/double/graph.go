@@ -8,7 +8,7 @@ import (
 	"memopt/executor/cuda/driver"
 )
 
-// graph is what streams were asked to do in a capture.
+// graph is the requests to streams in a capture.
 type graph struct {
 	open    bool            // the capture is under way
 	streams []driver.Stream // that take part, the first one before those that have joined it
@@ -66,8 +66,8 @@ func (d *Double) EndCapture(s driver.Stream) (driver.Graph, error) {
 	return driver.Graph(len(d.graphs)), nil
 }
 
-// unjoined returns the number of a stream, but not the first, that goes on after the last event of
-// it that another one waits for; -1 where there is none.
+// unjoined returns the number of a stream, other than the first, with work behind its last event
+// that another stream waits for, or -1.
 func unjoined(work [][]piece) int {
 	waited := map[*mark]bool{}
 	for _, w := range work {
@@ -103,7 +103,7 @@ func inOrder(work [][]piece, early bool) (list []func() error) {
 	return list
 }
 
-// Replay does what was captured, alternately in one order and in the other.
+// Replay runs the captured work, alternately in one order and in the other.
 func (d *Double) Replay(g driver.Graph, s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

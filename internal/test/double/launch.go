@@ -11,7 +11,7 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// module is a host library, and what the PTX of the same kernels says of them.
+// module is a host library, and the declarations in the PTX of the same kernels.
 type module struct {
 	*library
 	entries map[string]kernels.Entry
@@ -80,7 +80,7 @@ func (d *Double) Launch(f driver.Function, shape driver.Shape, s driver.Stream, 
 	return d.later(s, func() error { return d.launch(f, shape, args, pointers) })
 }
 
-// admits reports what a device would reject in a launch.
+// admits returns an error for a launch that a device would reject.
 func (k *kernel) admits(shape driver.Shape, args int) error {
 	for i := range shape.Grid {
 		if shape.Grid[i] == 0 || shape.Block[i] == 0 || i > 0 && shape.Grid[i] > 65535 || shape.Grid[i] > 1<<31-1 {

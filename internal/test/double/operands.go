@@ -28,13 +28,13 @@ type operands struct {
 type span struct {
 	lo, hi uintptr
 	write  bool
-	device []byte // what the device has there
-	buffer []byte // what the kernel gets: margin, copy, margin
+	device []byte // the device's contents
+	buffer []byte // the kernel's memory: margin, copy, margin
 	at     int    // where the copy starts in the buffer
 }
 
-// gather copies what the pointers of a launch stand for, and returns the copies' addresses through
-// set.
+// gather copies the memory that the pointers of a launch stand for, and returns the copies'
+// addresses through set.
 func (d *Double) gather(pointers []driver.Pointer, set func(i int, address uintptr)) error {
 	o := &d.operands
 	o.spans = o.spans[:0]
@@ -104,7 +104,7 @@ func (o *operands) copyIn(i int) {
 	fill(s.buffer[s.at+len(s.device):], poison)
 }
 
-// scatter checks what a kernel has done to the copies, and copies back what it may have written.
+// scatter checks a kernel's changes to the copies, and copies back those that it may have made.
 func (o *operands) scatter() error {
 	for i := range o.spans {
 		s := &o.spans[i]

@@ -10,7 +10,7 @@ import (
 // stream is a queue of work.
 type stream struct {
 	work  []piece
-	graph *graph // being captured, of which the stream's work is a part; nil: none
+	graph *graph // the capture that the stream's work is recorded in, or nil
 }
 
 // piece is work of a stream, or a place where streams meet.
@@ -24,8 +24,8 @@ type piece struct {
 type mark struct {
 	queued bool          // in the work of a stream; else it happened when it was asked for, or never was
 	stream driver.Stream // where it is queued
-	graph  *graph        // in whose capture it was recorded; nil: none
-	at     int           // when it happened; 0: it has not
+	graph  *graph        // the capture that recorded it, or nil
+	at     int           // when it happened; 0 if it has not
 }
 
 // now reports whether work of a stream is to be done at once.
@@ -42,7 +42,7 @@ func (d *Double) queue(s driver.Stream, p piece) error {
 }
 
 // run does all work of a stream, and of others as far as it waits for them. Every other time the
-// others, which nothing orders with it, are done as early as they can be; else they stay where they
+// other streams, which no event orders with it, run as early as possible; else they stay where they
 // are. The times follow the Thue-Morse sequence, so that both cases occur however often a step
 // waits.
 func (d *Double) run(s driver.Stream) error {
@@ -73,8 +73,8 @@ func (d *Double) runOthers(s driver.Stream) {
 // waits reports whether something has to happen before the piece.
 func (p *piece) waits() bool { return p.wait != nil && p.wait.at == 0 }
 
-// next does the first piece of a stream's work, and before it what it waits for: that was asked for
-// earlier, so this comes to an end. An error is for good.
+// next does the first piece of a stream's work, after the work that it waits for: that was
+// requested earlier, so this comes to an end. An error is permanent.
 func (d *Double) next(s driver.Stream) {
 	p := d.streams[s].work[0]
 	for p.waits() && d.lost == nil {
@@ -131,8 +131,8 @@ func (d *Double) Record(e driver.Event, s driver.Stream) error {
 	return d.lost
 }
 
-// Wait makes the stream wait for what Record was asked for last, if that has not happened. A stream
-// that waits for an event of a capture becomes a part of it.
+// Wait makes the stream wait for the event's last Record, unless that has happened. A stream that
+// waits for an event of a capture becomes a part of it.
 func (d *Double) Wait(s driver.Stream, e driver.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

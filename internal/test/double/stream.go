@@ -15,7 +15,7 @@ func (d *Double) NewStream() (driver.Stream, error) {
 	return driver.Stream(len(d.streams) - 1), nil
 }
 
-// Sync does what the stream was asked for.
+// Sync does the requested work of the stream.
 func (d *Double) Sync(s driver.Stream) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -26,7 +26,7 @@ func (d *Double) Sync(s driver.Stream) error {
 	return d.run(s)
 }
 
-// CopyIn copies from the host: what src holds now.
+// CopyIn copies the present contents of src from the host.
 func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"memopt/symbolic"
 )
 
-// Equal compares what two models say and returns the first difference, with its
-// place. Values are compared by name, since IDs depend on how a graph was made.
-// Not compared are Model.Path, encoded forms (Wire), kinds, types that only inference
-// knows, and whether a list without elements is nil. Contents of tensors are compared
-// byte by byte; those that neither model can read count as equal.
+// Equal compares the contents of two models and returns the first difference, with its place.
+// Values are compared by name, since IDs depend on how a graph was made. Not compared are
+// Model.Path, encoded forms (Wire), kinds, types that only inference knows, and whether a list
+// without elements is nil. Contents of tensors are compared byte by byte; those that neither model
+// can read count as equal.
 func Equal(a, b *graph.Model) error {
 	var d differ
 	d.eq("ir_version", a.IRVersion, b.IRVersion)

@@ -21,7 +21,7 @@ type Family struct {
 	Bounded bool
 }
 
-// Families are the respects in which graphs grow.
+// Families lists ways for graphs to grow, for example in the length of a chain.
 func Families() []Family {
 	return []Family{
 		{Name: "chain", Make: Chain},
@@ -89,7 +89,7 @@ func (b *maker) loss(x graph.ValueID) *graph.Model {
 	return b.seal()
 }
 
-// Chain is a forward graph of n nodes, each of which reads the one before it and, but for a few, a
+// Chain is a forward graph of n nodes; each reads the one before it and, with few exceptions, a
 // parameter.
 func Chain(n int) *graph.Model {
 	b := plain()
@@ -140,7 +140,7 @@ func manyOperands(n int) *graph.Model {
 	return b.loss(b.one("", "Sum", nil, parts...))
 }
 
-// manyResults is a Split into n parts, each of which is read.
+// manyResults is a Split into n parts that are all read.
 func manyResults(n int) *graph.Model {
 	b := plain()
 	x := b.input("wide", graph.Tensor(graph.Float32, graph.Ints(int64(n), 8)))
@@ -190,7 +190,7 @@ func manyInitializers(n int) *graph.Model {
 	return b.loss(x)
 }
 
-// manySymbols has n graph inputs, each of as many rows as a symbol of its own says.
+// manySymbols has n graph inputs, each with a symbol for its rows.
 func manySymbols(n int) *graph.Model {
 	b := plain()
 	x := b.cur
@@ -204,7 +204,7 @@ func manySymbols(n int) *graph.Model {
 }
 
 // growing is a chain of n steps that make an expression of a dim grow. A step is given the
-// activation so far and an input of as many rows as a symbol of its own says.
+// activation so far and an input with a new symbol for its rows.
 func growing(n int, step func(b *maker, i int, x, in graph.ValueID) graph.ValueID) *graph.Model {
 	b := plain()
 	x := b.input("rows", graph.Tensor(graph.Float32, graph.Dims(symbolic.Sym("r"), symbolic.Const(8))))
@@ -256,7 +256,7 @@ func shapeChain(n int) *graph.Model {
 	return b.loss(x)
 }
 
-// manyViews is a chain of n views of one value, all of which are read.
+// manyViews is a chain of n views of one value that are all read.
 func manyViews(n int) *graph.Model {
 	b := plain()
 	root := b.one("", "Sigmoid", nil, b.one("", "Mul", nil, b.cur, b.parameter("w", 8)))
@@ -398,7 +398,7 @@ func manyCalls(n int) *graph.Model {
 	return m
 }
 
-// nestedCalls calls n functions, every 100 of which call each other.
+// nestedCalls calls n functions, with calls among every 100 of them.
 func nestedCalls(n int) *graph.Model {
 	const depth = 100
 	m := calling("f0", 1)
@@ -422,7 +422,7 @@ func nestedCalls(n int) *graph.Model {
 	return m
 }
 
-// doublingCalls has n functions, each of which calls the next twice: 2^n nodes.
+// doublingCalls has n functions that each call the next twice: 2^n nodes.
 func doublingCalls(n int) *graph.Model {
 	m := calling("f0", 1)
 	for i := range n {
@@ -448,9 +448,9 @@ func reversed(n int) *graph.Model {
 	return m
 }
 
-// GrowingLoops is a Loop in a Loop in a Loop, so many deep. Each carries a few values, one of which
-// grows in every iteration while the others are those before it: their types settle one by one, and
-// those inside once for every time.
+// GrowingLoops is a Loop in a Loop in a Loop, so many deep. Each carries a few values: one grows in
+// every iteration while the others are those before it: their types settle one by one, and those
+// inside once for every time.
 func GrowingLoops(depth int) *graph.Model {
 	b := plain()
 	x := b.input("row", graph.Tensor(graph.Float32, graph.Ints(8)))

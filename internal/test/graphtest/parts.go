@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// cutAt is the row at which activations are cut in two.
+// cutAt is the row that divides activations in two.
 const cutAt = 4
 
 // slice takes the rows from one to another of an activation.

@@ -9,10 +9,10 @@ import (
 )
 
 // Random makes a random forward graph of about o.Nodes nodes, of operators that have rows in the
-// table: a layered graph in which most nodes read recent values and some read old ones. Every
-// value_info and output is declared with the type that shape inference finds. With o.Symbolic the
-// first two dims are symbols, "batch" and "seq". Of the other options only Width applies. It takes
-// time linear in o.Nodes.
+// table: a layered graph: most nodes read recent values and some read old ones. Every value_info
+// and output is declared with the type that shape inference finds. With o.Symbolic the first two
+// dims are symbols, "batch" and "seq". Width is the only other option that applies. It takes time
+// linear in o.Nodes.
 func Random(rng *rand.Rand, o Options) *graph.Model {
 	r := &forward{maker: newMaker(rng, o), byType: map[string][]graph.ValueID{}}
 	lead := []symbolic.Expr{symbolic.Const(4), symbolic.Const(12)}

@@ -51,7 +51,7 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// Files lists the samples of the given sets. It skips the test where there are none at all.
+// Files lists the samples of the given sets. It skips the test if all are missing.
 func (s Samples) Files(t tester) []Sample {
 	t.Helper()
 	list, err := s.Find()
@@ -64,7 +64,7 @@ func (s Samples) Files(t tester) []Sample {
 	return list
 }
 
-// Find lists the samples of the given sets; none where their folder is missing. It is an error if
+// Find lists the samples of the given sets, an empty list without their folder. It is an error if
 // some are missing while others are there.
 func (s Samples) Find() ([]Sample, error) {
 	root, err := moduleRoot()

@@ -26,7 +26,8 @@ type Options struct {
 	// gradients are cut along the batch and joined again. Not with Symbolic: dims would become long
 	// sums.
 	Parts bool
-	// Rows and Width are the dims of all activations; 0: 256 (the symbol "N" with Symbolic) and 64.
+	// Rows and Width are the dims of all activations; 0 means 256 (the symbol "N" with Symbolic)
+	// and 64.
 	Rows, Width int64
 }
 

@@ -43,7 +43,7 @@ type vectorMaker struct {
 	g      *graph.Graph
 	draw   func(n int) int
 	x      graph.ValueID
-	values []graph.ValueID // what nodes may read
+	values []graph.ValueID // values that nodes may read
 	length map[graph.ValueID]int
 }
 

@@ -20,7 +20,7 @@ type adamSetting struct {
 	mode            int64
 	lambda          float64
 	uncorrected     bool
-	scale, norm     float64 // 0: left out
+	scale, norm     float64 // 0 if left out
 	mixed           graph.DType
 	signal          *bool
 	delta, noWeight bool

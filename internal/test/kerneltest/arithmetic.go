@@ -12,7 +12,7 @@ import (
 
 func init() { register(elemBinaryCases) }
 
-// elemShapes are pairs of shapes that broadcast together: all the ways in which a driver may have
+// elemShapes are pairs of shapes that broadcast together, one for each way that a driver may have
 // to walk through them.
 var elemShapes = [][2][]int{
 	{{4, 5}, {4, 5}}, {{}, {}}, {{1}, {}}, {{4, 5}, {}}, {{}, {4, 5}}, {{4, 5}, {5}}, {{5}, {4, 5}}, {{4, 5}, {4, 1}},

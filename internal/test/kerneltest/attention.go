@@ -15,11 +15,11 @@ func init() { register(attentionCases) }
 type productAttention struct {
 	name                           string
 	b, hq, hkv, sq, sk, size, vize int
-	past                           int // -1: no cache
+	past                           int // -1 without a cache
 	mask                           []int
 	boolMask, causal, packed       bool
 	lengths                        []int64
-	softcap, scale                 float32 // 0: left out
+	softcap, scale                 float32 // 0 if left out
 	mode                           int
 	precision                      int64
 	outputs                        int

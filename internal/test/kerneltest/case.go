@@ -12,19 +12,19 @@ import (
 type Case struct {
 	Name  string // unique among the cases of the kind
 	Kind  graph.Kind
-	Opset int // of the operator's domain; 0: the newest that the table knows
+	Opset int // of the operator's domain; 0 means the newest in the table
 	Attrs []graph.Attr
 	Meta  []graph.Property   // of the node
-	In    []*executor.Tensor // nil: left out
+	In    []*executor.Tensor // nil if left out
 	// Out has the element types of the outputs; Undefined: left out.
 	Out []graph.DType
 	// Want has the outputs, as an independent computation gives them; nil for those left out. See
-	// OracleOf for what holds them.
+	// OracleOf for the oracles that hold them.
 	Want []*executor.Tensor
-	// Tol bounds the error of floating-point elements: |got-want| ≤ Tol*(1+|want|).
-	// 0: equal bit for bit, NaN being equal to NaN.
+	// Tol bounds the error of floating-point elements: |got-want| ≤ Tol*(1+|want|). 0 means equal
+	// bit for bit, NaN being equal to NaN.
 	Tol float64
-	// Fails is a part of the wanted error message; "": the run succeeds.
+	// Fails is a part of the wanted error message; "" if the run succeeds.
 	Fails string
 }
 
@@ -51,7 +51,7 @@ func (c *Case) Label() string {
 	return fmt.Sprintf("%s/%s", op.Of(c.Kind).Name, c.Name)
 }
 
-// prep makes the node and what a session would tell its kernel.
+// prep makes the node and the Prep that a session would give its kernel.
 func (c *Case) prep(threads int) *executor.Prep {
 	info := op.Of(c.Kind)
 	n := &graph.Node{Name: c.Label(), Op: info.Name, Domain: info.Domain, Kind: c.Kind, Attrs: c.Attrs}

@@ -17,8 +17,8 @@ import (
 
 // Check runs a case on a device. It compares the outputs with the wanted ones, and makes sure that
 // the kernel does not change its inputs, keeps within its memory and announced workspace, gives the
-// same bits with several threads, at other addresses, in place and when run again, and that it
-// allocates nothing then.
+// same bits with several threads, at other addresses, in place and in a second run, which must not
+// allocate.
 func Check(t *testing.T, d executor.Device, c Case) {
 	t.Helper()
 	first, err := Run(d, &c, Setup{Threads: 1, Runs: 2})
@@ -158,7 +158,7 @@ func (m *memory) operands(c *Case, hostInputs []int) (in []*executor.Tensor, err
 	return in, nil
 }
 
-// unchanged compares an operand with what it was a copy of.
+// unchanged compares an operand with a copy of its earlier contents.
 func (m *memory) unchanged(t, was *executor.Tensor) error {
 	data, err := m.read(t.Data)
 	if err == nil && !bytes.Equal(data, was.Data) {

@@ -296,7 +296,8 @@ func (s *convSpec) backward() Case {
 		Tol:  convTol(d)}
 }
 
-// transposed computes what the convolution's output would spread over its input.
+// transposed is the case of the transposed convolution, which spreads the convolution's output over
+// its input.
 func (s *convSpec) transposed() Case {
 	d, win := s.kind(), s.window()
 	_, w, _ := s.operands()
@@ -309,7 +310,7 @@ func (s *convSpec) transposed() Case {
 	for i := range x {
 		x[i] += bs[i/win.volume(win.in)%s.x[1]]
 	}
-	var extra []int64 // what the convolution's rounding left out
+	var extra []int64 // the places that the convolution's rounding left out
 	for a := 3 - (len(s.x) - 2); a < 3; a++ {
 		room := win.in[a] + win.begin[a] + win.end[a] - (win.kernel[a]-1)*win.dilation[a] - 1
 		extra = append(extra, int64(room%win.stride[a]))

@@ -9,7 +9,7 @@ import (
 	"memopt/internal/half"
 )
 
-// What cases of elementwise operators are made of: tensors of numbers given as float64, and
+// Building blocks for cases of elementwise operators: tensors of numbers given as float64, and
 // expected outputs by the plainest computation, which takes every element's coordinates apart.
 
 // elemTypes are all types of numbers.
@@ -163,7 +163,7 @@ func elemTol(d graph.DType) float64 {
 	return 0
 }
 
-// elemCase makes a case of one output of type d, of which the elements are f of the operands'.
+// elemCase makes a case of one output of type d whose elements are f of the operands'.
 func elemCase(name string, kind graph.Kind, d graph.DType, f func(x []float64) float64, in ...*executor.Tensor) Case {
 	return Case{Name: name, Kind: kind, In: in, Out: []graph.DType{d},
 		Want: []*executor.Tensor{elemWant(d, f, in...)}, Tol: elemTol(d)}

@@ -11,7 +11,7 @@ import (
 
 func init() { register(gridCases) }
 
-// gridTorch is what torch.nn.functional.grid_sample (version 1.13) reads from the plane 3x4 of
+// gridTorch is the result of torch.nn.functional.grid_sample (version 1.13) on the plane 3x4 of
 // i*i/8 at gridPlaces.
 var gridTorch = []struct {
 	mode, padding string

@@ -8,7 +8,7 @@ import (
 )
 
 // Interpret runs a model in the plainest way: node after node in topological order, every value in
-// memory of its own. It is a second opinion on what a session with a planned arena computes. Types
+// its own memory. It is a second opinion on the results of a session with a planned arena. Types
 // are inferred first. Subgraphs are not run. For an accelerator, the host's device runs it.
 func Interpret(d executor.Device, m *graph.Model, inputs map[string]*executor.Tensor) ([]*executor.Tensor, error) {
 	if a, ok := d.(executor.Accelerator); ok {

@@ -68,7 +68,7 @@ type layerTest struct {
 	scaleType   graph.DType
 	shape       []int
 	axis        int
-	scale, bias []int // shapes; nil: left out
+	scale, bias []int // shapes; nil if left out
 }
 
 func (l layerTest) build(name string) Case {

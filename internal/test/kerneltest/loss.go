@@ -25,10 +25,10 @@ type lossTest struct {
 	biased    bool // a gradient with a bias
 }
 
-// lossData is what both are computed from, in float64.
+// lossData is the input of both, in float64.
 type lossData struct {
 	scores, logProb, weight []float64
-	labels                  []int // -1: ignored
+	labels                  []int // -1 means ignored
 	places                  [][]int
 }
 

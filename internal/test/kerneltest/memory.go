@@ -11,8 +11,8 @@ import (
 	"memopt/graph"
 )
 
-// assigned makes the kernel of a node and says in which memory it computes, nil for the host's, and
-// which inputs it reads on the host all the same.
+// assigned makes the kernel of a node and returns its memory, nil for the host's, and the inputs
+// that it reads on the host all the same.
 func assigned(
 	d executor.Device, p *executor.Prep,
 ) (executor.Kernel, executor.DeviceMemory, []int, error) {
@@ -28,8 +28,8 @@ func assigned(
 	return at.Kernel, accelerator.Memory(), at.HostInputs, nil
 }
 
-// besideHost returns what a device's outputs are compared with: the case's expected outputs, else
-// what the host computes.
+// besideHost returns the reference for a device's outputs: the case's expected outputs, else the
+// host's results.
 func besideHost(t *testing.T, d executor.Accelerator, c *Case) []*executor.Tensor {
 	host, err := Run(d.Host(), c, Setup{Threads: 1})
 	if err != nil {
@@ -66,16 +66,16 @@ func deviceTolerance(d executor.Device, t graph.DType, tol float64) float64 {
 // canary is the byte around every piece of memory.
 const canary = 0xa5
 
-// memory hands out pieces with canaries around them. Pieces are kept from run to run, so
-// that a second run with the same shapes allocates nothing.
+// memory hands out pieces with canaries around them. Pieces are kept from run to run, so that a
+// second run with the same shapes does not allocate.
 type memory struct {
 	shift   int
-	inPlace int // input whose memory output 0 gets; -1: none
+	inPlace int // the input that output 0 overwrites, or -1
 	shared  []byte
 	pieces  []piece
 	used    int
 	scratch int
-	device  executor.DeviceMemory // where the pieces lie; nil: on the host
+	device  executor.DeviceMemory // the memory of the pieces; nil on the host
 	owned   []*memory             // of copies
 }
 
@@ -102,7 +102,7 @@ func (m *memory) drop(i int) {
 	m.pieces = m.pieces[:i]
 }
 
-// read returns a copy of what is at b.
+// read returns a copy of the contents of b.
 func (m *memory) read(b []byte) ([]byte, error) {
 	if m.device == nil {
 		return bytes.Clone(b), nil

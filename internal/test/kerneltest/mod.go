@@ -11,7 +11,7 @@ import (
 
 func init() { register(remainderCases) }
 
-// remainderCases are those in which rounding or wrapping could go wrong.
+// remainderCases are prone to faults of rounding or wrapping.
 func remainderCases() []Case {
 	x := []float64{1e30, -1e30, 3e-42, 5.5, -5.5, 1e-45, 3e38, 7, math.Inf(1), 7, 0, 16777216, -0.75}
 	y := []float64{7, 3e-38, 1.4e-42, 2, 2, 3, 1e-45, math.Inf(1), 7, 0, 7, 3, -0.5}

@@ -25,7 +25,7 @@ type multiHeadCase struct {
 	b, heads, sq, sk, size, vize int
 	form                         string // of query, key and value: "", "qkv", "kv", "separate", "project"
 	bias, causal, present        bool
-	past                         int // -1: no cache
+	past                         int // -1 without a cache
 	padding                      []int
 	scoreBias                    []int
 	scale, filter                float32
@@ -46,7 +46,7 @@ func (w productWide) thing(n int) productWide {
 	})
 }
 
-// mask makes the two masks and returns what they add to the scores.
+// mask makes the two masks and returns their addition to the scores.
 func (m multiHeadCase) mask() (padding, bias *executor.Tensor, add func(i []int) float64) {
 	filter := -10000.0
 	if m.filter != 0 {

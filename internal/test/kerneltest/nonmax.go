@@ -8,8 +8,8 @@ import (
 
 func init() { register(nonMaxCases) }
 
-// nonMaxCases have the boxes [0,1], [0.1,1.1], [10,11] of equal height, of which the first two
-// overlap by 0.9/1.1.
+// nonMaxCases have the boxes [0,1], [0.1,1.1], [10,11] of equal height; the first two overlap by
+// 0.9/1.1.
 func nonMaxCases() []Case {
 	boxes := executor.NewTensor[float32](graph.Float32, []int{1, 3, 4}, 0, 0, 1, 1, 0, 1.1, 1, 0.1, 1, 11, 0, 10)
 	centred := executor.NewTensor[float32](graph.Float32, []int{1, 3, 4}, .5, .5, 1, 1, .6, .5, 1, 1, 10.5, .5, 1, 1)

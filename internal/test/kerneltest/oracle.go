@@ -7,8 +7,8 @@ import (
 	"memopt/graph/op"
 )
 
-// Oracle is a set of what holds the outputs that an operator's cases want: how this package comes
-// by them, and what from outside it agrees.
+// Oracle is a set of oracles for the wanted outputs of an operator's cases: this package's own
+// computations, and the outside sources that agree.
 type Oracle uint16
 
 const (
@@ -16,15 +16,15 @@ const (
 	// numbers. The definition is that of the operator's page at onnx.ai, for ONNX Runtime's operators
 	// its ContribOperators.md and training_op_defs.cc, for Deeploy's its templates.
 	Formula Oracle = 1 << iota
-	// Places: which element of which operand each element of the result is.
+	// Places means that the result is a rearrangement: the source of each element is known.
 	Places
 	// Numbers: written down, worked out by hand.
 	Numbers
-	// Streams: memopt's own definition of what is drawn (stream.go). Nobody else draws so; that the
-	// draws are distributed as the operator promises is tested by TestDraws in executor/cpu.
+	// Streams means memopt's own definition of draws (stream.go), which no other runtime shares;
+	// TestDraws in executor/cpu tests that the draws are distributed as the operator promises.
 	Streams
-	// Groups: of several ranks: what a group of them gets, which no case can say, since a case has one
-	// session. TestRanks in executor/cpu compares it with plain sums.
+	// Groups means the results of a group of several ranks, which a case, with its one session, cannot
+	// hold. TestRanks in executor/cpu compares them with plain sums.
 	Groups
 
 	// Torch: PyTorch printed the numbers; a comment at the cases names the function.
@@ -42,10 +42,10 @@ const (
 // Outside are the oracles that are no code of this package.
 const Outside = Torch | Differences | NodeTests | Runtime
 
-// OracleRow is what holds the cases of an operator.
+// OracleRow has the oracles of an operator's cases.
 type OracleRow struct {
 	By Oracle
-	// Why says why nothing from outside holds them, where that is so.
+	// Why is the reason for cases without an outside oracle.
 	Why string
 }
 

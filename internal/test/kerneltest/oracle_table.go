@@ -5,7 +5,7 @@ import (
 	"memopt/graph/op"
 )
 
-// Why nothing from outside holds the cases of some operators.
+// Reasons why the cases of some operators have no outside oracle.
 const (
 	inTraining = "only builds of ONNX Runtime for training have it, which no registry has"
 	onGPUs     = "stock ONNX Runtime has no kernel of it for processors"
@@ -14,7 +14,7 @@ const (
 	ownDraws   = "every program draws other random numbers"
 )
 
-// oracleGroups are what holds the cases of operators, by what does.
+// oracleGroups are the operators of each set of oracles.
 var oracleGroups = []struct {
 	by    Oracle
 	why   string

@@ -10,10 +10,9 @@ import (
 	"memopt/graph/op"
 )
 
-// CheckDrawsInParts cuts a random node at rows of its data and compares what the parts make, one
-// behind the other, with what the whole makes, bit for bit; and where the outputs are those of a
-// dropout, the gradients. choose chooses a number from lo to hi, which makes up shapes, seeds, the
-// step and the cuts.
+// CheckDrawsInParts cuts a random node at rows of its data and compares the joined outputs of the
+// parts with those of the whole, bit for bit, and for a dropout also the gradients. choose chooses
+// a number from lo to hi, which makes up shapes, seeds, the step and the cuts.
 func CheckDrawsInParts(d executor.Device, kind graph.Kind, choose func(what string, lo, hi int) int) error {
 	c, rows, per := drawnNode(kind, choose)
 	step := []uint64{0, 1, 7, 1<<32 + 2}[choose("step", 0, 3)]
@@ -57,7 +56,7 @@ func CheckDrawsInParts(d executor.Device, kind graph.Kind, choose func(what stri
 	return nil
 }
 
-// drawnNode is a random node of a number of rows, of which each draws per elements.
+// drawnNode is a random node of a number of rows, with per draws each.
 func drawnNode(kind graph.Kind, choose func(string, int, int) int) (c Case, rows, per int) {
 	rows, per = choose("rows", 1, 9), choose("columns", 1, 41)
 	if kind == op.BitmaskDropout || kind == op.BitmaskBiasDropout {

@@ -12,8 +12,8 @@ import (
 	"memopt/graph/op"
 )
 
-// drawingWhole and drawingParts are a graph of random nodes and the same in parts: what the node in
-// front of _from_N makes are elements from N on.
+// drawingWhole and drawingParts are a graph of random nodes and the same in parts: the node in
+// front of _from_N makes the elements from N on.
 const (
 	drawingWhole = `<ir_version: 10, opset_import: ["" : 17]>
 g (float[9, 5] x, bool train) => (float[9, 5] y, bool[9, 5] mask, float[9, 5] z, float[9, 5] u) <float ratio = {0.4}> {

@@ -142,7 +142,7 @@ func (s *poolSpec) max() []Case {
 	other.Out, other.Want = []graph.DType{graph.Undefined, graph.Int64},
 		[]*executor.Tensor{nil, convTensor(graph.Int64, shape, columns)}
 	if s.x[0] == 0 {
-		return []Case{plain, both, other} // nothing tells the size of X
+		return []Case{plain, both, other} // the size of X is not known
 	}
 	grad := Case{Name: s.name, Kind: op.MaxPoolGrad, Attrs: s.attributes(), In: []*executor.Tensor{dy, both.Want[1]},
 		Out:  []graph.DType{d},

@@ -8,8 +8,8 @@ import (
 
 func init() { register(moveRankCases) }
 
-// moveRankCases: what operators of ranks do, or say, in a session that is no rank. What ranks do together
-// is tested in executor/cpu.
+// moveRankCases are operators of ranks, and their errors, in a session that is no rank. The operations of
+// several ranks are tested in executor/cpu.
 func moveRankCases() []Case {
 	full, like := moveCount(graph.Float32, 10), moveCount(graph.Float32, 2, 3)
 	taken := movePick(full, []int{2, 3}, func(index []int) int { return 4 + 3*index[0] + index[1] })

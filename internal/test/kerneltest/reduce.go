@@ -83,7 +83,7 @@ func reduceLen(shape []int) int {
 	return n
 }
 
-// reduceFormulas has, for each reduction, what it makes of the elements that go to one result.
+// reduceFormulas has, for each reduction, its function of the elements of one result.
 var reduceFormulas = map[graph.Kind]func(x []float64) float64{
 	op.ReduceSum:         reduceSummed(func(x float64) float64 { return x }, nil),
 	op.ReduceSumTraining: reduceSummed(func(x float64) float64 { return x }, nil),
@@ -150,13 +150,13 @@ type reduceTest struct {
 	opset int
 	dtype graph.DType
 	shape []int
-	axes  []int64 // nil: not given
+	axes  []int64 // nil if not given
 	input bool    // the axes are an input
 	drop  bool    // keepdims = 0
 	noop  bool
 	odd   bool      // the flags are numbers other than 0 and 1, which do not count as 1
-	x     []float64 // nil: generated
-	tol   float64   // 0: that of the type
+	x     []float64 // nil if generated
+	tol   float64   // 0 means that of the type
 }
 
 func (r reduceTest) build(name string) Case {

@@ -9,7 +9,7 @@ import (
 	"memopt/graph/op"
 )
 
-// reduceEdges are of reductions over nothing, of small types, and of what is not finite.
+// reduceEdges are reductions of empty axes, of small types, and of numbers that are not finite.
 func reduceEdges() []Case {
 	var cases []Case
 	inf := math.Inf(1)

@@ -20,7 +20,7 @@ func squares(d graph.DType) *executor.Tensor {
 	return convTensor(d, []int{1, 1, 3, 4}, v)
 }
 
-// resizeTorch has what torch.nn.functional.interpolate (version 1.13) makes of squares.
+// resizeTorch has the results of torch.nn.functional.interpolate (version 1.13) on squares.
 var resizeTorch = []struct {
 	mode, coordinates, nearest string
 	h, w                       int

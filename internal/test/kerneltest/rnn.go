@@ -19,7 +19,7 @@ type rnnRef struct {
 	act                       []func(float64) float64 // of all directions
 	clip                      float64
 	couple, linear            bool
-	lens                      []int // nil: all t
+	lens                      []int // nil means all t
 
 	x, w, r, bias, h0, c0, p []float64 // bias, h0, c0 and p may be nil
 	y, yh, yc                []float64
@@ -66,7 +66,7 @@ func (k *rnnRef) dot(w []float64, d, g, j int, v []float64) (s float64) {
 	return s
 }
 
-// add is bias half (0: W's, 1: R's) of gate g.
+// add is bias half of gate g, half being 0 for W's and 1 for R's.
 func (k *rnnRef) add(d, half, g, j int) float64 {
 	if k.bias == nil {
 		return 0
@@ -146,7 +146,7 @@ type rnnSetting struct {
 
 func rnnSigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// scaled returns small values, so that nothing saturates.
+// scaled returns values too small to saturate.
 func (s *rnnSetting) scaled(n int, seed uint32) []float64 {
 	v := seqValues(n, seed)
 	for i := range v {
@@ -361,7 +361,7 @@ func rnnFunctionCases() []Case {
 	defaults := rnnSetting{name: "activation defaults", kind: op.RNN, t: 2, b: 2, in: 3, hid: 4,
 		act:   []func(float64) float64{leaky(float64(float32(0.01)))},
 		attrs: []graph.Attr{Attr("activations", []string{"LeakyRelu"})}}
-	// The first alpha goes to LeakyRelu, the second to Elu: Tanh takes none.
+	// Tanh has no alpha, so the first goes to LeakyRelu and the second to Elu.
 	order := rnnSetting{name: "parameters in order", kind: op.LSTM, t: 2, b: 2, in: 3, hid: 4,
 		act: []func(float64) float64{math.Tanh, leaky(0.25), elu},
 		attrs: []graph.Attr{Attr("activations", []string{"Tanh", "LeakyRelu", "Elu"}),

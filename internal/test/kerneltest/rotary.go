@@ -33,7 +33,7 @@ func productRotary(x productWide, dim int, interleaved bool, cos, sin func(b, s,
 	})
 }
 
-// rotaryCase describes a case; positions nil: the angles have an entry per batch entry and
+// rotaryCase describes a case; nil positions mean that the angles have an entry per batch entry and
 // position.
 type rotaryCase struct {
 	name                          string

@@ -9,7 +9,7 @@ import (
 	"memopt/internal/half"
 )
 
-// What the cases of recurrences, random draws, optimizers and quantization share.
+// Common parts of the cases of recurrences, random draws, optimizers and quantization.
 
 // seqValues returns n numbers k/64 with |k| < 128, which every floating-point type holds
 // exactly.

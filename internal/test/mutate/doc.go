@@ -3,9 +3,9 @@
 // is usually a file that decodes: its meaning is wrong, such as a missing operand, a contradictory
 // type, a name that occurs twice, or a size that no machine has.
 //
-// The mutations are a function of a genome, a string of bytes in which every four are one mutation.
-// So a fuzzer that mutates bytes mutates lists of mutations, and a finding is made smaller by
-// leaving out genes (ShrinkGenome).
+// The mutations are a function of a genome, a string of bytes, four for each mutation. So a fuzzer
+// that mutates bytes mutates lists of mutations, and a finding is made smaller by leaving out genes
+// (ShrinkGenome).
 package mutate
 
 import (
@@ -16,8 +16,8 @@ import (
 // GeneLen is the number of bytes of a genome that decide about one mutation.
 const GeneLen = 4
 
-// most is how many genes of a genome count, and largest is the size in bytes beyond which a mutant
-// gets no further gene.
+// most is the number of genes of a genome that count, and largest the size in bytes that ends the
+// genes of a mutant.
 const (
 	most    = 64
 	largest = 4 << 20

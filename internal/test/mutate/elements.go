@@ -88,7 +88,7 @@ func (s *state) adopt(n *message, x site) {
 	}
 }
 
-// opset changes the versions for which the model says it is written.
+// opset changes the operator sets that the model imports.
 func (s *state) opset() string {
 	if s.root.typ.name != "ModelProto" {
 		return ""

@@ -155,7 +155,7 @@ func (t *tree) mutate(rng *rand.Rand) string {
 	return fmt.Sprintf("elements %d and %d swapped", i, k)
 }
 
-// otherValue returns what may stand in place of a value.
+// otherValue returns a value to put in place of another.
 func otherValue(rng *rand.Rand, x *tree, all []*tree) *tree {
 	switch rng.IntN(8) {
 	case 0:

@@ -12,13 +12,13 @@ type Operator struct{ Domain, Name string }
 
 // Models mutates ONNX models.
 type Models struct {
-	// Operators are what nodes are turned into, besides those that the model has.
+	// Operators replace those of nodes, besides those that the model has.
 	Operators []Operator
 	// Donors are encoded models whose parts are put into others.
 	Donors [][]byte
 }
 
-// Mutate makes a mutant of an encoded model and says what was done to it, a line for each gene.
+// Mutate makes a mutant of an encoded model and returns the changes, a line for each gene.
 func (o *Models) Mutate(model, genome []byte) ([]byte, []string) {
 	return o.mutate("ModelProto", model, genome)
 }
@@ -115,7 +115,7 @@ func (s *state) any(keys ...string) (site, bool) {
 	panic("unreachable")
 }
 
-// where returns a site of a key for which a condition holds.
+// where returns a site of a key that meets a condition.
 func (s *state) where(want func(*fieldInfo) bool) (site, bool) {
 	var keys []string
 	for _, key := range s.keys {
@@ -148,7 +148,7 @@ func (x site) String() string {
 	return text
 }
 
-// operation is one kind of mutation. It says what it did; "" if the model has nothing for it.
+// operation is one kind of mutation. It returns its change, or "" if the model has no place for it.
 type operation struct {
 	weight int
 	run    func(*state) string
@@ -173,7 +173,7 @@ var weights = func() (n int) {
 	return n
 }()
 
-// tries is how often another kind of mutation is drawn if the model has nothing for one.
+// tries is the number of other kinds of mutation that are drawn if the model has no place for one.
 const tries = 20
 
 // step makes one mutation.

@@ -24,7 +24,8 @@ func (s *state) names(graphs []*message) []string {
 	return slices.DeleteFunc(list, func(name string) bool { return name == "" })
 }
 
-// value returns the name of a value: one of the graphs around a site, of any graph, or of none.
+// value returns the name of a value: one of the graphs around a site, one of any graph, or one
+// without a value.
 func (s *state) value(x site) string {
 	graphs := x.graphs
 	if one(s.rng, 8) {
@@ -63,7 +64,7 @@ func (s *state) input() string {
 	return fmt.Sprintf("%v: %.40q in place of %.40q", x, x.f.data, old)
 }
 
-// output does the same for what a node makes.
+// output does the same to the outputs of a node.
 func (s *state) output() string {
 	x, ok := s.any("NodeProto.output")
 	if !ok || x.f.msg != nil {
@@ -135,7 +136,7 @@ func (s *state) graphInput() string {
 	return fmt.Sprintf("%v: %.40q is an input, too", x, name)
 }
 
-// operators lists what a node can be turned into.
+// someOperator returns an operator for a node.
 func (s *state) someOperator() Operator {
 	if len(s.models.Operators) > 0 && !one(s.rng, 4) {
 		return pick(s.rng, s.models.Operators)

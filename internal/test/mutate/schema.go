@@ -45,7 +45,7 @@ type messageType struct {
 	fields map[protowire.Number]*fieldInfo
 }
 
-// fieldInfo is what the schema says of a field.
+// fieldInfo is the schema's entry for a field.
 type fieldInfo struct {
 	key      string // message and field, as NodeProto.input
 	num      protowire.Number

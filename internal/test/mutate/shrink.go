@@ -2,7 +2,7 @@ package mutate
 
 import "slices"
 
-// ShrinkGenome leaves out genes as long as what remains still fails.
+// ShrinkGenome leaves out genes as long as the rest still fails.
 func ShrinkGenome(genome []byte, fails func([]byte) bool) []byte {
 	for at := len(genome) - len(genome)%GeneLen; at >= 0; at -= GeneLen {
 		if at == len(genome) {
@@ -16,8 +16,8 @@ func ShrinkGenome(genome []byte, fails func([]byte) bool) []byte {
 	return genome
 }
 
-// ShrinkModel leaves out elements of an encoded model, halves of lists first, as long as what
-// remains still fails.
+// ShrinkModel leaves out elements of an encoded model, halves of lists first, as long as the rest
+// still fails.
 func ShrinkModel(model []byte, fails func([]byte) bool) []byte {
 	root := decode(messages["ModelProto"], model, 0)
 	if !slices.Equal(root.encode(), model) && !fails(root.encode()) {

@@ -12,10 +12,10 @@ type message struct {
 	fields []*field
 }
 
-// field is one occurrence of a field. Of msg, data and num, the one that the wire type selects
-// counts, msg before data.
+// field is one occurrence of a field. The wire type selects one of msg, data and num; msg counts
+// before data.
 type field struct {
-	info *fieldInfo // nil if the schema has none of that number
+	info *fieldInfo // nil if the schema lacks the number
 	id   protowire.Number
 	wire protowire.Type
 	num  uint64
@@ -69,7 +69,7 @@ func decodeField(typ *messageType, data []byte, depth int) ([]*field, int) {
 		if list := unpacked(f); list != nil {
 			return list, n + size
 		}
-	default: // a group, which ONNX has none of
+	default: // a group, which ONNX does not use
 		f.data = value
 	}
 	return []*field{f}, n + size
@@ -79,7 +79,7 @@ func decodeField(typ *messageType, data []byte, depth int) ([]*field, int) {
 // weights, and stay bytes.
 const packedMost = 256
 
-// unpacked returns packed numbers one by one, nil if a field holds none.
+// unpacked returns packed numbers one by one, nil if the field has no numbers.
 func unpacked(f *field) []*field {
 	if f.info == nil || f.info.wire != protowire.VarintType || len(f.data) > packedMost {
 		return nil
@@ -171,7 +171,7 @@ func (f *field) is(key string) bool {
 	return f.info != nil && f.info.key == key && (f.info.of == nil || f.msg != nil)
 }
 
-// text returns the bytes of a field, "" if there is none.
+// text returns the bytes of a field, "" if it is missing.
 func (m *message) text(name string) string {
 	if f := m.get(name); f != nil {
 		return string(f.data)
@@ -217,7 +217,7 @@ func (m *message) addText(name, text string) { m.add(name).data = []byte(text) }
 // addNum appends a field that holds a number.
 func (m *message) addNum(name string, n int64) { m.add(name).num = uint64(n) }
 
-// only returns the first occurrence of a field, or a new one if there is none.
+// only returns the first occurrence of a field, or a new one.
 func (m *message) only(name string) *field {
 	if f := m.get(name); f != nil {
 		return f

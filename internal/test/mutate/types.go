@@ -62,7 +62,7 @@ func (s *state) form() string {
 		return ""
 	}
 	decl := x.f.msg
-	if one(s.rng, 4) { // the type of a value that had none
+	if one(s.rng, 4) { // a type for a value without one
 		y := x.f.clone()
 		y.info, y.id = fields["GraphProto.value_info"], fields["GraphProto.value_info"].num
 		name := s.value(x)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// extremes are whole numbers at which code goes wrong.
+// extremes are whole numbers that tend to break code.
 var extremes = []int64{0, 1, -1, 2, 3, -2, 4, 7, 8, 16, 255, 256, -128, math.MaxInt32, math.MaxInt32 + 1, math.MinInt32,
 	math.MaxUint32, math.MaxUint32 + 1, 1 << 20, 1 << 40,
 	1 << 53, 1 << 62, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, math.MinInt64 + 1, 1e9 + 7}
@@ -30,7 +30,7 @@ func whole(rng *rand.Rand, n int64) int64 {
 	return pick(rng, extremes)
 }
 
-// floats are numbers at which arithmetic goes wrong.
+// floats are numbers that tend to break arithmetic.
 var floats = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat32,
 	-math.MaxFloat32, math.SmallestNonzeroFloat32, 1e-45, 1e300, -1e-300, 1 << 24}
 

@@ -5,10 +5,10 @@
 // Tests draw a part of their cases, so that CI stays short; MEMOPT_TESTS=all draws all of them, as
 // .ci/slow does by hand.
 //
-// With CI=true the draws start from one fixed seed, so that a run that fails there is one that
-// failed for what was changed; elsewhere each run has a seed of its own, which a failure prints.
-// Failures leave no files behind: the seed that is printed repeats them. Flags on the command line
-// and rapid's variables (RAPID_SEED, RAPID_NOFAILFILE) count for more.
+// With CI=true the draws start from one fixed seed, so that a failure there comes from the change
+// under test; elsewhere each run has a seed of its own, which a failure prints. Failures leave no
+// files behind: the seed that is printed repeats them. Flags on the command line and rapid's
+// variables (RAPID_SEED, RAPID_NOFAILFILE) count for more.
 package rapidflags
 
 import (

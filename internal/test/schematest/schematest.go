@@ -83,7 +83,7 @@ func (s *Schema) Check(t testing.TB, data []byte) any {
 	return doc
 }
 
-// Validate says what of a document is not as the schema wants it.
+// Validate returns an error for a document that violates the schema.
 func (s *Schema) Validate(data []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
@@ -113,7 +113,7 @@ func propertiesOf(prefix string, object map[string]any) (list []string) {
 	return list
 }
 
-// Described wants every property to say what it means.
+// Described checks that every property has a description.
 func (s *Schema) Described(t testing.TB) {
 	t.Helper()
 	root := s.document.(map[string]any)
