@@ -54,7 +54,7 @@ func newAnchoring(a *recompute.Analysis, sizes *live.Sizes, o *Options) *anchori
 
 func (p *Plan) toAnchor() *anchoring { return newAnchoring(p.Analysis, p.Sizes, &p.Options) }
 
-// usualDim is what an unbound symbol is taken to be where only the order of sizes counts.
+// usualDim is the assumed size of an unbound symbol, for comparisons of sizes only.
 const usualDim = 64
 
 // withUsualDims has every symbol bound for a plan without sizes.

@@ -24,7 +24,7 @@ type (
 	Alternative     = budget.Alternative
 	ParetoPoint     = budget.ParetoPoint
 	InfeasibleError = budget.InfeasibleError
-	// SearchProgress is what a search has found so far.
+	// SearchProgress is the state of a search so far.
 	SearchProgress = budget.Progress
 )
 
@@ -37,15 +37,15 @@ var (
 // Budget is the strategy that keeps within a limit at the least cost. Total, Share and Arena
 // exclude each other; without any there must be StashLimits.
 type Budget struct {
-	Total       int64        // bytes of inputs, weights and the arena together; 0: none
-	Share       float64      // of the baseline peak: bounds the bytes of the arena; 0: none
-	Arena       int64        // bytes of the arena; 0: none
-	StashLimits []StashLimit // limits of what parts of the graph stash
-	// Clusters says that only what a configuration of ONNX Runtime can express may be chosen.
+	Total       int64        // bytes of inputs, weights and the arena together; 0 for no such limit
+	Share       float64      // of the baseline peak: bounds the bytes of the arena; 0 for no such limit
+	Arena       int64        // bytes of the arena; 0 for no such limit
+	StashLimits []StashLimit // limits of the bytes that parts of the graph stash
+	// Clusters restricts the choice to plans that a configuration of ONNX Runtime can express.
 	Clusters bool
-	// Runtime says that what counts is the arena of stock ONNX Runtime at default settings, as
-	// simulated, with the anchors that the plan's file would have; a share is one of what it takes
-	// for the graph as it is. It excludes Clusters.
+	// Runtime makes the budget one for the simulated arena of stock ONNX Runtime at default settings,
+	// with the anchors that the plan's file would have; a share then refers to that arena for the
+	// unchanged graph. It excludes Clusters.
 	Runtime bool
 	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
 	// programming).
@@ -55,7 +55,7 @@ type Budget struct {
 	// that the plan does not depend on the machine. 0 asks for the first plan that fits. The time is
 	// limited by the deadline of the context of Make alone.
 	Effort float64
-	// at, first and brief are what package budget means by At, First and Brief.
+	// at, first and brief are At, First and Brief of budget.Options.
 	at, brief bool
 	first     int64
 	// Found, if not nil, is called when the search has a plan that fits; from then on, ending the
@@ -94,7 +94,7 @@ func (Budget) enables() bool           { return true }
 func (Budget) probe() recompute.Probe  { return UserSpecified.DefaultProbe() }
 func (Budget) fixedOrder() graph.Order { return nil }
 
-// choose looks for the cheapest plan within the budget. The error is an *InfeasibleError where none was
+// choose looks for the cheapest plan within the budget. The error is an *InfeasibleError if no plan was
 // found.
 func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	if err := m.needSizes(); err != nil {
@@ -145,8 +145,8 @@ func (p *Plan) basePeak(b *Budget) int64 {
 	return p.Base.Peak.Bytes
 }
 
-// simulateOnce returns what simulates the graph as it is in stock ONNX Runtime when it is first called:
-// of the graph as it was given, many plans in parts of it ask.
+// simulateOnce returns a function that simulates the unchanged graph in stock ONNX Runtime on its first
+// call: many plans of chunked variants ask for it.
 func simulateOnce(m *graph.Model, dims symbolic.Env, sizes *live.Sizes) func() ortsim.Peaks {
 	return sync.OnceValue(func() ortsim.Peaks { return anchor.AsIs(m.Graph, ortsim.NewFacts(m, dims), sizes) })
 }

@@ -16,7 +16,7 @@ const (
 	mostProposals = 20
 	// A list is worth a look if it leaves at most so many nodes, or so many times the graph's.
 	fewNodes, mostTimes = 1000, 8
-	// leastGain is the price of a plan, as a share of a step, below which no other is looked for.
+	// A plan that costs less than leastGain, a share of a step, is accepted without a look at others.
 	leastGain = 0.01
 	// searchGain is how many times the price of the plan without parts the first plan of a list may
 	// cost for the list to be searched: a search improves on first plans by about that.
@@ -25,7 +25,7 @@ const (
 	firstWork, firstPart = 400_000, 400
 	// spentEffort divides the effort where a plan fits without parts: most of it has been spent on that.
 	spentEffort = 4
-	// lowestTries is how many lists are planned where nothing fits quickly.
+	// lowestTries is how many lists are planned if every quick plan is infeasible.
 	lowestTries = 2
 )
 
@@ -86,16 +86,16 @@ func (r *request) planned(ctx context.Context) (*Plan, error) {
 	return c.run()
 }
 
-// chunker looks for a cheaper plan in which regions are computed in parts. All lists of cuts that
-// can fit get a first plan each, and the best of them is searched with the time that the plan without
-// parts has left and a part of its work. The plan never costs more than the one without parts. A larger
-// budget may cost more than a smaller one that needs parts, by what a search leaves to chance.
+// chunker looks for a cheaper plan with chunked regions. All lists of cuts that can fit get a first plan
+// each, and the best of them is searched with the remaining time of the plan without parts and a part of its
+// work. The plan never costs more than the one without parts. A larger budget may cost more than a smaller
+// one that needs parts, by the randomness of a search.
 type chunker struct {
 	*request
 	ctx        context.Context
 	whole      *Plan
-	best       *Plan            // the cheapest so far; nil: nothing fits
-	infeasible *InfeasibleError // of what does not fit
+	best       *Plan            // the cheapest so far; nil if no plan fits
+	infeasible *InfeasibleError // if no plan fits
 	lists      []*chunked
 }
 
@@ -103,7 +103,7 @@ type chunker struct {
 type chunked struct {
 	*request
 	asIs  *Plan
-	first *Plan // nil: none fits, or none was tried
+	first *Plan // nil before a first plan was tried, or if it does not fit
 }
 
 func (c *chunker) run() (*Plan, error) {
@@ -145,7 +145,7 @@ func (c *chunker) impossible() error {
 	return c.infeasible
 }
 
-// propose cuts the graph in all ways that are worth a look, and orders them by what they cost.
+// propose cuts the graph in all promising ways, and orders them by their costs.
 func (c *chunker) propose() error {
 	a := c.whole.Analysis
 	// For shares of the baseline's peak, and not of the budget, so that a larger one finds all that a
@@ -180,8 +180,7 @@ func spreadOver[T any](list []T, n int) []T {
 	return out
 }
 
-// weigh cuts the graph. What is demanded of single values may be impossible in parts; then the cuts
-// are left out.
+// weigh cuts the graph. Demands on single values may be impossible in parts; then the cuts are left out.
 func (c *chunker) weigh(cuts []chunk.Cut) error {
 	cut, err := c.cut(c.ctx, c.whole, cuts)
 	if err != nil {
@@ -225,8 +224,8 @@ func (c *chunker) search() error {
 	return c.complete()
 }
 
-// promising returns the lists to be searched: the one with the cheapest first plan; where none has
-// one and nothing fits, those with the lowest bounds.
+// promising returns the lists to be searched: the one with the cheapest first plan or, if the budget is
+// infeasible so far, those with the lowest bounds.
 func (c *chunker) promising(open []*chunked, asGiven *Plan) []*chunked {
 	var list []*chunked
 	for _, l := range open {
@@ -246,7 +245,7 @@ func (c *chunker) promising(open []*chunked, asGiven *Plan) []*chunked {
 	return list[:min(len(list), lowestTries)]
 }
 
-// open lists what can fit a budget; where nothing does, what can come lowest.
+// open lists the cuts that can fit a budget, or else those that can come lowest.
 func (c *chunker) open(limit int64) (open []*chunked) {
 	for _, l := range c.lists {
 		if l.asIs.Base.LowerBound <= limit {
@@ -288,8 +287,8 @@ func (c *chunker) sift(open []*chunked) error {
 	return nil
 }
 
-// within plans a graph in parts to a budget, in one of so many parts of the time that is left. It
-// returns nil where nothing fits.
+// within plans a chunked graph for a budget, in 1/of of the time that is left. It returns nil if no plan
+// fits.
 func (c *chunker) within(r *request, b Budget, of int) (*Plan, error) {
 	b.at, b.first = true, firstWork+firstPart*int64(len(r.model.Graph.Nodes))
 	ctx, done := timelimit.Share(c.ctx, 1/float64(of))

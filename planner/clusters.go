@@ -10,8 +10,8 @@ import (
 )
 
 // fitClusters chooses the configuration of clusters that recomputes for the least time among those
-// that fit a budget; work bounds the steps that are simulated. When the context ends, or the time,
-// that is the best so far. The error is an *InfeasibleError where nothing fits.
+// that fit a budget; work bounds the simulated steps. When the context ends, or the time, that is
+// the best so far. The error is an *InfeasibleError if no configuration fits.
 func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) (*choice, error) {
 	if m.base.LowerBound > o.Bytes && m.sizes.Inner == nil {
 		return nil, &InfeasibleError{Budget: o.Bytes, LowerBound: m.base.LowerBound, Persistent: o.Persistent,
@@ -56,8 +56,8 @@ func (m *maker) clusterSearch(work int64) *cluster.Search {
 		Place: m.placeConfig}, work)
 }
 
-// placeConfig tries what ONNX Runtime would make of a configuration; nil where that would clone
-// what cannot be cloned.
+// placeConfig places the nodes that ONNX Runtime would recompute for a configuration; nil if one of
+// them cannot be cloned.
 func (m *maker) placeConfig(config []ConfigEntry) (*place.Trial, error) {
 	sel, _ := m.selectConfig(config)
 	for _, i := range sel.chosen {

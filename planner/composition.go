@@ -5,7 +5,7 @@ import (
 	"memopt/planner/place"
 )
 
-// compose says what the memory of a plan is made of, before and after.
+// compose fills in the memory of a plan by kind, before and after.
 func (m *maker) compose(p *Plan, trial *place.Trial) {
 	a := m.analysis
 	roles := live.FindRoles(a.Graph, m.sizes.States, a.Backward, a.Order)
@@ -14,10 +14,10 @@ func (m *maker) compose(p *Plan, trial *place.Trial) {
 	p.After = live.Compose(a.Graph, trial.Program, trial.Timeline, roles, a.Backward, always)
 }
 
-// AtPeak returns what the plan's memory is made of at the peak, and the bytes of the arena that no
-// value has then, because values cannot always be packed without gaps. All together are inputs,
-// weights and the arena, the room for subgraphs included. It returns nil for a plan without sizes or
-// without a layout.
+// AtPeak returns the memory at the plan's peak by kind, and the unused bytes of the arena at that
+// step (gaps), because values cannot always be packed without gaps. Their sum is inputs, weights and
+// the arena, with the space for subgraphs. It returns nil for a plan without sizes or without a
+// layout.
 func (p *Plan) AtPeak() (parts *live.Parts, gaps int64) {
 	if p.Arena == nil || p.After == nil {
 		return nil, 0

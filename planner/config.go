@@ -12,8 +12,8 @@ import (
 // ConfigEntry is one "ClusterID:Strategy:Count" of an ONNX Runtime configuration.
 type ConfigEntry = cluster.Entry
 
-// Config is the strategy that recomputes what a configuration of ONNX Runtime lists. Of several
-// entries for one cluster id the last counts.
+// Config is the strategy that recomputes the clusters listed by a configuration of ONNX Runtime.
+// Among several entries for one cluster id the last counts.
 type Config []ConfigEntry
 
 func (c Config) enables() bool         { return len(c) > 0 }
@@ -29,11 +29,11 @@ func (c Config) choose(_ context.Context, m *maker) (*choice, error) {
 	return &choice{sel: sel, trial: t, solver: "config", warnings: warnings}, nil
 }
 
-// selectConfig turns on what a configuration lists. Of several entries for one cluster id
-// the last counts, whatever its strategy, as in ONNX Runtime; the others are
-// returned as warnings, and so are ids that no cluster has.
+// selectConfig selects the candidates of a configuration. Among several entries for one cluster id
+// the last counts, whatever its strategy, as in ONNX Runtime; the others are returned as warnings,
+// and so are ids without a cluster.
 //
-// What is to be kept counts as an occurrence and is left out.
+// A kept value counts as an occurrence and is left out.
 func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {
 	a, s := m.analysis, newSelection()
 	known := map[recompute.ClusterID]bool{}

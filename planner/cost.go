@@ -48,8 +48,8 @@ func newProfileCosts(
 	return c
 }
 
-// computeType returns the element type in which a node computes: its first float operand's, outputs
-// after inputs, so that a widening Cast counts as what it reads and an ArgMax of floats as floats.
+// computeType returns the element type of a node's arithmetic: its first float operand's, outputs
+// after inputs, so that a widening Cast counts as its input and an ArgMax of floats as floats.
 func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 	for _, list := range [][]graph.ValueID{n.Inputs, n.Outputs} {
 		for _, v := range list {
@@ -62,13 +62,13 @@ func computeType(g *graph.Graph, n *graph.Node) graph.DType {
 }
 
 // measure replaces estimates by measured times, by NodeID; NaN and negative numbers mean no
-// measurement. The estimates that stay are scaled by what the measured nodes took over what was
-// estimated for them, so that all costs are times on the machine that was measured.
+// measurement. The remaining estimates are scaled by the ratio of measured to estimated time of the
+// measured nodes, so that all costs are times on the machine that was measured.
 func (c *nodeCosts) measure(measured []float64) {
 	c.estimated = slices.Clone(c.seconds)
 	var took, estimated float64
 	for i, s := range measured {
-		if isMeasured(s) && c.seconds[i] > 0 { // views take a little, and are estimated at nothing
+		if isMeasured(s) && c.seconds[i] > 0 { // views take little time, and are estimated at 0
 			took += s
 			estimated += c.seconds[i]
 		}
@@ -101,7 +101,7 @@ func (c *nodeCosts) of(nodes []graph.NodeID) Cost {
 	return total
 }
 
-// newNodeCosts returns what the nodes cost: as measured, else by the profile.
+// newNodeCosts returns the nodes' costs: measured, else by the profile.
 func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Options,
 	s *shares) *nodeCosts {
 	profile := &DefaultProfile
@@ -155,8 +155,8 @@ func (p *Plan) priced(overhead float64) float64 {
 	return (overhead*p.Step.Seconds + p.inParts() - p.Whole.Step.Seconds) / p.Whole.Step.Seconds
 }
 
-// inParts is the seconds of a step of the graph in parts. What is a constant there, since sizes are
-// known, counts as in the graph as it was given: it is no gain of parts.
+// inParts is the seconds of a step of the chunked graph. Nodes that are constants there, since
+// sizes are known, count as in the original graph: they are no gain of chunking.
 func (p *Plan) inParts() float64 {
 	seconds := p.Step.Seconds
 	there := make([]bool, len(p.Whole.Model.Graph.Nodes))

@@ -28,7 +28,7 @@ func (c *Cuts) Cut(ctx context.Context, m *graph.Model, dims symbolic.Env) (*chu
 	return chunk.Apply(ctx, m, c.Order, b, dims, c.List)
 }
 
-// Cuts returns the plan's regions in parts; nil where there are none.
+// Cuts returns the plan's chunked regions; nil if it has no such regions.
 func (p *Plan) Cuts() *Cuts {
 	if p.Whole == nil {
 		return nil
@@ -39,8 +39,8 @@ func (p *Plan) Cuts() *Cuts {
 // Rewrites reports whether the plan changes the graph.
 func (p *Plan) Rewrites() bool { return p.Whole != nil || len(p.Placements) > 0 }
 
-// asGiven makes the plan of the request's graph that changes nothing, in an order; nil: the one that
-// the options ask for.
+// asGiven makes the plan of the request's graph that changes no node, in an order; a nil order means
+// the one that the options ask for.
 func (r *request) asGiven(ctx context.Context, o graph.Order) (*Plan, error) {
 	w := *r
 	w.opts.Strategy, w.opts.Within, w.opts.Chunk = nil, nil, ""
@@ -93,7 +93,7 @@ func modeOf(cuts []chunk.Cut) chunk.Mode {
 	return chunk.Exact
 }
 
-// byPart gives every node what the node has that it is, or is a part of; others nothing.
+// byPart gives every node the entry of its origin; nodes without an origin get the given default.
 func byPart[T any](f *chunk.Applied, of []T, nothing T) []T {
 	out := make([]T, len(f.Origin))
 	for i, old := range f.Origin {
@@ -104,8 +104,8 @@ func byPart[T any](f *chunk.Applied, of []T, nothing T) []T {
 	return out
 }
 
-// inParts rewrites names and globs for a graph in parts: a name that is gone becomes those of what
-// the parts of its nodes make.
+// inParts rewrites names and globs for a chunked graph: a name that is gone becomes the names of the
+// outputs of its nodes' parts.
 func inParts(g *graph.Graph, f *chunk.Applied, texts []string) []string {
 	var out []string
 	for _, text := range texts {
@@ -126,8 +126,8 @@ func stillMade(g *graph.Graph, text string) bool {
 	return slices.ContainsFunc(found, func(v graph.ValueID) bool { return g.Values[v].Def != graph.NoNode })
 }
 
-// madeByParts names what the parts make of the nodes whose values a text finds in the graph as it was
-// given; the text itself where that is nothing.
+// madeByParts names the outputs of the parts of the nodes whose values a text matches in the original
+// graph, or the text itself if there are no parts.
 func madeByParts(g *graph.Graph, f *chunk.Applied, text string) (names []string) {
 	found, _ := g.Find(text)
 	for i, old := range f.Origin {
@@ -165,13 +165,13 @@ func (r *request) ofFile(ctx context.Context, file *PlanFile) (*Plan, error) {
 	return cut.plan(ctx)
 }
 
-// FissionText says how many regions are computed in how many parts; "" where none is.
+// FissionText says how many regions are computed in how many parts; "" without such regions.
 func (p *Plan) FissionText() string { return (&Cuts{List: p.Fission}).Text() }
 
 // ExactBits reports whether all outputs keep their bits on memopt's CPU.
 func (p *Plan) ExactBits() bool { return (&Cuts{List: p.Fission}).Exact() }
 
-// Text says how many regions are computed in how many parts; "" where none is.
+// Text says how many regions are computed in how many parts; "" without such regions.
 func (c *Cuts) Text() string {
 	if c == nil || len(c.List) == 0 {
 		return ""
@@ -214,8 +214,8 @@ func (p *Plan) RegionBytes(cut int) (whole, part int64) {
 	return max(p.Whole.Sizes.Bytes[v], 0), part
 }
 
-// PartOf returns which region in parts a node of Model belongs to, as an index into Fission, and which
-// of its parts the node computes; -1 and -1 for a node that computes none.
+// PartOf returns the chunked region of a node of Model, as an index into Fission, and the part of it
+// that the node computes; -1 and -1 for a node outside of them.
 func (p *Plan) PartOf(id graph.NodeID) (region, part int32) {
 	if p.applied == nil || p.applied.Parts[id].Cut < 0 {
 		return -1, -1
@@ -233,7 +233,7 @@ func recordCuts(list []chunk.Cut) []recompute.CutRecord {
 	return out
 }
 
-// CutsOf returns the regions of a record; nil where it has none.
+// CutsOf returns the regions of a record; nil if it has no regions.
 func CutsOf(r *recompute.Record) *Cuts {
 	if len(r.Fission) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // ErrDemand means that Options.Keep or Options.Recompute cannot be obeyed.
 var ErrDemand = recompute.ErrDemand
 
-// FindValues is graph.Graph.Find, with an error that suggests what was meant where nothing is found.
+// FindValues is graph.Graph.Find; if there is no match, its error suggests similar names.
 func FindValues(g *graph.Graph, text string) ([]graph.ValueID, graph.FoundBy, error) {
 	found, by := g.Find(text)
 	if by != graph.NotFound {
@@ -23,7 +23,7 @@ func FindValues(g *graph.Graph, text string) ([]graph.ValueID, graph.FoundBy, er
 	return nil, by, fmt.Errorf("no value, node or layer matches %q%s", text, meant(g, text))
 }
 
-// meant suggests what a text that matches nothing was to match.
+// meant suggests names for a text without a match.
 func meant(g *graph.Graph, text string) string {
 	near := "*" + strings.Trim(text, "*") + "*"
 	if _, by := g.Find(near); by != graph.NotFound && strings.Trim(text, "*") != "" {
@@ -42,15 +42,15 @@ type demands struct {
 	root     []graph.ValueID  // by value: the one that it shows
 	stashes  [][]graph.NodeID // by root: the nodes that make values which show it, and which backward nodes read
 	why      []string         // by node: why it must not run again, or ""
-	kept     []bool           // by node: there is such a reason; nil where nothing is kept
+	kept     []bool           // by node: there is such a reason; nil if no value is kept
 	forced   []recompute.Candidate
-	chains   [][]graph.NodeID // of forced: the entry, and the views up to what makes the bytes
-	makers   []budget.Forced  // what makes the bytes of what is forced
+	chains   [][]graph.NodeID // of forced: the entry, and the views up to the node that makes the bytes
+	makers   []budget.Forced  // the nodes that make the bytes of forced values
 	demanded []string         // by node: the text that asks for it to run again, or ""
 	warnings []string
 }
 
-// demands resolves what is to be kept and to be recomputed; nil where nothing is.
+// demands resolves the names to keep and to recompute; nil if there are no such names.
 func (r *request) demands(a *recompute.Analysis) (*demands, error) {
 	if len(r.opts.Keep) == 0 && len(r.opts.Recompute) == 0 {
 		return nil, nil
@@ -71,7 +71,7 @@ func (r *request) demands(a *recompute.Analysis) (*demands, error) {
 	return d, nil
 }
 
-// newDemands has what is stashed, and no demands yet.
+// newDemands has the stashes, and no demands yet.
 func (r *request) newDemands(a *recompute.Analysis) *demands {
 	d := &demands{a: a, view: func(n *graph.Node) bool { return op.Of(n.Kind).View },
 		why: make([]string, len(a.Graph.Nodes)), demanded: make([]string, len(a.Graph.Nodes))}
@@ -148,7 +148,7 @@ func (d *demands) keep(text string) error {
 	return nil
 }
 
-// recompute forces what is stashed of some values.
+// recompute forces the stashes among some values.
 func (d *demands) recompute(text string) error {
 	found, by, err := FindValues(d.a.Graph, text)
 	if err != nil {
@@ -194,7 +194,7 @@ func (d *demands) recompute(text string) error {
 	return nil
 }
 
-// unstashed says why nothing that shows a root is stashed for the backward half, or "".
+// unstashed says why no view of a root is stashed for the backward half, or "".
 func (d *demands) unstashed(root graph.ValueID) string {
 	g := d.a.Graph
 	def := g.Values[root].Def
@@ -210,7 +210,7 @@ func (d *demands) unstashed(root graph.ValueID) string {
 	return ""
 }
 
-// conflict is the error for what is to be kept as well.
+// conflict is the error for a value that is to be kept as well.
 func (d *demands) conflict(root graph.ValueID, text string) error {
 	g := d.a.Graph
 	for _, id := range append([]graph.NodeID{g.Values[root].Def}, d.stashes[root]...) {
@@ -256,18 +256,18 @@ func (d *demands) force(root graph.ValueID, text string, exact bool) *recompute.
 	return nil
 }
 
-// mayRun reports whether a candidate runs nothing again that is to be kept.
+// mayRun reports whether a candidate recomputes no kept node.
 func (d *demands) mayRun(c *recompute.Candidate) bool { return d == nil || !c.Runs(d.kept) }
 
-// apply puts what is demanded before a search for a plan to a budget.
+// apply adds the demands to the problem of a search for a budget.
 func (d *demands) apply(p *budget.Problem) {
 	if d != nil {
 		p.Kept, p.Forced = d.why, d.makers
 	}
 }
 
-// edit makes placements that were chosen elsewhere obey: what is kept is left out, and what is
-// forced and does not run again yet is added.
+// edit makes placements that were chosen elsewhere obey: kept nodes are removed, and forced ones
+// that are not recomputed yet are added.
 func (d *demands) edit(m *maker, placements []recompute.Placement) ([]recompute.Placement, error) {
 	if d == nil {
 		return placements, nil
@@ -315,7 +315,7 @@ func (d *demands) count(sel *selection) {
 	}
 }
 
-// leftOut warns of what was to be forced and cannot be in a plan to a budget.
+// leftOut warns of forced values that a plan for a budget cannot recompute.
 func (d *demands) leftOut(a *budget.Answer) {
 	if d == nil || a == nil || len(a.Left) == 0 {
 		return

@@ -10,11 +10,11 @@ import (
 // Fit says how a plan stands to the budget that it was made to, or held to. All sizes are bytes.
 type Fit struct {
 	Budget *Budget
-	// Limit is what the budget leaves the arena; negative where inputs and weights alone take more
-	// than the budget.
+	// Limit is the bytes that the budget leaves for the arena; negative if inputs and weights alone
+	// exceed the budget.
 	Limit int64
-	// Arena is what the plan's arena takes: that of memopt, or that of stock ONNX Runtime, as
-	// simulated, where the budget is for that.
+	// Arena is the bytes of the plan's arena: memopt's own, or the simulated one of stock ONNX
+	// Runtime if the budget is for that.
 	Arena int64
 	// Persistent is the bytes of inputs and weights, which count where the budget is for these, too.
 	Persistent int64
@@ -61,7 +61,7 @@ func (m *maker) hold(p *Plan) error {
 	return nil
 }
 
-// anchored is what the plan's file comes to in stock ONNX Runtime.
+// anchored simulates the plan's file in stock ONNX Runtime.
 func (p *Plan) anchored() (*anchor.Anchoring, error) {
 	if p.Runtime != nil {
 		return p.Runtime, nil

@@ -26,11 +26,11 @@ type Formula struct {
 	programs *programs
 }
 
-// FormulaOf returns the peak of a training graph as it is over a box of bindings. Of the options,
-// Order and Aliased count; symbols that the box lacks are taken from Options.Dims. The order is that
-// of a plan at each binding (OrderMemory excepted, which has no formula). The error is
-// envelope.ErrPieces where there is no useful formula, a *symbolic.UnboundError where symbols are
-// neither in the box nor bound, or one of a simulation.
+// FormulaOf returns the peak of an unchanged training graph over a box of bindings. Only the options Order
+// and Aliased count; symbols that the box lacks are taken from Options.Dims. The order is that of a plan at
+// each binding (OrderMemory excepted, which has no formula). The error is envelope.ErrPieces if there is no
+// useful formula, a *symbolic.UnboundError for symbols neither in the box nor bound, or one of a
+// simulation.
 func FormulaOf(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	box envelope.Box) (*Formula, error) {
 	p, err := newPrograms(m, types, opts)
@@ -125,7 +125,7 @@ func (p *programs) over(box envelope.Box) *programs {
 	return &q
 }
 
-// bindings are those of a box with those of the options where the box has none.
+// bindings are those of a box, completed by those of the options.
 func (p *programs) bindings(env symbolic.Env) symbolic.Env {
 	all := symbolic.Env{}
 	for name, n := range p.opts.Dims {
@@ -184,7 +184,7 @@ func (p *programs) sampleLate(best *envelope.Sample, file graph.Order, env symbo
 	return best, nil
 }
 
-// bound finds loads of which the largest is at least the peak at all bindings of a box.
+// bound finds loads whose maximum is at least the peak at all bindings of a box.
 func (p *programs) bound(box envelope.Box) ([]envelope.Load, error) {
 	order, err := p.fileOrder()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"memopt/symbolic"
 )
 
-// AssumedRange is that of symbols for which nobody has given one.
+// AssumedRange is the range of symbols for which the caller has given no range.
 var AssumedRange = symbolic.Range{Lo: 1, Hi: 4096}
 
 // lowerRanges are assumed one after the other where sizes are too large for numbers in the one before.
@@ -18,7 +18,7 @@ var lowerRanges = []int64{512, 64, 8}
 // Formulas are the peaks of a plan without sizes, over ranges of its symbols.
 type Formulas struct {
 	Base    *Formula // the graph as it is
-	Planned *Formula // the graph as it would be rewritten; nil where nothing runs again
+	Planned *Formula // the graph as it would be rewritten; nil without recomputation
 	// Assumed are the symbols whose range is AssumedRange.
 	Assumed []string
 	// Points is at how many random bindings, drawn with Seed, the formulas were compared with
@@ -35,11 +35,11 @@ const (
 	checkSteps  = 100_000
 )
 
-// mostUnasked is the most nodes of which formulas are found although nobody has given a range.
+// mostUnasked is the most nodes of a graph that gets formulas without an explicit range.
 const mostUnasked = 50_000
 
-// formulas finds the formulas of a plan without sizes. Where there are none, it is an error if
-// somebody has asked for these ranges, else a warning.
+// formulas finds the formulas of a plan without sizes. Their absence is an error for explicit ranges,
+// else a warning.
 func (p *Plan) formulas(ctx context.Context) error {
 	if len(p.Options.Ranges) == 0 && len(p.Analysis.Order) > mostUnasked {
 		return nil
@@ -108,8 +108,7 @@ func (f *Formulas) fill(ctx context.Context, p *Plan, box envelope.Box) error {
 	return nil
 }
 
-// AssumedText says which ranges nobody has given: "batch=1..4096, seq=1..4096"; "" where there are
-// none.
+// AssumedText lists the assumed ranges: "batch=1..4096, seq=1..4096"; "" if all ranges were given.
 func (f *Formulas) AssumedText() string {
 	var text string
 	for _, a := range f.Base.Box {

@@ -5,21 +5,21 @@ import (
 	"errors"
 )
 
-// Headroom is the largest size of a symbol at which a plan was found that fits a budget.
+// Headroom is the largest size of a symbol with a plan that was found to fit a budget.
 type Headroom struct {
 	Symbol string
 	Size   int64 // 0: not even size 1 fits
 	Below  int64 // the size that does not fit
-	// Of the plan at Size: bytes of its arena, of that with inputs and weights, and its price.
+	// The plan at Size: bytes of its arena, of that with inputs and weights, and its price.
 	Arena, Total int64
 	Overhead     float64
-	// Complete says that no plan was found one above; else the search was ended before.
+	// Complete says that no plan was found at Size+1; else the search ended early.
 	Complete bool
 }
 
-// FindHeadroom looks for the largest size of a symbol below one that does not fit, starting with a
-// guess. Try plans at a size; its error is an *InfeasibleError where nothing fits there. If more may fit
-// at a larger size than at a smaller one, the answer fits, but need not be the largest that does.
+// FindHeadroom looks for the largest size of a symbol below an infeasible one, starting with a guess. It
+// plans sizes with the function try, whose error is an *InfeasibleError for an infeasible size. If a
+// size above an infeasible one fits, the answer fits, but need not be the largest.
 func FindHeadroom(ctx context.Context, symbol string, below, guess int64,
 	try func(n int64) (*Plan, error)) (*Headroom, error) {
 	r := &Headroom{Symbol: symbol, Below: below}

@@ -15,7 +15,7 @@ import (
 type Level int
 
 const (
-	// UserSpecified recomputes what the configuration lists.
+	// UserSpecified recomputes the clusters of the configuration.
 	UserSpecified Level = 0
 	// Layerwise recomputes every candidate of strategy 1, layer by layer.
 	Layerwise Level = 1
@@ -70,9 +70,9 @@ func (l Level) choose(ctx context.Context, m *maker) (*choice, error) {
 	return c, nil
 }
 
-// selectLevel turns on every entry's strategy-1 candidate and, with compromise, the
-// strategy-2 candidates of entries that have no other. Candidates that cannot be cloned, and those
-// that run what is to be kept, stay off.
+// selectLevel selects every entry's strategy-1 candidate and, with compromise, the strategy-2
+// candidates of entries that have no other. Candidates that cannot be cloned, and those that
+// recompute kept nodes, stay off.
 func (m *maker) selectLevel(compromise bool) *selection {
 	a := m.analysis
 	s, taken := newSelection(), make([]bool, len(a.Graph.Nodes))
@@ -90,8 +90,8 @@ func (m *maker) selectLevel(compromise bool) *selection {
 	return s
 }
 
-// checkpointSpacings are the distances at which checkpoints are tried where recomputing
-// everything does not lower the peak.
+// checkpointSpacings are the distances between checkpoints that are tried if recomputing everything
+// does not lower the peak.
 var checkpointSpacings = []int{2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 64, 128}
 
 // In graphs of manyNodes and more, each trial takes seconds: fewer distances are tried then, over
@@ -119,7 +119,7 @@ func (m *maker) checkpointed(yield func([]int) bool) {
 	}
 }
 
-// levelChoice is a selection that a level may mean, with what it comes to.
+// levelChoice is a possible selection of a level, with its memory.
 type levelChoice struct {
 	sel    *selection
 	peak   int64
@@ -128,10 +128,10 @@ type levelChoice struct {
 	layout *arena.Layout // nil: not packed yet
 }
 
-// levelSelection returns the selection that a level other than UserSpecified means: all candidates,
-// of which some are kept as checkpoints where nothing else lowers the peak, and none where that
-// would take more than the graph as it is. Level 2 considers more selections than level 1; its peak
-// is no higher, and it frees no less. Without sizes it is all candidates.
+// levelSelection returns the selection of a level other than UserSpecified: all candidates, with
+// some kept as checkpoints if that alone lowers the peak, and an empty selection if that would take
+// more than the unchanged graph. Level 2 considers more selections than level 1; its peak is no
+// higher, and it frees no less. Without sizes it is all candidates.
 func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
 	compromise := l == LayerwiseCompromise
 	if m.sizes == nil {
@@ -161,9 +161,9 @@ type weigher struct {
 }
 
 // bestOf returns the selection, or, if it does not lower the peak by itself, the one with the
-// lowest peak among its variants with checkpoints. What takes more than the graph as it is does not
-// count. With a floor, what peaks as high or frees less than the floor does not count either, and
-// the floor is returned if nothing is left; without one, an empty selection.
+// lowest peak among its variants with checkpoints. Selections that take more than the unchanged
+// graph do not count. With a floor, those that peak as high as it or free less do not count either,
+// and the floor is returned if no selection is left; without one, an empty selection.
 func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, error) {
 	all, err := w.weigh(full, "")
 	if err != nil || len(full.chosen) == 0 {
@@ -235,7 +235,7 @@ func (w *weigher) withinBase(c *levelChoice) (bool, error) {
 	return c.layout.Bytes <= w.baseArena.Bytes, nil
 }
 
-// savedBytes sums what the selected candidates free of their stashes.
+// savedBytes sums the stashes that the selected candidates free.
 func (w *weigher) savedBytes(sel *selection) int64 {
 	a := w.analysis
 	var total int64

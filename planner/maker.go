@@ -14,13 +14,13 @@ import (
 	"memopt/symbolic"
 )
 
-// request is what Make was asked for.
+// request is the input of Make.
 type request struct {
 	model    *graph.Model
 	types    *op.Result
 	boundary live.Boundary
 	opts     Options
-	// Of a graph in parts: how it was cut, and the plan of the graph as it was given; else nil.
+	// How a chunked graph was cut, and the plan of the original graph; nil for another graph.
 	cuts    []chunk.Cut
 	whole   *Plan
 	applied *chunk.Applied
@@ -52,8 +52,8 @@ func (r *request) in(ctx context.Context, o graph.Order) (*Plan, error) {
 	return m.plan(ctx, c.made)
 }
 
-// maker makes a plan in one order: what is known of the graph before anything is chosen, and the
-// evaluator on which strategies try placements.
+// maker makes a plan in one order: it holds the facts about the graph that precede any choice, and
+// the evaluator that strategies try placements with.
 type maker struct {
 	*request
 	analysis   *recompute.Analysis
@@ -64,7 +64,7 @@ type maker struct {
 	latest     tried
 	base       *live.Timeline // of the graph as it is
 	costs      *nodeCosts
-	demands    *demands // nil where there are none
+	demands    *demands // nil without demands
 }
 
 func newMaker(r *request, o graph.Order) (*maker, error) {
@@ -127,7 +127,7 @@ func (m *maker) needSizes() error {
 	return nil
 }
 
-// tried is a selection and what came of it.
+// tried is a selection and its trial.
 type tried struct {
 	sel   *selection
 	trial *place.Trial

@@ -18,9 +18,9 @@ import (
 type OrderChoice string
 
 const (
-	// OrderAuto is OrderORT for a graph with a YieldOp in which memopt has recorded no boundary (it
-	// has then put the nodes in order itself), else OrderFile, but that states are written behind the readers of
-	// their old values where this spares copies and the peak does not rise.
+	// OrderAuto is OrderORT for a graph with a YieldOp and without a boundary recorded by memopt (which has then
+	// put the nodes in order itself), else OrderFile, except that states are written behind the readers of their
+	// old values if this spares copies and the peak does not rise.
 	OrderAuto OrderChoice = "auto"
 	// OrderFile is the order of the file.
 	OrderFile OrderChoice = "file"
@@ -62,13 +62,13 @@ func arranged(m *graph.Model) bool {
 	return rewritten || recorded
 }
 
-// writingLate returns an order in which states are written behind the readers of their old values,
-// where some would have to be copied in the given one and the peak does not rise by that.
+// writingLate returns an order that writes states behind the readers of their old values, if some would have to
+// be copied in the given one and the peak does not rise by that.
 func (r *request) writingLate(o graph.Order) (graph.Order, error) {
 	g := r.model.Graph
 	sizes, err := live.EvalSizes(g, r.opts.Dims)
 	if err != nil || r.opts.Aliased != nil {
-		return o, nil // what is unbound is told when sizes are needed
+		return o, nil // unbound symbols are reported when sizes are needed
 	}
 	if sizes.States, err = live.FindStates(r.model); err != nil || len(sizes.States) == 0 {
 		return o, err
@@ -97,13 +97,12 @@ func (r *request) writingLate(o graph.Order) (graph.Order, error) {
 	return o, nil
 }
 
-// inLeast makes the plan in the order of least memory that is found. An order with a lower peak of
-// live bytes may have a larger arena, and a higher peak once something is recomputed, so plans are
-// compared: in neither is the result worse than the plan in the order of OrderAuto or in the file's
-// order.
+// inLeast makes the plan in the order of least memory that is found. An order with a lower peak of live bytes
+// may have a larger arena, and a higher peak after recomputation, so plans are compared: in neither is the
+// result worse than the plan in the order of OrderAuto or in the file's order.
 //
-// A plan to a budget takes the order that is best for the graph as it is, and another one only if
-// nothing fits in that.
+// A plan for a budget takes the order that is best for the unchanged graph, and another one only if the budget
+// is infeasible in that.
 func (r *request) inLeast(ctx context.Context) (*Plan, error) {
 	if r.least == nil {
 		var err error
@@ -190,8 +189,7 @@ func (r *request) memoryOrders(ctx context.Context) ([]graph.Order, error) {
 	return orders, nil
 }
 
-// withScratch adds the workspaces of kernels, which are live during their step, to what lives
-// inside nodes.
+// withScratch adds the workspaces of kernels, which are live during their step, to the memory inside nodes.
 func withScratch(sizes *live.Sizes, workspace []int64) *live.Sizes {
 	if workspace == nil {
 		return sizes

@@ -14,16 +14,16 @@ import (
 	"memopt/symbolic"
 )
 
-// Curve is what plans of one graph cost at rising budgets.
+// Curve is the plans of one graph and their costs at rising budgets.
 type Curve struct {
-	Persistent int64 // bytes of inputs and weights, in none of the points
+	Persistent int64 // bytes of inputs and weights, not included in the points
 	Points     []ParetoPoint
 	Stopped    bool // the time limit ended searches: more time may find cheaper plans
 
 	of []*Plan // by point: of the graph, or the graph in parts, that its placements are for
 }
 
-// Fission returns the regions that the plan of a point computes in parts; nil: none.
+// Fission returns the chunked regions of the plan of a point; nil if it has no such regions.
 func (c *Curve) Fission(i int) []chunk.Cut {
 	if c.of == nil {
 		return nil
@@ -177,8 +177,8 @@ func (c *Curve) merge(plans []*Plan, all [][]ParetoPoint) {
 	}
 }
 
-// cheapestPoint returns the cheapest point within a budget, of equal ones that of the first list, and
-// its list; nil where there is none.
+// cheapestPoint returns the cheapest point within a budget, that of the first list among equal ones,
+// and its list; nil if no point fits.
 func cheapestPoint(all [][]ParetoPoint, limit int64) (best *ParetoPoint, of int) {
 	for l, points := range all {
 		for i := range points {

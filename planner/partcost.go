@@ -15,14 +15,14 @@ import (
 // "Tile quantization": 128 by 128 are usual).
 const tileRows = 128
 
-// shares knows what parts of nodes take in comparison with the whole nodes.
+// shares compares the costs of parts of nodes with those of the whole nodes.
 type shares struct {
 	// tiles is by node: how much longer a part of a product takes by the tiles that it fills in part,
 	// and the whole one does not; at least 1.
 	tiles []float64
 	// added are the nodes that are no parts of any: slices, joins and sums.
 	added []bool
-	// origin is by node the one of the whole graph that it is a part of, and whole has what these cost.
+	// origin is by node the whole node that it is a part of, and whole has the costs of these.
 	origin []graph.NodeID
 	whole  *nodeCosts
 }
@@ -75,8 +75,8 @@ func filled(n float64) float64 {
 	return float64(tiles * tileRows)
 }
 
-// moved is the bytes that a step moves. Of what a rewrite into parts adds, slices that are views move
-// none, and joins only what was not written where it belongs.
+// moved is the bytes that a step moves. Among the nodes that chunking adds, slices that are views move no
+// bytes, and joins move only parts that were not written in place.
 func (s *shares) moved(step *live.Step, sizes *live.Sizes) int64 {
 	if s == nil || !s.added[step.Node] || step.Slices == nil {
 		return step.Traffic(sizes)
@@ -94,9 +94,9 @@ func (s *shares) moved(step *live.Step, sizes *live.Sizes) int64 {
 	return bytes
 }
 
-// measured returns measured times by node of the graph in parts, of those by node of the whole one: a
-// part takes of what the whole node took what the profile says, for its size. estimated has what the
-// profile says of the parts.
+// measured converts measured times by node of the whole graph to nodes of the chunked one: a part takes
+// the share of the whole node's time that the profile estimates for its size. estimated has the profile's
+// times of the parts.
 func (s *shares) measured(costs, estimated []float64) []float64 {
 	if s == nil {
 		return costs

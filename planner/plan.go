@@ -15,9 +15,9 @@ import (
 	"memopt/symbolic"
 )
 
-// Options of Make. The zero value lists what could be recomputed and changes nothing.
+// Options of Make. The zero value lists possible recomputations and changes no node.
 type Options struct {
-	Strategy Strategy         // chooses what is recomputed; nil: nothing is
+	Strategy Strategy         // chooses the recomputed values; nil means that no value is recomputed
 	Probe    *recompute.Probe // nil: the strategy's own
 	Order    OrderChoice      // "": OrderAuto
 	Dims     symbolic.Env     // bindings of symbols; others are ignored
@@ -31,36 +31,36 @@ type Options struct {
 	RowPeaks bool
 	// Alternatives asks for checkpoints of whole layers to compare a plan to a budget with.
 	Alternatives bool
-	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil:
-	// none. They count in peaks and in the arena.
+	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil means
+	// no workspaces. They count in peaks and in the arena.
 	Workspace []int64
-	// Aliased says of a runtime that writes nothing in place which nodes' outputs lie in their
-	// first inputs, by node; nil: memory is shared as the op table says.
+	// Aliased marks the nodes whose outputs lie in their first inputs in a runtime that writes no
+	// output in place, by node; nil means that memory is shared as the op table says.
 	Aliased []bool
 	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
 	CloneBytes int64
-	// Within is a budget that the plan of another strategy is held to: Plan.Fit says how it stands.
-	// Nil: none. StashLimits and what says how to search do not count; Make fails with a
-	// *symbolic.UnboundError where sizes are unknown.
+	// Within is a budget that the plan of another strategy is compared with: Plan.Fit has the result.
+	// Nil means no comparison. StashLimits and the fields about the search do not count; Make fails
+	// with a *symbolic.UnboundError if sizes are unknown.
 	Within *Budget
-	// Keep are names or globs of values, nodes or layers (graph.Graph.Find) that never run again, and
-	// Recompute those whose stashed activations are made again before the first backward node that
-	// needs them; either may be a list with commas. Every strategy obeys: what it chooses by itself is
-	// chosen among the rest. A name that nothing has, a value that is in both, and what cannot be made
-	// again are errors that wrap ErrDemand; a glob need only match something that can.
+	// Keep are names or globs of values, nodes or layers (graph.Graph.Find) that are never recomputed,
+	// and Recompute those whose stashed activations are recomputed before the first backward node that
+	// needs them; either may be a list with commas, such as "h.*.attn,logits". Every strategy obeys:
+	// its own choices are among the rest. A name without a match, a value that is in both, and a value
+	// that cannot be recomputed are errors that wrap ErrDemand; a glob need only match some value that
+	// can be recomputed.
 	Keep, Recompute []string
 	// Ranges asks for formulas of the peak where symbols are unbound, over these ranges, and
 	// AssumedRange for symbols without one (Plan.Formulas); nil does not.
 	Ranges map[string]symbolic.Range
-	// CheckSeed is that of the random bindings at which formulas are compared with simulations.
+	// CheckSeed seeds the random bindings at which formulas are compared with simulations.
 	CheckSeed int64
-	// SkipLayout leaves Plan.Arena out where the strategy does not need it, for plans of which only
-	// the live peak is wanted.
+	// SkipLayout leaves Plan.Arena out unless the strategy needs it, for callers that read only the
+	// live peak.
 	SkipLayout bool
-	// Chunk says in which parts a plan to a Budget of bytes may compute regions of the graph, where
-	// that costs less than recomputation alone; "": in none. Budgets of Clusters and
-	// with StashLimits have none, and neither have the plans of other strategies but for what a
-	// PlanFile has.
+	// Chunk is the mode in which a plan for a Budget of bytes may compute regions of the graph in
+	// chunks, if that costs less than recomputation alone; "" forbids it. Budgets of Clusters and with
+	// StashLimits are never chunked; plans of other strategies only by a PlanFile's own cuts.
 	Chunk chunk.Mode
 	// WorkspaceOf is asked for Workspace of a graph in parts; nil: a part has that of the whole node.
 	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)
@@ -91,7 +91,7 @@ func (o *Options) Budget() *Budget {
 	return nil
 }
 
-// Limit is the budget that the plan has to keep: the strategy's, or Within; nil for none.
+// Limit is the budget that the plan has to keep: the strategy's, or Within; nil without a budget.
 func (o *Options) Limit() *Budget {
 	if b := o.Budget(); b != nil {
 		return b
@@ -102,8 +102,8 @@ func (o *Options) Limit() *Budget {
 // Enabled reports whether the options ask for anything to be recomputed.
 func (o *Options) Enabled() bool { return enables(o.strategy()) || len(o.Recompute) > 0 }
 
-// Plan is what to recompute in a training graph and what it is worth. It is complete when Make
-// returns it, and nothing changes it then.
+// Plan is the recomputations of a training graph, and their memory and cost. It is complete when Make
+// returns it, and is immutable then.
 type Plan struct {
 	Model     *graph.Model
 	Types     *op.Result
@@ -111,9 +111,9 @@ type Plan struct {
 	Options   Options
 	Rewritten bool // the graph has been rewritten by memopt before
 
-	// Fission are the regions that the plan computes in parts. Then Model is the graph in parts, all
-	// that follows is about that, Options has what is given by node for its nodes, and Whole is the
-	// plan of the graph as it was given, which changes nothing. Nil: nothing is in parts.
+	// Fission are the chunked regions of the plan. Then Model is the chunked graph, all fields below
+	// refer to it, Options has its per-node lists for its nodes, and Whole is the plan of the original
+	// graph, without changes. Nil means that no region is chunked.
 	Fission []chunk.Cut
 	Whole   *Plan
 
@@ -121,7 +121,7 @@ type Plan struct {
 	Stashed    []StashRow
 	Placements []recompute.Placement
 
-	// Of the fields up to Overhead, only Recompute.Nodes is known where symbols are unbound.
+	// If symbols are unbound, only Recompute.Nodes is known among the fields up to Overhead.
 	Unbound    []string  // symbols without a binding; then there are no bytes
 	Span       *Span     // the sizes that the plan is for; nil: those of Options.Dims alone
 	Formulas   *Formulas // of the peak where symbols are unbound, if Options asks for them
@@ -130,40 +130,39 @@ type Plan struct {
 	Planned    *live.Timeline // the graph as it would be rewritten
 	Persistent int64          // bytes of inputs and weights
 	Arena      *arena.Layout  // of Planned; nil with Options.SkipLayout
-	// Before and After say what the memory of Base and of Planned is made of; nil with
-	// Options.SkipLayout.
+	// Before and After are the memory of Base and of Planned by kind; nil with Options.SkipLayout.
 	Before, After *live.Composition
 	Step          Cost // one execution of Model as it is
-	Recompute     Cost // what is executed on top
-	// Overhead is the time that Step and Recompute take together beyond a step of Baseline, as a
-	// share of that.
+	Recompute     Cost // the added executions
+	// Overhead is the time that Step and Recompute take together beyond a step of Baseline, as a share
+	// of that.
 	Overhead float64
 
 	// Fit says how the plan stands to its budget, or to Options.Within; nil without one of bytes, and
 	// with Options.SkipLayout.
 	Fit *Fit
 
-	Solver  string // what chose the placements, as records name it
+	Solver  string // name of the solver of the placements, as in records
 	Stopped bool   // the budget's time limit ended the search for the plan
 	// The rest is nil without a budget, and for one of clusters.
 	Bound *Bound // of the plan's cost
-	Lower *Lower // what less memory would cost; nil where nothing less was found
-	// Runtime is what the plan's file comes to in stock ONNX Runtime; nil unless the budget was for
+	Lower *Lower // the cheapest plan found with less memory; nil if no such plan was found
+	// Runtime is the memory of the plan's file in stock ONNX Runtime; nil unless the budget was for
 	// that.
 	Runtime *anchor.Anchoring
-	// Alternatives are what to compare the plan with; nil if Options does not ask for them, if no
+	// Alternatives are plans to compare this one with; nil if Options does not ask for them, if no
 	// layers are found, or if the context of Make is done, since the plan should then be shown at
 	// once.
 	Alternatives []Alternative
 
 	Warnings []string
 
-	applied *chunk.Applied // how Model was made; nil where nothing is in parts
-	floor   int64          // what no plan comes below whatever it computes in parts; 0: nothing is in parts
+	applied *chunk.Applied // how Model was made; nil without chunked regions
+	floor   int64          // lower bound of every chunking; 0 without chunked regions
 	least   []graph.Order  // the orders that OrderMemory compares; nil with another one
 	costs   *nodeCosts     // nil without sizes
-	demands *demands       // nil where there are none
-	// inRuntime is what Model as it is comes to in stock ONNX Runtime; nil without sizes.
+	demands *demands       // nil without demands
+	// inRuntime is the memory of the unchanged Model in stock ONNX Runtime; nil without sizes.
 	inRuntime func() ortsim.Peaks
 }
 
@@ -183,8 +182,8 @@ func Make(m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 }
 
 // MakeContext plans a model whose types are inferred. A context that is done ends the search for a
-// plan to a budget with the best plan so far. The error is live.ErrNoBoundary for a model without a
-// backward half, an *InfeasibleError if nothing fits the budget, or names a contradiction.
+// budget with the best plan so far. The error is live.ErrNoBoundary for a model without a backward
+// half, an *InfeasibleError for an infeasible budget, or names a contradiction.
 func MakeContext(ctx context.Context, m *graph.Model, types *op.Result, opts Options) (*Plan, error) {
 	if n := len(m.Graph.Nodes); opts.Costs != nil && len(opts.Costs) != n {
 		return nil, fmt.Errorf("%d measured costs for %d nodes: wanted one for each",

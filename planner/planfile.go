@@ -18,11 +18,11 @@ type PlanFile struct {
 	Placements []recompute.Placement
 	// Order is the one that the file assumes, which stands in for Options.Order; nil: that.
 	Order graph.Order
-	// Cuts are the regions that are computed in parts; Placements and Order are then of the graph in
-	// parts. Nil: none are.
+	// Cuts are the chunked regions; Placements and Order then refer to the chunked graph. Nil means
+	// that no region is chunked.
 	Cuts *Cuts
-	// Record is what the file says besides; the plan warns where it is for other sizes, or promises
-	// less than the plan comes to. Nil: nothing is known.
+	// Record is the file's metadata; the plan warns if it is for other sizes, or promises less than
+	// the plan needs. Nil means that there is no record.
 	Record *recompute.Record
 }
 

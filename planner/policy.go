@@ -36,15 +36,15 @@ type Activation struct {
 	Bytes int64       // 0 where a symbol is unbound
 }
 
-// Chooser is the state of one plan in which a Strategy chooses.
+// Chooser is the interface of a Strategy to the plan being made.
 type Chooser struct {
 	maker *maker
 	made  *choice
 	own   *demands // of Recompute; nil before its first call
 }
 
-// Activations lists the stashed activations, in the order in which they are computed. Those that Options.Keep names
-// are not among them.
+// Activations lists the stashed activations, in the order of their production, without those that Options.Keep
+// names.
 func (c *Chooser) Activations() []Activation {
 	d, m := c.demands(), c.maker
 	var list []Activation

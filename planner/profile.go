@@ -5,24 +5,24 @@ import (
 	"memopt/graph/op"
 )
 
-// Profile is what a device can do at its best, from its data sheet. Times estimated with it
-// rank plans; they promise nothing. Measured times (Options.Costs) do.
+// Profile is the peak performance of a device, from its data sheet. Times estimated with it rank plans, but are
+// no predictions, unlike measured times (Options.Costs).
 type Profile struct {
 	Name string
-	// Loops are the rates of what runs on the vector units: every operator that is no product.
+	// Loops are the rates of the vector units, which run every operator that is no product.
 	Loops Rates
 	// Products are the rates of operators bound by arithmetic (op.Expensive), such as products of
 	// matrices and convolutions. Tensor cores make them much higher than Loops.
 	Products Rates
 	// BytesPerSec is the memory bandwidth.
 	BytesPerSec float64
-	// LaunchSeconds is the least that a node takes however little it computes: starting a
-	// kernel. Views and constants start none.
+	// LaunchSeconds is the least time of a node however little it computes: starting a kernel. Views and
+	// constants start no kernel.
 	LaunchSeconds float64
 	// Memory is the bytes of the device's memory; 0: not known, as of a CPU, whose machine says it.
 	Memory int64
-	// Reserve is how many of them no step can have: what the driver keeps, the context, and what
-	// libraries and kernels take.
+	// Reserve is the bytes of Memory that no step can have: those of the driver, the context, libraries and
+	// kernels.
 	Reserve int64
 	Source  string // the documents that the figures are from
 }
@@ -33,7 +33,7 @@ type Rates struct {
 	Float64, Float32, Float16, BFloat16 float64
 }
 
-// Of returns the rate of an element type.
+// Of returns the rate for an element type.
 func (r Rates) Of(d graph.DType) float64 {
 	switch d {
 	case graph.Float64, graph.Complex64, graph.Complex128:
@@ -70,9 +70,9 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"workspace (what scripts/gpu-verify allows; a context alone took 426 MiB on an RTX 6000 Ada, " +
 	"unslothai/unsloth-zoo#1053, and about 400 MB with PyTorch, pytorch/pytorch#109888)"
 
-// seconds estimates one execution of a node by the roofline model (Williams, Waterman and
-// Patterson, CACM 52(4), 2009): the larger of arithmetic time and memory time, and no less than a
-// launch. What computes nothing and moves nothing takes no time.
+// seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
+// 2009): the larger of arithmetic time and memory time, and no less than a launch. A node that computes and
+// moves 0 bytes takes no time.
 func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) float64 {
 	if flops == 0 && traffic == 0 || info.Has(op.ConstantRole) {
 		return 0

@@ -48,8 +48,8 @@ func (p *Plan) Record(sha string, seed int64) *recompute.Record {
 	return r
 }
 
-// FileRecord is Record with what plan files say besides: the model's name, the release of memopt,
-// the budget, what was demanded, and the cost.
+// FileRecord is Record with the metadata of plan files: the model's name, the release of memopt,
+// the budget, the demands, and the cost.
 func (p *Plan) FileRecord(sha string, seed int64, version string) *recompute.Record {
 	r := p.Record(sha, seed)
 	r.Model, r.ToolVersion = modelName(p.Model.Path), version
@@ -90,8 +90,8 @@ func (b *Budget) record() *recompute.BudgetRecord {
 }
 
 // ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of
-// the rows. A plan that enables nothing gives every strategy-1 cluster with count 0, ready to be
-// edited.
+// the rows. A plan without enabled clusters lists every strategy-1 cluster with count 0, ready to
+// be edited.
 func (p *Plan) ConfigEntries() []ConfigEntry {
 	var on, off []ConfigEntry
 	full := map[recompute.ClusterID]bool{} // a configuration has one entry per id

@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// ClusterRow is a cluster with what it would save and what the plan does with it.
+// ClusterRow is a cluster with its possible savings and its use by the plan.
 type ClusterRow struct {
 	Index     int // in Analysis.Clusters
 	ID        recompute.ClusterID
@@ -60,7 +60,7 @@ type StashRow struct {
 // least saving ones, are left out.
 const maxRowWork = 10_000_000
 
-// fillRows fills in what the plan does with clusters and stashes.
+// fillRows fills in the plan's use of clusters and stashes.
 func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	p.fillClusters(c.sel)
 	p.fillStashes(c)
@@ -88,7 +88,8 @@ func (m *maker) fillRows(ctx context.Context, p *Plan, c *choice) error {
 	return nil
 }
 
-// dropAlone returns by how much a cluster lowers a peak when only it is enabled, and what is forced.
+// dropAlone returns by how much a cluster lowers a peak if it is enabled alone, with the forced
+// nodes.
 func (m *maker) dropAlone(cluster int, without int64) (int64, error) {
 	sel := newSelection()
 	for _, i := range m.analysis.Clusters[cluster].Members {
@@ -182,7 +183,7 @@ func (p *Plan) fillStashes(c *choice) {
 		case again[st.Node]:
 		case p.demands != nil && p.demands.why[st.Node] != "":
 			row.WhyKept = p.demands.why[st.Node]
-		case held != nil && again[held.Maker(st.Value, st.Node)]: // it shows what is made again
+		case held != nil && again[held.Maker(st.Value, st.Node)]: // it shows a recomputed value
 		case held != nil:
 			row.WhyKept = held.WhyKept(st.Value, st.Node)
 		default:

@@ -6,19 +6,19 @@ import (
 	"memopt/recompute"
 )
 
-// selection is what of an analysis is recomputed: at most one candidate per entry.
+// selection is the recomputed part of an analysis: at most one candidate per entry.
 type selection struct {
 	chosen    []int       // candidates, in order of execution
 	requested map[int]int // cluster → count asked for
 	applied   map[int]int // cluster → candidates selected
-	kept      []bool      // by node: it is an entry that is a checkpoint; nil: none is
+	kept      []bool      // by node: the entry is a checkpoint; nil without checkpoints
 }
 
 func newSelection() *selection {
 	return &selection{requested: map[int]int{}, applied: map[int]int{}}
 }
 
-// add selects a candidate, of an entry that has none yet.
+// add selects a candidate of an entry without one.
 func (s *selection) add(a *recompute.Analysis, candidate int) {
 	s.chosen = append(s.chosen, candidate)
 	s.applied[a.Candidates[candidate].Cluster]++

@@ -15,13 +15,13 @@ import (
 	"memopt/symbolic"
 )
 
-// Span is the sizes in all of which a plan keeps within its budget.
+// Span proves that a plan keeps within its budget at all sizes of a box.
 type Span struct {
 	Box envelope.Box
-	// Parts is in how many parts of the box values share memory in another way. In each, the arena
-	// that was packed for its largest sizes holds what there is at all others.
+	// Parts is the number of parts of the box that share memory in different ways. In each, the arena that
+	// was packed for its largest sizes suffices for all others.
 	Parts int
-	// Worst are the sizes at which the step takes the most of what the budget counts, and Most that.
+	// Worst are the sizes that take the most bytes that the budget counts, and Most is these bytes.
 	Worst symbolic.Env
 	Most  int64
 	// Repairs is how many plans were given up because they do not fit everywhere.
@@ -30,7 +30,7 @@ type Span struct {
 	Prices []Price
 }
 
-// Price is what a plan for a span costs at one size, and what the plan for this size alone does.
+// Price compares the cost of a plan for a span at one size with that of the plan for this size alone.
 type Price struct {
 	Dims     symbolic.Env
 	Total    int64     // bytes of inputs, weights and arena
@@ -47,11 +47,11 @@ type OwnPrice struct {
 // maxRepairs is how many plans are given up before a span is.
 const maxRepairs = 6
 
-// MakeSpan plans for all bindings of a box at once: one set of placements that keeps within the
-// budget at every size. The strategy must be a Budget of bytes, in memopt's own arena. The plan is
-// that of the largest sizes, repaired where it does not fit at others; its figures are those of the
-// largest sizes. Its Span proves that it fits everywhere. Errors are those of MakeContext and
-// FormulaOf; where nothing is found that fits everywhere, the error is an ErrInfeasible.
+// MakeSpan plans for all bindings of a box at once: one set of placements that keeps within the budget at
+// every size. The strategy must be a Budget of bytes, in memopt's own arena. The plan is that of the largest
+// sizes, repaired where it does not fit at others; its figures are those of the largest sizes. Its Span
+// proves that it fits everywhere. Errors are those of MakeContext and FormulaOf; if no plan is found that
+// fits everywhere, the error is an ErrInfeasible.
 func MakeSpan(ctx context.Context, m *graph.Model, types *op.Result, opts Options, box envelope.Box) (*Plan, error) {
 	b := opts.Budget()
 	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
@@ -153,9 +153,8 @@ func sameBindings(dims, env symbolic.Env) bool {
 // spanWork is how much work the proof for a span may take.
 const spanWork = 200_000_000
 
-// prove finds the most that a plan takes in the box. In a part in which all bindings share memory
-// alike, no value is larger than at the largest sizes: so the arena that is packed for these holds
-// all others.
+// prove finds the most that a plan takes in the box. In a part whose bindings all share memory alike, no
+// value is larger than at the largest sizes: so the arena that is packed for these suffices for all others.
 func (s *spanner) prove(p *Plan) (*Span, error) {
 	q, err := p.programs()
 	if err != nil {
@@ -185,7 +184,7 @@ func (s *spanner) prove(p *Plan) (*Span, error) {
 	return span, nil
 }
 
-// weigh notes what a plan takes at the largest sizes of a part.
+// weigh notes the memory of a plan at the largest sizes of a part.
 func (span *Span) weigh(s *spanner, q *programs, box envelope.Box, persistent symbolic.Expr) error {
 	env := box.High()
 	bound := q.bindings(env)
@@ -228,7 +227,7 @@ func (s *spanner) price(p *Plan) error {
 	return nil
 }
 
-// own is the cost of a plan for one size; nil where none is found, or the time is up.
+// own is the cost of a plan for one size; nil if no plan is found, or the time is up.
 func (s *spanner) own(env symbolic.Env) (*OwnPrice, error) {
 	if s.ctx.Err() != nil && !(s.budget.Effort <= 0 && timelimit.Ended(s.ctx)) {
 		return nil, nil

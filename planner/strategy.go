@@ -10,11 +10,11 @@ import (
 	"memopt/recompute"
 )
 
-// Strategy chooses what a plan recomputes. Level, Config, Budget, *PlanFile and Policy are strategies; a program may
-// bring its own. It is a value from which any number of plans can be made; making a plan does not change it.
+// Strategy chooses the recomputed values of a plan. Level, Config, Budget, *PlanFile and Policy are strategies; a
+// program may bring its own. It is a value for any number of plans; making a plan does not change it.
 type Strategy interface {
-	// Choose marks stashed activations by c.Recompute. A strategy that marks none leaves the graph as it is. An
-	// error ends the making of the plan, and comes back from it as it is.
+	// Choose marks stashed activations by c.Recompute. A strategy that marks no activation leaves the graph
+	// unchanged. An error ends the making of the plan, which returns it unchanged.
 	Choose(ctx context.Context, c *Chooser) error
 }
 
@@ -47,12 +47,12 @@ func fixedOrder(s Strategy) graph.Order {
 	return nil
 }
 
-// choice is what a strategy chose.
+// choice is the result of a strategy.
 type choice struct {
 	sel      *selection
 	trial    *place.Trial   // of the placements; the last that was made on the evaluator
 	layout   *arena.Layout  // of the trial; nil: not packed yet
-	solver   string         // what chose, as records name it
+	solver   string         // name of the solver, as in records
 	stopped  bool           // a time limit ended the search
 	answer   *budget.Answer // to a budget that is not one of clusters; else nil
 	warnings []string
@@ -70,7 +70,7 @@ func (l Level) Choose(ctx context.Context, c *Chooser) error { return c.take(l.c
 // Choose selects the clusters that the configuration lists.
 func (x Config) Choose(ctx context.Context, c *Chooser) error { return c.take(x.choose(ctx, c.maker)) }
 
-// Choose searches for the cheapest plan within the budget. The error is an *InfeasibleError where none was found.
+// Choose searches for the cheapest plan within the budget. The error is an *InfeasibleError if no plan was found.
 func (b Budget) Choose(ctx context.Context, c *Chooser) error { return c.take(b.choose(ctx, c.maker)) }
 
 // Choose takes the placements of the file.

@@ -10,7 +10,7 @@ import (
 	"memopt/graph/op"
 )
 
-// warn adds what users should know before they trust the plan.
+// warn adds the caveats of a plan.
 func (m *maker) warn(p *Plan, c *choice) {
 	p.Warnings = append(slices.Clone(m.analysis.Warnings), c.warnings...)
 	if m.demands != nil {
@@ -55,7 +55,7 @@ func (p *Plan) warnCopied() {
 }
 
 // mayFail names the last backward node that the data of a step can make fail, as a reason why next
-// values are not written in place; "" where there is none.
+// values are not written in place; "" if there is no such node.
 func (p *Plan) mayFail() string {
 	for _, id := range slices.Backward(p.Analysis.Order) {
 		if p.Analysis.Backward[id] && p.Sizes.Failures[id] != op.NeverFails {

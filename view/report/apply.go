@@ -27,16 +27,17 @@ type applyJSON struct {
 	Guards     int         `json:"guard_nodes"` // that keep stock ONNX Runtime from changing the numbers
 	Budget     *budgetJSON `json:"budget"`
 	Fission    []cutJSON   `json:"fission"`
-	// Sizes are the sizes for which alone the file holds; null: it has the symbols of the model.
+	// Sizes are the only sizes that the file holds for; null means that it has the symbols of the
+	// model.
 	Sizes    map[string]int64 `json:"sizes"`
 	Warnings []string         `json:"warnings"`
 }
 
-// anchorJSON says what anchors were written. It is null if none were asked for.
+// anchorJSON describes the written anchors. It is null without anchors.
 type anchorJSON struct {
 	Anchors int             `json:"anchors"`
 	Nodes   int             `json:"nodes"`
-	Seconds float64         `json:"seconds"` // an estimate of what they take in one step
+	Seconds float64         `json:"seconds"` // their estimated time in one step
 	Peak    *anchorPeakJSON `json:"peak"`    // null if symbols are unbound
 }
 
@@ -60,7 +61,7 @@ type anchorPeakJSON struct {
 	AnchoredArena int64 `json:"anchored_arena_bytes"`
 }
 
-// Apply says what a rewrite did. The CSV and Markdown forms have the fields of the table.
+// Apply reports on a rewrite. The CSV and Markdown forms have the fields of the table.
 func Apply(
 	w io.Writer, format Format, out string, p *planner.Plan, r *recompute.Rewritten, anchoring *anchor.Anchoring,
 ) error {
@@ -116,7 +117,7 @@ func Apply(
 	return t.WriteAs(w, format)
 }
 
-// sizesText lists what symbols stand for.
+// sizesText lists the bindings of symbols.
 func sizesText(dims map[string]int64) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(dims)) {

@@ -9,7 +9,7 @@ import (
 	"memopt/planner"
 )
 
-// budgetSummary says how good a plan to a budget is and what less would cost.
+// budgetSummary writes the bounds of a plan for a budget and the cost of a smaller one.
 func budgetSummary(w io.Writer, p *planner.Plan) error {
 	for _, text := range budgetTexts(p) {
 		if err := Paragraph(w, text); err != nil {
@@ -47,8 +47,8 @@ func budgetTexts(p *planner.Plan) []string {
 // thisPlan is the name of the plan among others.
 const thisPlan = "this plan"
 
-// others are the plan and what to compare it with: ONNX Runtime's level 1, checkpoints of whole
-// layers, or, where nothing is recomputed, what lower peaks would cost. nil if there is nothing.
+// others are the plan and the alternatives to it: ONNX Runtime's level 1, checkpoints of whole
+// layers, or, for a plan without recomputation, the costs of lower peaks; nil without alternatives.
 func others(p *planner.Plan, view PlanView) []planner.Alternative {
 	if p.Base == nil || p.Bound == nil && len(view.TradeOffs) == 0 {
 		return nil
@@ -200,7 +200,7 @@ func curveUnit(c *planner.Curve) (unit string, print func(int64) string) {
 	return SizeUnit(sizes...)
 }
 
-// againRow is what a plan runs again of an operator.
+// againRow is the recomputed nodes of an operator.
 type againRow struct {
 	op    string
 	nodes int
@@ -208,7 +208,7 @@ type againRow struct {
 	time  float64 // as a share of a step
 }
 
-// again sums what a plan runs again by operator, the costliest first.
+// again sums the recomputed nodes of a plan by operator, the costliest first.
 func again(p *planner.Plan) []againRow {
 	if p.Base == nil {
 		return nil
@@ -242,7 +242,7 @@ func again(p *planner.Plan) []againRow {
 	return rows
 }
 
-// againTable says what a plan runs again.
+// againTable lists the recomputed nodes of a plan by operator.
 func againTable(p *planner.Plan) *Table {
 	rows := again(p)
 	var sizes []int64

@@ -11,8 +11,8 @@ import (
 	"memopt/view/timeline"
 )
 
-// A chart has chartLines lines of characters, each of which has levels heights. It is drawn where there
-// are at least leastChart columns, and is at most mostChart wide.
+// A chart has chartLines lines of characters with levels heights each. It is drawn if there are at
+// least leastChart columns, and is at most mostChart wide.
 const (
 	chartLines = 8
 	levels     = 8
@@ -23,11 +23,11 @@ const (
 // filled are characters that are filled to so many eighths.
 var filled = []rune(" ▁▂▃▄▅▆▇█")
 
-// beyond stands for what the baseline takes above the plan.
+// beyond stands for bytes of the baseline above the plan.
 const beyond = '░'
 
-// timeChart draws all that is live over the time of a step, and what the baseline takes beyond that. It
-// draws nothing on a screen of fewer columns than leastChart, or where sizes are unknown.
+// timeChart draws the live bytes over the time of a step, and those of the baseline beyond them. It
+// draws no chart on a screen of fewer columns than leastChart, or if sizes are unknown.
 func timeChart(w io.Writer, p *planner.Plan, columns int) error {
 	if columns < leastChart || p.Sizes == nil {
 		return nil
@@ -65,7 +65,7 @@ func timeChart(w io.Writer, p *planner.Plan, columns int) error {
 	return Paragraph(w, legend)
 }
 
-// chart is what is known of a chart.
+// chart is the data of a chart.
 type chart struct {
 	width    int
 	seconds  float64
@@ -73,7 +73,7 @@ type chart struct {
 	backward bool // the axis shows where the backward half begins
 }
 
-// totalAt is all that is live at a step; 0 for none.
+// totalAt is the live bytes at a step; 0 for no step.
 func totalAt(t *timeline.Timeline, step int32) int64 {
 	if step < 0 || int(step) >= len(t.Steps) {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"memopt/planner"
 )
 
-// part is a row of the tables and a field of the JSON that say what memory is made of.
+// part is a kind of memory: a row of the tables and a field of the JSON.
 type part struct {
 	name  string
 	bytes func(*live.Parts) int64
@@ -27,8 +27,8 @@ var parts = [...]part{
 
 var phaseNames = [live.NumPhases]string{"forward", "backward", "update"}
 
-// compositionTables say what is live at the peak and at the worst step of each phase, before and
-// after, in one unit.
+// compositionTables list the live bytes by kind at the peak and at the worst step of each phase,
+// before and after, in one unit.
 func compositionTables(w io.Writer, p *planner.Plan) error {
 	at, gaps := p.AtPeak()
 	if at == nil {
@@ -109,8 +109,8 @@ func compositionMarkdown(w io.Writer, p *planner.Plan) error {
 	return err
 }
 
-// atPeakJSON says what total_bytes are made of at the plan's peak: their sum. Nulls where symbols
-// are unbound.
+// atPeakJSON is total_bytes at the plan's peak by kind: their sum. Fields are null if symbols are
+// unbound.
 type atPeakJSON struct {
 	Weights     *int64 `json:"weights_bytes"`
 	State       *int64 `json:"state_bytes"`
@@ -129,7 +129,8 @@ func newAtPeakJSON(p *planner.Plan) atPeakJSON {
 	return atPeakJSON{&at.Weights, &at.State, &at.Gradients, &at.Activations, &rest, &at.Workspace}
 }
 
-// phasesJSON says what is live at the worst step of each phase. It is null where symbols are unbound.
+// phasesJSON has the live bytes at the worst step of each phase by kind. It is null if symbols are
+// unbound.
 type phasesJSON struct {
 	Baseline halvesJSON `json:"baseline"`
 	Planned  halvesJSON `json:"planned"`

@@ -20,16 +20,16 @@ const (
 	FromDefault   Source = "default"
 )
 
-// Setting is what a flag is set to, or a variable that stands for no flag.
+// Setting is the value of a flag, or of a variable without a flag.
 type Setting struct {
-	Flag     string   `json:"flag"`  // "threads"; "" where a variable stands for none
-	Value    string   `json:"value"` // "" for none
+	Flag     string   `json:"flag"`  // "threads"; "" for a variable without a flag
+	Value    string   `json:"value"` // "" if unset
 	From     Source   `json:"from"`
 	Variable string   `json:"variable"` // the one that sets it, or would
-	Verbs    []string `json:"verbs"`    // that have the flag; none: every verb
+	Verbs    []string `json:"verbs"`    // that have the flag; empty for every verb
 }
 
-// name is the flag with what is put before it, or the variable.
+// name is the flag with its prefix, or the variable.
 func (s *Setting) name(before string) string {
 	if s.Flag == "" {
 		return s.Variable
@@ -51,8 +51,8 @@ type configJSON struct {
 	Settings []Setting `json:"settings"`
 }
 
-// Config writes the settings of a verb, of all verbs where verb is "". For people, what is not as
-// by default comes first.
+// Config writes the settings of a verb, or of all verbs if verb is "". For people, settings other
+// than the default come first.
 func Config(w io.Writer, format Format, verb string, settings []Setting) error {
 	if format == JSONFormat {
 		j := configJSON{Schema: ConfigSchema, Settings: settings}

@@ -133,7 +133,7 @@ func countText(s graph.Shape) string {
 	return "(" + strings.Join(parts, "*") + ")"
 }
 
-// boxedLines breaks rows into lines of a width, the first column of which is as wide as first.
+// boxedLines breaks rows into lines of a width whose first column is as wide as first.
 func boxedLines(rows []string, first, width int) []string {
 	if width <= first {
 		return rows

@@ -8,7 +8,7 @@ import (
 // ExportSchema is the schema of the JSON that `memopt export -O json` prints.
 const ExportSchema = "memopt.export/v1"
 
-// Exported is what an export has written.
+// Exported is a written export.
 type Exported struct {
 	Schema     string `json:"schema"` // set by Export
 	Out        string `json:"out"`
@@ -21,7 +21,7 @@ type Exported struct {
 	Bytes      int64  `json:"bytes"`
 }
 
-// Export says what was written and from what.
+// Export reports the written file and its source.
 func Export(w io.Writer, format Format, r Exported) error {
 	r.Schema = ExportSchema
 	if format == JSONFormat {

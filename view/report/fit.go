@@ -6,8 +6,8 @@ import (
 	"memopt/planner"
 )
 
-// FitSentence says how a plan stands to a budget, without a full stop: what it takes, what it may
-// take, and the bytes between.
+// FitSentence compares a plan with a budget, without a full stop: the bytes that it takes, those
+// that it may take, and the difference.
 func FitSentence(f *planner.Fit) string {
 	what, takes, limit, share := "arena", f.Arena, f.Limit, ""
 	switch {

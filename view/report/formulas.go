@@ -39,7 +39,7 @@ func Formulas(w io.Writer, format Format, p *planner.Plan, most int) error {
 	return Sentences(w, format, formulaText(p, left)...)
 }
 
-// formulaText says what goes with the formulas.
+// formulaText is the text that goes with the formulas.
 func formulaText(p *planner.Plan, left int) []string {
 	var list []string
 	f := p.Formulas
@@ -80,8 +80,7 @@ func formulaTable(p *planner.Plan, title string, f *planner.Formula, most int) (
 	return t, 0
 }
 
-// pieceText prints the peak of a part of a box and the node that has it. Of several, the largest
-// counts.
+// pieceText prints the peak of a part of a box and its node. Among several, the largest counts.
 func pieceText(p *planner.Plan, piece *envelope.Piece) (bytes, nodes string) {
 	var formulas, names []string
 	for _, l := range piece.Peaks {

@@ -31,8 +31,8 @@ type fusedJSON struct {
 	Count   int    `json:"count"`
 }
 
-// Grad says what a differentiation made and where it was written: the training graph, and, unless
-// that is "", the step that applies accumulated gradients.
+// Grad reports on a differentiation and its files: the training graph and, unless apply is "", the
+// step that applies accumulated gradients.
 func Grad(w io.Writer, format Format, out, apply string, m *graph.Model, j *autograd.Joint) error {
 	r := gradJSON{GradSchema, out, nonNil(j.Wrt), nonNil(j.Unreached), len(m.Graph.Nodes), len(j.Model.Graph.Nodes),
 		j.From, j.To, nonNil(j.Changes), apply, []fusedJSON{}}

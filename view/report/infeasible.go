@@ -10,7 +10,8 @@ import (
 	"memopt/symbolic"
 )
 
-// InfeasibleBudgetSchema is the schema of the JSON that `memopt plan -O json` prints where nothing fits.
+// InfeasibleBudgetSchema is the schema of the JSON that `memopt plan -O json` prints for an infeasible
+// budget.
 const InfeasibleBudgetSchema = "memopt.unfit/v1"
 
 // InfeasibleBudget is a budget that no plan fits.
@@ -82,7 +83,8 @@ func known(n int64) *int64 {
 	return &n
 }
 
-// InfeasibleBudgetReport says that nothing fits a budget, how low it went, and the largest batch that fits.
+// InfeasibleBudgetReport reports an infeasible budget, the lowest arena found, and the largest batch that
+// fits.
 func InfeasibleBudgetReport(w io.Writer, format Format, u *InfeasibleBudget) error {
 	j := newInfeasibleJSON(u)
 	switch format {
@@ -135,7 +137,8 @@ func (j *infeasibleJSON) table() *Table {
 	return t
 }
 
-// sentences are the answer for people: that nothing fits, how low it goes, and what does fit.
+// sentences are the answer for people: the budget is infeasible, the lowest arena, and the size that does
+// fit.
 func (u *InfeasibleBudget) sentences() []string {
 	e := u.Error
 	out := []string{"Does not fit: " + infeasibleLimit(e) + "."}
@@ -170,7 +173,7 @@ func (u *InfeasibleBudget) sentences() []string {
 	return out
 }
 
-// InfeasibleBudgetText is the message of an error that nothing fits, with sizes for people.
+// InfeasibleBudgetText is the message of an InfeasibleError, with sizes for people.
 func InfeasibleBudgetText(e *planner.InfeasibleError) string {
 	text := infeasibleLimit(e)
 	if !e.Searched() {
@@ -195,7 +198,7 @@ func InfeasibleBudgetText(e *planner.InfeasibleError) string {
 	return text + "; allow more, or use smaller dims"
 }
 
-// infeasibleLimit says what no plan fits.
+// infeasibleLimit names the limit that every plan exceeds.
 func infeasibleLimit(e *planner.InfeasibleError) string {
 	what := cmp.Or(e.What, "plan")
 	if e.Stopped && e.Searched() {
@@ -212,7 +215,7 @@ func infeasibleLimit(e *planner.InfeasibleError) string {
 	return fmt.Sprintf("no %s fits an arena of %s", what, Bytes(e.Budget))
 }
 
-// headroomText says what the largest batch is that fits.
+// headroomText names the largest batch that fits.
 func headroomText(r *planner.Headroom) string {
 	if r.Size == 0 {
 		if !r.Complete {

@@ -14,7 +14,7 @@ import (
 // InspectSchema is the schema of the JSON that `memopt inspect -O json` prints.
 const InspectSchema = "memopt.inspect/v1"
 
-// Inspection is what Inspect reports on.
+// Inspection is the input of Inspect.
 type Inspection struct {
 	Model    *graph.Model
 	Types    *op.Result
@@ -33,7 +33,7 @@ func ValidGrouping(by string) bool {
 	return slices.Contains([]string{"op", "node", "layer", "category"}, by)
 }
 
-// group sums what belongs together.
+// group sums nodes of one kind.
 type group struct {
 	name           string
 	nodes, values  int
@@ -42,7 +42,7 @@ type group struct {
 	first          int
 }
 
-// Inspect prints what is in a graph.
+// Inspect prints the contents of a graph.
 func Inspect(w io.Writer, format Format, in *Inspection) error {
 	groups, stashed := in.groups()
 	if format == JSONFormat {

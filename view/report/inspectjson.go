@@ -33,7 +33,7 @@ type stateJSON struct {
 	Bytes  *int64 `json:"bytes"`
 }
 
-// deviation is a node that is not what the operator sets say; Read is null where it is opaque.
+// deviation is a node that departs from its operator's definition; Read is null if it is opaque.
 type deviation struct {
 	Node string  `json:"node"`
 	Op   string  `json:"op"`

@@ -92,7 +92,7 @@ func (in *Inspection) evaluated(e symbolic.Expr) *int64 {
 	return &n
 }
 
-// head prints what the file is, above the table of groups.
+// head describes the file, above the table of groups.
 func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	g, m := in.Model.Graph, in.Model
 	var b strings.Builder

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Fit says what happens to the cells of a column where a table is wider than the screen.
+// Fit is how the cells of a column are shortened if a table is wider than the screen.
 type Fit uint8
 
 const (
 	Auto  Fit = iota // Whole in a column that is aligned to the right, else Cut
-	Whole            // nothing: numbers, and short words
+	Whole            // never shortened: numbers, and short words
 	Cut              // the middle is left out: names of values and nodes
-	Wrap             // they are broken into lines: sentences, and what people copy
+	Wrap             // broken into lines: sentences, and text to copy
 )
 
 // Narrower than these, columns are not made: names would all look alike, sentences be one word to a
@@ -75,7 +75,7 @@ func (t *Table) layout(rows [][]string, screen int) []int {
 	return width
 }
 
-// shrink makes the widest columns narrower until a row fits the screen, or none can be narrower.
+// shrink narrows the widest columns until a row fits the screen, or no column can be narrower.
 func shrink(width, least []int, screen int) {
 	for total(width) > screen {
 		i := widest(width, least)
@@ -86,7 +86,7 @@ func shrink(width, least []int, screen int) {
 	}
 }
 
-// widest is the widest column that is above its least width; -1 if there is none.
+// widest is the widest column that is above its least width; -1 if there is no such column.
 func widest(width, least []int) int {
 	best := -1
 	for i, n := range width {
@@ -175,7 +175,8 @@ func (t *Table) writeStacked(b *strings.Builder, rows [][]string, screen int) {
 	}
 }
 
-// stacked is a cell of a stacked table: what is never cut may be wider than the screen.
+// stacked is a cell of a stacked table: a column that is never shortened may be wider than the
+// screen.
 func (t *Table) stacked(column int, cell string, width int) []string {
 	if t.fit(column) == Cut {
 		return []string{shortened(cell, width)}

@@ -6,20 +6,20 @@ import (
 	"memopt/executor/verify"
 )
 
-// libraryJSON says what cuDNN did, and what its workspaces cost.
+// libraryJSON describes cuDNN's work, and the costs of its workspaces.
 type libraryJSON struct {
 	Convolutions int `json:"convolutions"` // and gradients of such
 	ByLibrary    int `json:"by_library"`
-	// Own counts what the device's own kernels computed, by reason.
+	// Own counts the nodes computed by the device's own kernels, by reason.
 	Own map[string]int `json:"own_kernels,omitempty"`
-	// Workspace is the most of the arena that one convolution was lent; beside it stand what it and
-	// the peak of live bytes would be with --cudnn-conv-use-max-workspace off.
+	// Workspace is the largest part of the arena lent to one convolution; beside it stand its value
+	// and the peak of live bytes with --cudnn-conv-use-max-workspace off.
 	Workspace   int64 `json:"workspace_bytes"`
 	Clamped     int64 `json:"clamped_workspace_bytes"`
 	ClampedLive int64 `json:"clamped_predicted_live_bytes"`
 }
 
-// newLibraryJSON sums up a run's convolutions; nil if there are none that a library could do.
+// newLibraryJSON sums up a run's convolutions; nil if a library could do none of them.
 func newLibraryJSON(r *verify.Run) *libraryJSON {
 	if len(r.LibraryNodes) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func newLibraryJSON(r *verify.Run) *libraryJSON {
 	return j
 }
 
-// libraryRows adds what cuDNN did.
+// libraryRows adds cuDNN's work.
 func (t *Table) libraryRows(r *verify.Run) {
 	j := newLibraryJSON(r)
 	if j == nil {
@@ -60,7 +60,7 @@ func (t *Table) libraryRows(r *verify.Run) {
 	}
 }
 
-// clamped says what a smaller workspace would change.
+// clamped describes the effect of a smaller workspace.
 func (j *libraryJSON) clamped() string {
 	if j.Clamped >= j.Workspace {
 		return "as much with --cudnn-conv-use-max-workspace off"

@@ -31,11 +31,11 @@ type opJSON struct {
 	Gradient string `json:"gradient"`
 }
 
-// OpFacts is what Ops asks about an operator. A reason is "" if there is nothing to explain.
+// OpFacts are the questions of Ops about an operator. A reason is "" if none is needed.
 type OpFacts struct {
 	CPU      func(*op.Info) string // why there is no CPU kernel
 	CUDA     func(*op.Info) string // why the host runs it on the CUDA device
-	Gradient func(*op.Info) string // what autograd does with it
+	Gradient func(*op.Info) string // its treatment by autograd
 	Words    bool                  // below the table, say in words where the operator runs
 }
 
@@ -71,8 +71,8 @@ func Ops(w io.Writer, format Format, rows []*op.Info, f OpFacts) error {
 	return f.sentences(w, rows)
 }
 
-// short writes a table that fits a screen: what is the case, without the reasons, which are in
-// sentences below it where there are few operators.
+// short writes a table that fits a screen: the facts, without the reasons, which are in sentences
+// below it if there are few operators.
 func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 	t := Table{
 		Header: []string{"Operator", "Class", "Memory", "CPU", "CUDA", "Gradient", "Probe"},
@@ -101,7 +101,7 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.")
 }
 
-// sentences says in words where operators run, and why what is missing is missing.
+// sentences says in words where operators run, and the reason for each gap.
 func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
 	for _, r := range rows {
 		_, text := f.cuda(r)
@@ -187,7 +187,7 @@ func memoryText(r *op.Info) string {
 	return "own"
 }
 
-// ortEntry returns the probe level from which on ONNX Runtime recomputes an operator, and its
+// ortEntry returns the lowest probe level that makes ONNX Runtime recompute an operator, and its
 // versions.
 func ortEntry(r *op.Info) (*int, []int) {
 	if len(r.ORT) == 0 {

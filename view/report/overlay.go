@@ -73,9 +73,9 @@ func milliseconds(t *timeline.Timeline) []float64 {
 	return out
 }
 
-// WriteOverlay writes a measure of a step as node data of Model Explorer
-// (node_data_builder.py of google-ai-edge/model-explorer): by the graph's name, a number for each node of
-// the rewritten graph. Of several nodes of one name the first counts.
+// WriteOverlay writes a measure of a step as node data of Model Explorer (node_data_builder.py of
+// google-ai-edge/model-explorer): by the graph's name, a number for each node of the rewritten graph.
+// Among several nodes of one name the first counts.
 func WriteOverlay(w io.Writer, t *timeline.Timeline, o *Overlay) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	b.WriteString("{")

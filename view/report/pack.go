@@ -11,11 +11,11 @@ import (
 // PackSchema is the schema of the JSON that `memopt pack -O json` prints.
 const PackSchema = "memopt.pack/v1"
 
-// PackView is a packing with what the report says of it.
+// PackView is a packing with the facts of its report.
 type PackView struct {
 	*pack.Result
 	Buffers  int
-	Capacity int64 // 0: none
+	Capacity int64 // 0 without a limit
 	Took     time.Duration
 }
 

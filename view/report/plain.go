@@ -11,10 +11,10 @@ import (
 )
 
 // Plain returns text that comes from a model, or from any other file, in a form that is safe to
-// print: what would steer a terminal, end a line or change the reading direction (control
-// characters, escape sequences, line separators, bidirectional marks, bytes that are not UTF-8) is
-// written as Go escapes it in a string, "\x1b" for example. Names that are words in any script stay
-// as they are.
+// print: characters that would steer a terminal, end a line or change the reading direction
+// (control characters, escape sequences, line separators, bidirectional marks, bytes that are not
+// UTF-8) are written as Go escapes them in a string, "\x1b" for example. Names that are words in
+// any script stay as they are.
 func Plain(text string) string {
 	at := strings.IndexFunc(text, steers)
 	if at < 0 {
@@ -46,8 +46,8 @@ func steers(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }
 // a terminal. The longest of memopt's own messages stay below it, names in a hostile model may not.
 const maxMessage = 1024
 
-// Message returns a message on one line: Plain, with lines joined, and without the middle of what
-// is too long unless whole is set.
+// Message returns a message on one line: Plain, with lines joined, and without the middle of a long
+// text unless whole is set.
 func Message(text string, whole bool) string {
 	text = strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", " ")
 	if !whole {
@@ -56,7 +56,7 @@ func Message(text string, whole bool) string {
 	return Plain(text)
 }
 
-// cut leaves out the middle of what is too long; note says how much that is.
+// cut leaves out the middle of a long text; note says how much that is.
 func cut(text, note string) string {
 	n := len(text)
 	if n <= maxMessage {
@@ -118,8 +118,8 @@ func firstRune(text string) rune {
 	return r
 }
 
-// plainJSON returns JSON in which everything that would steer a terminal is escaped by JSON's
-// rules, within strings: nothing else holds such runes. The encoder escapes what is ASCII.
+// plainJSON returns JSON with every character that would steer a terminal escaped by JSON's rules:
+// such runes occur within strings only. The encoder itself escapes those of ASCII.
 func plainJSON(text []byte) []byte {
 	at := bytes.IndexFunc(text, steersJSON)
 	if at < 0 {

@@ -8,8 +8,8 @@ import (
 	"memopt/planner"
 )
 
-// answer says in three sentences what a plan comes to: whether it fits, the peak before and after,
-// and the price. Where symbols are unbound it is one: what to bind.
+// answer sums a plan up in three sentences: whether it fits, the peak before and after, and the
+// price. With unbound symbols it is one sentence that names them.
 func answer(p *planner.Plan, view PlanView) []string {
 	if p.Base == nil {
 		symbols := strings.Join(p.Unbound, ", ")
@@ -21,7 +21,7 @@ func answer(p *planner.Plan, view PlanView) []string {
 	return []string{fitsText(p, view), peakText(p), priceText(p)}
 }
 
-// fitsText says whether the plan fits its budget, or what was asked for without one.
+// fitsText says whether the plan fits its budget, or names the request without a budget.
 func fitsText(p *planner.Plan, view PlanView) string {
 	f := p.Fit
 	switch {
@@ -43,7 +43,7 @@ func fitsText(p *planner.Plan, view PlanView) string {
 	return "No budget was given: this is the plan as it was saved."
 }
 
-// peakText says what the peak is before and after.
+// peakText is the peak before and after.
 func peakText(p *planner.Plan) string {
 	before, after := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes
 	whole := fmt.Sprintf("with inputs and weights %s", Bytes(p.PeakRecord().TotalBytes))
@@ -61,7 +61,7 @@ func peakText(p *planner.Plan) string {
 	return fmt.Sprintf("Peak: %s → %s (%s); %s.", Bytes(before), Bytes(after), change, whole)
 }
 
-// priceText says what the plan costs.
+// priceText is the cost of the plan.
 func priceText(p *planner.Plan) string {
 	text := fmt.Sprintf("Price: +%s time %s (an estimate); %s %s again", Percent(p.Overhead),
 		costNote(p.ProfileName()), Thousands(int64(p.Recompute.Nodes)),

@@ -8,8 +8,8 @@ import (
 	"memopt/planner"
 )
 
-// clusterTables are ONNX Runtime's table of clusters, what each saves in total and by how much each
-// alone lowers the peak, and what to know about it.
+// clusterTables are ONNX Runtime's table of clusters, the total saving of each, the drop of the
+// peak by each alone, and notes.
 func clusterTables(w io.Writer, p *planner.Plan, configPath string) error {
 	if err := Paragraph(w, optimizerText(p, configPath)); err != nil {
 		return err
@@ -23,7 +23,7 @@ func clusterTables(w io.Writer, p *planner.Plan, configPath string) error {
 	return infoNotes(w, p)
 }
 
-// optimizerText says in ONNX Runtime's words what is enabled.
+// optimizerText lists the enabled clusters in ONNX Runtime's words.
 func optimizerText(p *planner.Plan, configPath string) string {
 	switch {
 	case !p.Options.Enabled():

@@ -7,16 +7,16 @@ import (
 	"memopt/planner"
 )
 
-// planColumns are the columns of a plan as CSV. The rows are of five kinds, of which each has the
-// columns that mean something for it: the answer, what runs again by operator, what to compare the
-// plan with, and the clusters.
+// planColumns are the columns of a plan as CSV. The rows are of five kinds, each with the columns that
+// apply to it: the answer, the regions in parts, the recomputed nodes by operator, the alternatives,
+// and the clusters.
 var planColumns = []string{"id", "strategy", "config", "frequency", "save_ratio", "saving_bytes",
 	"saving_expr", "peak_drop_bytes", "enabled", "requested", "applied", "row", "bytes", "overhead", "fits"}
 
-// PlanCSV writes a plan as one table of CSV. The column row says what a line is: "answer" with the
+// PlanCSV writes a plan as one table of CSV. The column row is the kind of a line: "answer" with the
 // peaks (id baseline, planned, arena, total), "region" with the value that names a region in parts, how
-// many (frequency) and the bytes of the largest part, "again" with an operator, how often it runs again
-// (frequency), what it makes and what that costs, "alternative", or "cluster".
+// many (frequency) and the bytes of the largest part, "again" with an operator, the number of
+// recomputed nodes (frequency), their bytes and cost, "alternative", or "cluster".
 func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {
 	t := &Table{Header: planColumns}
 	add := func(row, id, frequency, bytes, overhead, fits string) {
@@ -56,7 +56,7 @@ func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {
 // share prints a share of a step.
 func share(x float64) string { return fmt.Sprintf("%.6f", x) }
 
-// PlanMarkdown writes the answer, what runs again, alternatives, clusters, peak and stashed
+// PlanMarkdown writes the answer, the recomputed nodes, alternatives, clusters, peak and stashed
 // activations as Markdown.
 func PlanMarkdown(w io.Writer, p *planner.Plan, view PlanView) error {
 	for _, text := range answer(p, view) {
@@ -87,7 +87,7 @@ func PlanMarkdown(w io.Writer, p *planner.Plan, view PlanView) error {
 	return stashMarkdown(p).WriteMarkdown(w)
 }
 
-// peakMarkdown writes the peak in bytes and what it is made of.
+// peakMarkdown writes the peak in bytes by kind.
 func peakMarkdown(w io.Writer, p *planner.Plan) error {
 	if p.Base == nil {
 		return nil

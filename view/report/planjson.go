@@ -119,7 +119,7 @@ type peakJSON struct {
 	TotalBytes      *int64  `json:"total_bytes"`
 	BaselineNode    *string `json:"baseline_node"`
 	PlannedNode     *string `json:"planned_node"`
-	// What clones take besides values, in planned, arena and total bytes.
+	// The memory of clones besides values, in planned, arena and total bytes.
 	CloneBytes int64 `json:"clone_bytes,omitempty"`
 }
 
@@ -143,7 +143,7 @@ type lowerJSON struct {
 	Overhead   float64 `json:"overhead"`
 }
 
-// againJSON is what runs again of an operator.
+// againJSON is the recomputed nodes of an operator.
 type againJSON struct {
 	Op       string  `json:"op"`
 	Nodes    int     `json:"nodes"`
@@ -172,7 +172,7 @@ func PlanJSON(w io.Writer, p *planner.Plan, sha string, step *Step, reserved int
 	return WriteJSON(w, j)
 }
 
-// WriteJSON writes a report as indented JSON, in which nothing can steer a terminal.
+// WriteJSON writes a report as indented JSON without characters that steer a terminal.
 func WriteJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

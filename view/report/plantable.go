@@ -11,24 +11,24 @@ import (
 	"memopt/planner/arena"
 )
 
-// PlanView says which parts of a plan a report shows, and what else it knows.
+// PlanView selects the parts of a plan that a report shows, and has further facts.
 type PlanView struct {
 	ConfigPath string // of the configuration in force, or ""
 	Details    bool   // the node-level table too
 	Stashes    int    // how many stashed activations to list; -1: all
-	// Level1 is the plan of level 1, to compare a plan to a budget with; nil for none.
+	// Level1 is the plan of level 1, to compare a plan for a budget with; nil means no comparison.
 	Level1 *planner.Plan
-	// TradeOffs are what lower peaks would cost, of a plan that recomputes nothing.
+	// TradeOffs are the costs of lower peaks, for a plan without recomputation.
 	TradeOffs []planner.Alternative
-	// Bind is the flag that binds symbols without a value, with example sizes; "" for none.
+	// Bind is the flag that binds the unbound symbols, with example sizes; "" if all are bound.
 	Bind string
-	// Chart is how many columns a chart of what is live may have; 0: there is none.
+	// Chart is the number of columns for a chart of live bytes; 0 means no chart.
 	Chart int
 }
 
-// PlanTable writes a plan for people: the answer in three sentences, what else could be had, the
-// clusters that ONNX Runtime's memory optimizer knows or what runs again, the peak, what it is made
-// of, the largest stashed activations with the reason each is kept, and on terminals a chart.
+// PlanTable writes a plan for people: the answer in three sentences, the alternatives, the clusters
+// that ONNX Runtime's memory optimizer knows or the recomputed nodes, the peak by kind, the largest
+// stashed activations with the reason each is kept, and on terminals a chart.
 func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := writeAnswer(w, p, view); err != nil {
 		return err
@@ -78,8 +78,8 @@ func Unsized(w io.Writer, format Format, p *planner.Plan, view PlanView) error {
 // formulaParts is how many parts of a formula a table lists.
 const formulaParts = 12
 
-// chosenTables say what runs again beside what else could: of a plan to a budget, which chooses
-// among all nodes, by operator, of others the table of clusters.
+// chosenTables list the recomputed nodes by operator for a plan for a budget, which chooses among
+// all nodes; for other plans the table of clusters, enabled or not.
 func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 	if err := fissionTable(p, sizesInUnit).paragraph(w); err != nil {
 		return err
@@ -99,7 +99,7 @@ func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 	return othersTable(p, view).paragraph(w)
 }
 
-// offersTable is othersTable with what its numbers are.
+// offersTable is othersTable with a note on its numbers.
 func offersTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	t := othersTable(p, view)
 	isBudget := func(o planner.Alternative) bool { return strings.HasPrefix(o.Name, "--budget") }
@@ -140,7 +140,7 @@ func dimsText(dims map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
-// peakTable says where the peak is before and after, and what the rest of the memory is.
+// peakTable lists the node of the peak before and after, and the rest of the memory.
 func peakTable(w io.Writer, p *planner.Plan) error {
 	if p.Base == nil {
 		return nil

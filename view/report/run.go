@@ -15,7 +15,7 @@ import (
 // RunSchema is the schema of the JSON of `memopt run`.
 const RunSchema = "memopt.run/v1"
 
-// RunView is an execution with what the report says of it.
+// RunView is an execution with the facts of its report.
 type RunView struct {
 	Run     *verify.Run
 	Backend string
@@ -25,7 +25,7 @@ type RunView struct {
 	// Backward is how many nodes of the graph are its backward half: 0 for a forward model.
 	Backward int
 	Planned  bool // memory pattern on
-	Virtual  bool // nothing was computed
+	Virtual  bool // without computation
 	Checks   []Check
 	Phases   []Phase
 	Listed   int // how many outputs the table lists besides those that differ; -1: all
@@ -33,7 +33,7 @@ type RunView struct {
 	Libraries []library.Opened
 }
 
-// executes says what a run executes: a training step, or the forward half alone.
+// executes names the executed graph: a training step, or the forward half alone.
 func (v *RunView) executes() string {
 	if v.Backward > 0 {
 		return "training_step"
@@ -41,7 +41,7 @@ func (v *RunView) executes() string {
 	return "forward"
 }
 
-// executed says in words what was executed, and of what.
+// executed describes in words the executed graph and its source.
 func (v *RunView) executed() (what, note string) {
 	what, note = "forward only", fmt.Sprintf("%s nodes, no backward half", Thousands(int64(len(v.Graph.Nodes))))
 	if v.Backward > 0 {
@@ -209,7 +209,7 @@ func newRunJSON(v *RunView) *runJSON {
 	return j
 }
 
-// RunReport writes what a run needed and returned.
+// RunReport writes the memory and the results of a run.
 func RunReport(w io.Writer, format Format, v *RunView) error {
 	if format == JSONFormat {
 		return WriteJSON(w, newRunJSON(v))
@@ -332,7 +332,7 @@ func (t *Table) arenaRows(v *RunView) {
 
 func duration(d time.Duration) string { return fmt.Sprintf("%.2f ms", ms(d)) }
 
-// outputTable lists the first outputs and those that differ from what was expected.
+// outputTable lists the first outputs and those that differ from the expected ones.
 func (v *RunView) outputTable() *titled {
 	t := &titled{table: Table{Header: []string{"output", "type", "check"},
 		Fit: []Fit{Cut, Wrap, Wrap}}}

@@ -66,7 +66,7 @@ func newRuntimeJSON(v *RunView) *runtimeJSON {
 // the arena's rounding.
 const patternShare = 1.02
 
-// runtimeFacts says what the runtime's settings cost in this run, with figures.
+// runtimeFacts describes the costs of the runtime's settings in this run, with figures.
 func (v *RunView) runtimeFacts() []string {
 	r, first := v.Run.Runtime, v.Run.Measured.Arena
 	var facts []string
@@ -103,7 +103,7 @@ func secondBuffer(st *verify.RuntimeStates) string {
 	return fmt.Sprintf("%q: %s", st.Input, st.Why)
 }
 
-// statesNote says where the next values of states go, and what that costs.
+// statesNote says where the next values of states go, and the cost of that.
 func statesNote(st *verify.RuntimeStates) string {
 	parts := []string{fmt.Sprintf("%d of %d written over the old values", st.InPlace, st.InPlace+st.Second)}
 	if st.Waiting > 0 {
@@ -116,7 +116,7 @@ func statesNote(st *verify.RuntimeStates) string {
 	return strings.Join(parts, "; ")
 }
 
-// runtimeRows adds what an execution in ONNX Runtime measured.
+// runtimeRows adds the measurements of an execution in ONNX Runtime.
 func (t *Table) runtimeRows(v *RunView) {
 	r := v.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, runtimeSettings(r))

@@ -7,14 +7,14 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// DefaultColumns is how wide text for people is where nobody says how wide their screen is.
+// DefaultColumns is the width of text for people if the width of their screen is unknown.
 const DefaultColumns = 80
 
 // Screen is a writer that knows how many columns its reader sees. Tables and paragraphs that are
 // written to it fit them; those that are written to another writer fit DefaultColumns.
 type Screen struct {
 	io.Writer
-	Columns int // 0: no limit, nothing is cut or broken
+	Columns int // 0 means no limit: no text is cut or broken
 }
 
 // columnsOf returns how wide text for people may be on a writer; 0: no limit.
@@ -34,7 +34,7 @@ func Paragraph(w io.Writer, text string) error {
 }
 
 // displayWidth is how many columns of a terminal a text takes: two for a wide East Asian character,
-// none for an accent that is added to a letter.
+// 0 for an accent that is added to a letter.
 func displayWidth(text string) int { return uniseg.StringWidth(text) }
 
 // prefix splits off the longest start of a text that takes at most n columns.
@@ -74,9 +74,9 @@ func firstWidth(text string) int {
 	return width
 }
 
-// broken breaks a text into lines of at most n columns: at blanks, within words that are longer
-// behind a character that joins the parts of a name, else anywhere. What a line begins with stays,
-// so that rows can be indented. n = 0: one line.
+// broken breaks a text into lines of at most n columns: at blanks, longer words behind a character
+// that joins the parts of a name, else anywhere. Leading blanks stay, so that rows can be indented.
+// n = 0 means one line.
 func broken(text string, n int) []string {
 	if n <= 0 || displayWidth(text) <= n {
 		return []string{text}

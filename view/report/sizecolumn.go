@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// units are what sizes are printed in, each 1024 of the one before.
+// units are the units of printed sizes, each 1024 of the one before.
 var units = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 
 // leastOfUnit is how many of the unit the largest size of a column has at least: more than one, so
 // that smaller sizes keep their digits.
 const leastOfUnit = 10
 
-// SizeUnit returns the unit for a column of sizes, the largest of which the largest size has at
-// least ten, and what prints a size in it, without the unit.
+// SizeUnit returns the unit for a column of sizes, the largest unit that divides the largest size
+// at least ten times, and a function that prints a size in it, without the unit.
 func SizeUnit(sizes ...int64) (unit string, print func(n int64) string) {
 	most := float64(0)
 	for _, n := range sizes {
@@ -29,7 +29,7 @@ func SizeUnit(sizes ...int64) (unit string, print func(n int64) string) {
 	return units[u], func(n int64) string { return inUnit(float64(n) / each) }
 }
 
-// inUnit prints a number with two decimals; what is not zero does not look like it.
+// inUnit prints a number with two decimals; a number other than zero does not print as zero.
 func inUnit(x float64) string {
 	cents := int64(math.Round(100 * math.Abs(x)))
 	text := fmt.Sprintf("%s.%02d", Thousands(cents/100), cents%100)

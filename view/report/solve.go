@@ -34,7 +34,7 @@ func newSolveJSON(in *remat.Instance, r *remat.Result) solveJSON {
 		Optimal: r.Optimal, InOrder: r.InOrder, Solver: r.Solver, Overhead: overhead(r.Cost, in)}
 }
 
-// overhead is the share by which a schedule's cost exceeds that of running every node once.
+// overhead is the excess of a schedule's cost over that of running every node once, as a share of it.
 func overhead(cost int64, in *remat.Instance) float64 {
 	var base float64
 	for i := range in.Nodes {
@@ -46,7 +46,7 @@ func overhead(cost int64, in *remat.Instance) float64 {
 // Overhead says how much a schedule costs beyond running every node once, from its share of that.
 func Overhead(share float64) string { return fmt.Sprintf("overhead %.2f %%", 100*share) }
 
-// SolveJSON writes a schedule as a file: its steps and what is known of it.
+// SolveJSON writes a schedule as a file: its steps and their proven bounds.
 func SolveJSON(w io.Writer, in *remat.Instance, r *remat.Result) error {
 	var steps bytes.Buffer
 	if err := remat.WriteSchedule(&steps, in, &r.Schedule); err != nil {
@@ -108,7 +108,7 @@ func newSolutionJSON(p *remat.Problem, s *remat.Solution) solutionJSON {
 		Solver: s.Solver, Overhead: overheadOf(s.Cost, s.Base)}
 }
 
-// boundOrder says for which orders of first computes the bound on the cost holds.
+// boundOrder names the orders of first computes that the bound on the cost holds for.
 func boundOrder(s *remat.Solution) string {
 	if s.AnyOrder {
 		return "any"
@@ -116,7 +116,7 @@ func boundOrder(s *remat.Solution) string {
 	return "given"
 }
 
-// overheadOf is the share by which a cost exceeds that of computing every node once.
+// overheadOf is the excess of a cost over that of computing every node once, as a share of it.
 func overheadOf(cost, base float64) float64 {
 	if base == 0 {
 		return 0
@@ -161,7 +161,7 @@ func Solution(w io.Writer, format Format, p *remat.Problem, s *remat.Solution) e
 	return solveTable(len(p.Nodes), s.Peak, s.PeakLowerBound, j.Overhead, note, s.Solver).WriteAs(w, format)
 }
 
-// Solve says what a search found.
+// Solve reports the result of a search.
 func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) error {
 	j := newSolveJSON(in, r)
 	if format == JSONFormat {
@@ -202,8 +202,8 @@ func ParseShare(text string) (share float64, ok bool, err error) {
 // InfeasibleSchema is the schema of the JSON that `memopt solve -O json` prints where no schedule fits.
 const InfeasibleSchema = "memopt.infeasible/v1"
 
-// Infeasible writes how far a search without an answer got. lowest_peak is null where nothing was looked for,
-// since the bound rules all schedules out.
+// Infeasible writes how far a search without an answer got. lowest_peak is null without a search, since the
+// bound rules all schedules out.
 func Infeasible(w io.Writer, name string, e *remat.InfeasibleError) error {
 	j := struct {
 		Schema         string `json:"schema"`

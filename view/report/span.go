@@ -7,7 +7,7 @@ import (
 	"memopt/planner"
 )
 
-// spanTable writes what a plan for ranges of sizes costs beside plans for single ones.
+// spanTable compares the cost of a plan for ranges of sizes with those of plans for single ones.
 func spanTable(w io.Writer, format Format, p *planner.Plan) error {
 	s := p.Span
 	if s == nil {

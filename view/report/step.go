@@ -6,12 +6,12 @@ import "io"
 type Step struct {
 	Text      string  `json:"text"`       // in a phrase
 	Made      bool    `json:"made"`       // from a forward model; else the step is the file's own
-	Optimizer *string `json:"optimizer"`  // that memopt has added; nil: none
+	Optimizer *string `json:"optimizer"`  // added by memopt; nil without an optimizer
 	Micros    int     `json:"accumulate"` // steps whose gradients are added up for an update
 }
 
-// StepLine writes the step as the first line of a report for people. A nil step is none: the report is of no
-// training step.
+// StepLine writes the step as the first line of a report for people. A nil step writes no line: the report
+// is of no training step.
 func StepLine(w io.Writer, format Format, s *Step) error {
 	if s == nil {
 		return nil

@@ -38,9 +38,9 @@ type Table struct {
 	Rows   [][]string
 	// Right marks the columns whose cells are aligned to the right.
 	Right []bool
-	// Fit says of each column what may happen to its cells where the screen is too narrow; Auto for
-	// those that are not mentioned. Long names belong into the last column. CSV, Markdown and JSON
-	// have all cells whole.
+	// Fit is how the cells of each column are shortened if the screen is too narrow; Auto for
+	// columns that are not mentioned. Long names belong into the last column. CSV, Markdown and
+	// JSON have all cells whole.
 	Fit []Fit
 }
 
@@ -127,8 +127,8 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
-// markup escapes what would end a cell or turn into markup: emphasis, tags, entities, links and
-// pictures.
+// markup escapes text that would end a cell or turn into markup: emphasis, tags, entities, links
+// and pictures.
 var markup = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "`", "\\`", "<", "&lt;", "&", "&amp;", "](", `]\(`)
 
 // escapeMarkdown returns a cell's text as text.

@@ -10,7 +10,7 @@ import (
 	"memopt/view/timeline"
 )
 
-// TraceHeader says what was traced, so that a trace of something else is noticed when it is read
+// TraceHeader identifies the traced program, so that a trace of another one is noticed when it is read
 // (configs.LoadTrace).
 type TraceHeader struct {
 	Schema          string           `json:"schema"` // configs.TraceSchema
@@ -21,17 +21,17 @@ type TraceHeader struct {
 	Rewritten       bool             `json:"rewritten"` // whether a plan was applied to the model before it ran
 }
 
-// TraceNode is what all events of a node have in common, in JSON.
+// TraceNode is the common part of all events of a node, in JSON.
 type TraceNode struct {
 	name []byte
 	head []byte // up to the time stamp
 	args []byte // from the operator up to the step
-	flow uint32 // one past the number of its flow; 0: it is in none
+	flow uint32 // one past the number of its flow; 0 without a flow
 	into bool   // whether the flow ends here
 }
 
-// Begins makes a flow of that number begin at the node: viewers draw an arrow from it to each node at
-// which the flow ends, in the same step.
+// Begins makes a flow of that number begin at the node: viewers draw an arrow from it to each node that
+// ends the flow, in the same step.
 func (n *TraceNode) Begins(flow int) { n.flow, n.into = uint32(flow)+1, false }
 
 // Ends makes a flow end at the node.
@@ -50,7 +50,7 @@ func NewTraceNode(name, op, phase, origin string) *TraceNode {
 	return n
 }
 
-// quoteJSON returns a text as JSON, with what would steer a terminal escaped.
+// quoteJSON returns a text as JSON, with characters that would steer a terminal escaped.
 func quoteJSON(text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -59,15 +59,15 @@ func quoteJSON(text string) []byte {
 	return plainJSON(quoted)
 }
 
-// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, as
-// they happen: an event and a counter of live bytes for each execution of a node, one line each, on one
-// track, the phases of a step on another, and what other threads do for a node on one for each. Times
-// are microseconds; the header is in otherData. The writer keeps no events, so a trace may be as long as
-// its file can be.
+// TraceWriter writes events in the trace event format that Perfetto and chrome://tracing open, as they
+// happen: an event and a counter of live bytes for each execution of a node, one line each, on one
+// track, the phases of a step on another, and the work of other threads for a node on one for each.
+// Times are microseconds; the header is in otherData. The writer keeps no events, so a trace may be as
+// long as its file can be.
 type TraceWriter struct {
 	w     *bufio.Writer
 	line  []byte
-	phase string        // the one that has begun; "": none
+	phase string        // the current one; "" before the first
 	end   time.Duration // of the last event
 	named int           // threads whose tracks have names: 1..named
 	err   error         // the first one
@@ -98,7 +98,7 @@ func newTraceWriter(w io.Writer, process string, header any) *TraceWriter {
 	return t
 }
 
-// Phase says in which phase of a step the events that follow are, from a time on. The same phase may
+// Phase begins a phase of a step at a time: the events that follow belong to it. The same phase may
 // begin again, in the next step.
 func (t *TraceWriter) Phase(name string, start time.Duration) {
 	t.endPhase()
@@ -126,8 +126,8 @@ func (t *TraceWriter) mark(how string, at time.Duration) {
 // firstThread is the track of thread 1; thread 0 runs the nodes.
 const firstThread = 3
 
-// Thread writes that a thread, 1 or higher, worked for a node for a time. It allocates nothing. Its
-// events are no executions: configs.LoadTrace reads none of them.
+// Thread writes that a thread, 1 or higher, worked for a node for a time. It does not allocate. Its
+// events are no executions: configs.LoadTrace ignores them.
 func (t *TraceWriter) Thread(n *TraceNode, thread int, start, took time.Duration) {
 	for t.named < thread {
 		t.named++
@@ -151,7 +151,7 @@ func (t *TraceWriter) Thread(n *TraceNode, thread int, start, took time.Duration
 	}
 }
 
-// Kinds writes what is planned to be live from a time on, by kind, as counters.
+// Kinds writes the planned live bytes from a time on, by kind, as counters.
 func (t *TraceWriter) Kinds(start time.Duration, always, live *timeline.Bytes) {
 	b := append(t.line[:0], ",\n{\"name\": \"planned bytes\", \"ph\": \"C\", \"ts\": "...)
 	b = appendMicroseconds(b, start)
@@ -169,9 +169,8 @@ func (t *TraceWriter) Kinds(start time.Duration, always, live *timeline.Bytes) {
 	t.write(t.line)
 }
 
-// Event writes one execution of a node: when it started after the first one, how long it took, the
-// bytes that were live meanwhile, and the step that it was in. It allocates nothing. Close reports
-// errors.
+// Event writes one execution of a node: its start after the first one, its duration, the bytes that were
+// live meanwhile, and the step that it was in. It does not allocate. Close reports errors.
 func (t *TraceWriter) Event(n *TraceNode, start, took time.Duration, live int64, step int) {
 	b := append(t.line[:0], ",\n"...)
 	b = append(b, n.head...)
@@ -218,8 +217,7 @@ func (t *TraceWriter) write(b []byte) {
 	}
 }
 
-// Close ends the trace but does not close what it is written to, and returns the first error of all
-// calls.
+// Close ends the trace but does not close its writer, and returns the first error of all calls.
 func (t *TraceWriter) Close() error {
 	t.endPhase()
 	t.write([]byte("\n]}\n"))

@@ -13,7 +13,7 @@ import (
 // costs are read from it.
 const TimelineSchema = "memopt.timeline/v1"
 
-// TimelineHeader says of what step a trace of a plan is.
+// TimelineHeader identifies the step of a plan's trace.
 type TimelineHeader struct {
 	Schema          string           `json:"schema"`           // TimelineSchema
 	StructureSHA256 string           `json:"structure_sha256"` // of the model that was read
@@ -21,7 +21,7 @@ type TimelineHeader struct {
 	Costs           string           `json:"costs"`     // where the times come from: planner.Plan.ProfileName
 	Rewritten       bool             `json:"rewritten"` // whether the plan changes the graph
 	Persistent      int64            `json:"persistent_bytes"`
-	Peak            int64            `json:"peak_bytes"`  // of what does not live throughout
+	Peak            int64            `json:"peak_bytes"`  // without values that live throughout
 	Arena           int64            `json:"arena_bytes"` // after packing
 }
 

@@ -18,7 +18,7 @@ import (
 // TrainSchema is the schema of the JSON of `memopt train`.
 const TrainSchema = "memopt.train/v1"
 
-// TrainView is a training job with what the reports before and after it say.
+// TrainView is a training job with the facts of the reports before and after it.
 type TrainView struct {
 	Backend           string
 	Forward, Backward int64 // nodes
@@ -26,7 +26,7 @@ type TrainView struct {
 	Frozen            int // parameters that are not trained
 	Trained           int
 	Elements          int64  // of the trained parameters
-	Data              string // what the data are
+	Data              string // description of the data
 	Batch, Micros     int64
 	Updates           int64 // of the whole job
 	Begun             int64 // updates that were made before, by the job that goes on
@@ -35,18 +35,18 @@ type TrainView struct {
 	Inputs            int64 // bytes of a step's inputs
 	States            int64 // bytes of weights, optimizer state and sums of gradients
 	Arena             int64 // predicted bytes of the largest arena of all steps
-	EvalArena         int64 // likewise of evaluations; 0: there are none
+	EvalArena         int64 // likewise of evaluations; 0 without evaluations
 	Ranks, Zero       int   // processes that train together, and their stage of ZeRO
-	Staging           int64 // bytes of what they exchange, beside Total
+	Staging           int64 // bytes of the exchange buffers, beside Total
 	Ahead             int64 // bytes of batches that are prepared on the host while a step runs, beside Total
 	Notes             []string
 	Step              *Step
 
-	// What follows is known at the end.
+	// The fields below are known at the end.
 	Done, Skipped       int64
 	LossFirst, LossLast float64
 	EvalLast            float64 // NaN: there was no evaluation
-	Measured            int64   // bytes of the arena; -1: nothing has run
+	Measured            int64   // bytes of the arena; -1 before any run
 	RankArenas          []int64 // Measured of each rank; nil where there is one
 	Process             executor.ProcessMemory
 	Took                time.Duration
@@ -60,7 +60,7 @@ type TrainView struct {
 // Total is the predicted peak.
 func (v *TrainView) Total() int64 { return v.States + v.Inputs + max(v.Arena, v.EvalArena) }
 
-// TrainStart writes what a job will do and take, before its first step.
+// TrainStart writes the plan and the memory of a job, before its first step.
 func TrainStart(w io.Writer, v *TrainView) error {
 	if err := StepLine(w, TableFormat, v.Step); err != nil {
 		return err
@@ -106,7 +106,7 @@ func TrainEvaluation(w io.Writer, format Format, v *TrainView) error {
 	return t.WriteText(w)
 }
 
-// start is what a job will do and take.
+// start is the plan and the memory of a job.
 func (v *TrainView) start() *Table {
 	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("training step", Thousands(v.Forward+v.Backward)+" nodes",
@@ -140,11 +140,11 @@ func (v *TrainView) start() *Table {
 	return &t
 }
 
-// zeroTexts says what ranks share, by the stage of ZeRO.
+// zeroTexts are the parts shared by ranks, by the stage of ZeRO.
 var zeroTexts = [...]string{"", "; they share the optimizer's states",
 	"; they share the optimizer's states and gradients"}
 
-// planText says what a plan comes to.
+// planText is the memory and cost of a plan.
 func planText(p *planner.Plan) string {
 	if p.Recompute.Nodes == 0 && p.Whole == nil {
 		return "nothing is computed again"
@@ -157,7 +157,7 @@ func planText(p *planner.Plan) string {
 		Bytes(p.Baseline().Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
 }
 
-// parts are what the predicted peak is made of; nil where that is not known.
+// parts are the predicted peak by kind; nil if it is not known.
 func (v *TrainView) parts() *live.Parts {
 	if v.Plan == nil {
 		return nil
@@ -166,13 +166,13 @@ func (v *TrainView) parts() *live.Parts {
 	if at == nil {
 		return nil
 	}
-	// Of the update, while gradients are accumulated.
+	// The peak is that of the update, while gradients are accumulated.
 	at.State += v.States + v.Inputs - v.Plan.Persistent
 	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
 	return at
 }
 
-// addParts says what the predicted peak is made of.
+// addParts adds the predicted peak by kind.
 func (v *TrainView) addParts(t *Table) {
 	each := ""
 	if v.Ranks > 1 {

@@ -50,8 +50,8 @@ func Percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 // rankHint stands for symbols without a binding when sizes are only sorted.
 const rankHint = 128
 
-// rank returns a number by which to sort sizes: the value at the bindings, unbound symbols at
-// the hint; -1 for what is unknown.
+// rank returns a number to sort sizes by: the value at the bindings, unbound symbols at the hint;
+// -1 for an unknown size.
 func rank(e symbolic.Expr, dims symbolic.Env) int64 {
 	n, err := e.Eval(dims)
 	if err == nil {
@@ -68,7 +68,7 @@ func rank(e symbolic.Expr, dims symbolic.Env) int64 {
 	return n
 }
 
-// costNote says by which costs a time is predicted: those of a device profile, or measured ones.
+// costNote names the costs that predict a time: those of a device profile, or measured ones.
 func costNote(profile string) string {
 	if file, ok := strings.CutPrefix(profile, planner.MeasuredPrefix); ok {
 		return "by the times in " + file

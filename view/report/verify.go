@@ -18,14 +18,14 @@ type VerifyView struct {
 	Planned   RunView
 	Seeds     int
 	Bitwise   bool
-	Unchanged bool // nothing is recomputed: both sides are the same graph
+	Unchanged bool // without recomputation: both sides are the same graph
 	Asked     bool // a selection was given
 	// Predicted is the expected time of a step as a multiple of the baseline's, 0 if that is not
-	// known; Profile says by which costs.
+	// known; Profile names the costs.
 	Predicted float64
 	Profile   string
-	// Parts says which regions the planned graph computes in parts; "": none. DrawnInParts is how many
-	// of its random nodes draw for a part of another one.
+	// Parts describes the chunked regions of the planned graph; "" without such regions. DrawnInParts
+	// is how many of its random nodes draw for a part of another one.
 	Parts        string
 	DrawnInParts int
 }
@@ -42,7 +42,7 @@ type verifyJSON struct {
 	SavedBytes      int64     `json:"saved_bytes"`
 	Slowdown        float64   `json:"slowdown"`
 	Basis           basisJSON `json:"slowdown_basis"`
-	Predicted       *float64  `json:"predicted_slowdown"` // null if nothing was planned
+	Predicted       *float64  `json:"predicted_slowdown"` // null without a plan
 	Profile         *string   `json:"profile"`            // the costs that it is predicted by
 }
 
@@ -73,8 +73,8 @@ func (v *VerifyView) saved() int64 {
 	return v.needed(v.Verdict.Baseline) - v.needed(v.Verdict.Planned)
 }
 
-// needed is what a saving is measured by: the arena, or the process's growth if ONNX Runtime runs
-// without one.
+// needed is the measure of a saving: the arena, or the process's growth if ONNX Runtime runs without
+// one.
 func (v *VerifyView) needed(r *verify.Run) int64 {
 	if v.Baseline.Run.Runtime != nil && !v.Baseline.Run.Runtime.Arena {
 		return r.Resident

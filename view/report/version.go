@@ -14,7 +14,7 @@ type Version struct {
 	Revision string // of the sources, "" if it is not known
 	Modified bool   // whether the sources had uncommitted changes
 	Go       string // release of the compiler
-	OS, Arch string // what it was built for, in Go's words
+	OS, Arch string // its platform, in Go's words
 }
 
 type versionJSON struct {
