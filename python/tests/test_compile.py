@@ -396,10 +396,10 @@ def test_small_batches_have_the_budget_of_large_ones():
     model = Deep(nn.Identity())
     compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager", dynamic=False)
     baselines = []
-    for rows in (256, 256, 4):
+    for rows in (256, 4):
         compiled(torch.randn(rows, 16)).backward()
         baselines.append(compiled.memopt.baseline_peak_bytes)
-    assert 0.7 * baselines[2] < compiled.memopt.predicted_peak_bytes <= 0.7 * baselines[0]
+    assert 0.7 * baselines[1] < compiled.memopt.predicted_peak_bytes <= 0.7 * baselines[0]
 
 
 def test_block():

@@ -195,6 +195,8 @@ class Backend:
         unit = Unit(gm, inputs)
         if not torch.is_grad_enabled():  # of an evaluation, or a part of a step without a backward half
             return self._compile(gm, inputs, Partitioner(self, unit))
+        if not self.open and not self.waiting:
+            self._ended()
         self._error = None  # of graphs before, such as those of a larger batch
         reason = getattr(gm, "compile_subgraph_reason", None)
         unit.breaks = bool(getattr(reason, "graph_break", False))
@@ -325,11 +327,10 @@ class Backend:
 
     def _begin(self) -> None:
         """A step begins: the one before it, if its graphs were new, is planned as a whole."""
-        self._settle()
+        self._ended()
         if self._error is not None:
             raise self._error
         self._path = ()
-        self.largest = max(self.largest, self.promise.baseline_peak_bytes - self.promise.sharded_bytes)
         self.promise.graphs = []
         if self._recording is not None:
             self._recording.end()
@@ -338,6 +339,11 @@ class Backend:
             model = self._model()
             self._recording = Recording(None if model is None else _storages(model))
             self._recording.begin()
+
+    def _ended(self) -> None:
+        """A step is over, and the next one begins, or its first graph is compiled."""
+        self._settle()
+        self.largest = max(self.largest, self.promise.baseline_peak_bytes - self.promise.sharded_bytes)
 
     def _close(self, number: int, *, begins: bool = False) -> None:
         recording = self._recording
