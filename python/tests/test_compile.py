@@ -388,7 +388,12 @@ def test_sizes_may_change(odd):
         eager, _ = gradients(model, model, x)
         found, peak = gradients(model, compiled, x)
         assert same(found, eager)
-        assert peak == pytest.approx(compiled.memopt.predicted_peak_bytes * rows / 64, rel=0.2)
+        promise = compiled.memopt
+        assert promise.predicted_peak_bytes <= 0.7 * promise.baseline_peak_bytes
+        if rows < 64:  # up to the sizes that it was traced for, and those that its budget allows, a plan serves all
+            assert peak < promise.predicted_peak_bytes
+        else:
+            assert peak == pytest.approx(promise.predicted_peak_bytes, rel=1e-3)
 
 
 def test_small_batches_have_the_budget_of_large_ones():

@@ -24,6 +24,7 @@ from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import StrictMinMaxConstraint
 
 import memopt
 
@@ -69,6 +70,9 @@ _COPIES, _REDUCED = 4, 2
 
 # Operators behind a graph that take a smaller share of its bytes leave it its plan, as the division of a loss.
 _LITTLE = 0.001
+
+# A graph of symbolic sizes is used up to so many times the sizes that were traced, as far as its budget allows.
+_LARGER = (1.25, 1.5, 2.0, 4.0, 16.0, 256.0)
 
 # A schedule of several graphs whose peak is above its budget, since halves cannot overlap, is searched again for less,
 # at most so many times.
@@ -583,7 +587,28 @@ class Partitioner(CustomPartitionerFn):
         self.plan = Plan(graph, steps, fits=most is None or graph.peak_bytes <= most)
         if self.code is not None and answer is not None:
             self.code.limit = graph.peak_bytes if most is None else most
+        if most is not None:
+            self._bound(joint, instance, beside, most)
         self.owner.planned(joint, graph, instance, steps)
+
+    def _bound(self, joint: Joint, instance: dict[str, Any], beside: int, most: int) -> None:
+        """Has PyTorch compile the graph anew for sizes at which its schedule takes more than a number of bytes. Other
+        graphs of a step have plans for the sizes that were traced."""
+        sizes = [v for p in joint.placeholders if isinstance(v := value(p), torch.SymInt)]
+        if not sizes or any(_is_declared(c) for c in self.unit.contexts):
+            return
+        assert self.plan is not None
+        times = 1.0
+        for larger in _LARGER if self.alone else ():
+            with _cost.larger(larger):
+                nodes = joint.instance(1, _cost.CPU, beside, drops=self.drops)["nodes"]
+            for n, traced in zip(nodes, instance["nodes"], strict=True):
+                n["workspace"] = math.ceil(larger * traced.get("workspace", 0))
+            if _solve.peak({"nodes": nodes}, self.plan.steps) > most:
+                break
+            times = larger
+        for v in sizes:
+            torch._check(v <= int(times * hint(v)))
 
     def _hold(self, joint: Joint) -> None:
         """Counts the bytes that are there before the step, when its first graph is compiled."""
@@ -708,6 +733,11 @@ def _at_handover(instance: dict[str, Any], steps: list[Any]) -> int:
         else:
             live.update(made[s["compute"]])
     return sum(sizes[v] for v in live)
+
+
+def _is_declared(context: Any) -> bool:
+    """Whether a user has declared a range for sizes of an argument, which no compiler may narrow."""
+    return any(isinstance(c, StrictMinMaxConstraint) for c in getattr(context, "constraint_sizes", None) or ())
 
 
 def _is_float(v: Any) -> bool:

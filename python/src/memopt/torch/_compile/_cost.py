@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import fx
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
@@ -67,11 +70,37 @@ def nbytes(v: Any) -> int:
     return sum(hint(t.numel()) * t.element_size() for t in tree_leaves(v) if isinstance(t, torch.Tensor))
 
 
+_UNKNOWN = 8192
+
+_larger: ContextVar[float] = ContextVar("_larger", default=1.0)
+
+
+@contextlib.contextmanager
+def larger(times: float) -> Iterator[None]:
+    """Within the block, symbols stand for sizes so many times as large as in the example that was traced."""
+    token = _larger.set(times)
+    try:
+        yield
+    finally:
+        _larger.reset(token)
+
+
 def hint(n: Any) -> int:
     """A symbolic size in the example that was traced."""
     if isinstance(n, (int, float)):
         return int(n)
-    return int(n.node.shape_env.size_hint(n.node.expr, fallback=8192)) if not n.node.has_hint() else int(n.node.hint)
+    times = _larger.get()
+    if times == 1 and n.node.has_hint():
+        return int(n.node.hint)
+    expr, env = n.node.expr, n.node.shape_env
+    sizes = {s: int(times * _size(env, s)) for s in expr.free_symbols}
+    return int(expr.subs(sizes))
+
+
+def _size(env: ShapeEnv, symbol: Any) -> int:
+    """The size that a symbol had; of one that data alone decide a size like others."""
+    known: Any = getattr(env, "backed_var_to_val", None) or env.var_to_val  # older versions have the second name
+    return int(known.get(symbol, _UNKNOWN))
 
 
 def _counts(n: fx.Node) -> bool:
