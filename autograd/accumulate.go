@@ -10,8 +10,8 @@ import (
 // Names of the values that accumulation adds to a graph. The next value of input x is output x +
 // NewSuffix.
 const (
-	// SumSuffix ends the names of sums of gradients: state of the parameter's type, in float where
-	// that is of 16 bits.
+	// SumSuffix ends the names of sums of gradients (w_grad_sum of w, for example): state of the
+	// parameter's type, in float if that is of 16 bits.
 	SumSuffix = "_grad_sum"
 	// CountInput counts the gradients in the sums: state, an int64 scalar. For weighted gradients it is the sum of
 	// the weights, a double.

@@ -20,7 +20,7 @@ type attend struct {
 	c               *Ctx
 	q, k, v         Value
 	headsQ, headsKV int64
-	scale           float64 // 0: one over the root of the size
+	scale           float64 // 0 means one over the root of the size
 	softcap         float64 // 0 means no cap
 	causal          bool
 	offset          Value   // the number of keys before the first query's, a scalar; None means 0

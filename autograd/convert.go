@@ -18,8 +18,9 @@ const (
 )
 
 // Convert raises the version of ONNX's own operators that a model imports, and rewrites the nodes
-// whose operators have changed in between, in subgraphs too, so that their meaning stays the same.
-// It returns a readable list of the changes. The functions of the model must have been inlined.
+// whose operators have changed in between, in subgraphs too, so that their meaning stays the same:
+// the axes of a Squeeze, for example, become an input at 13. It returns a readable list of the
+// changes. The functions of the model must have been inlined.
 func Convert(m *graph.Model, version int64) ([]string, error) {
 	from := graph.OpsetVersion(m.Opsets, "")
 	switch {

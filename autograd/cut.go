@@ -17,7 +17,7 @@ type cut struct {
 
 // cutNode hands a node to its rule with the one part of its output's gradient, where that pays: a
 // product then sees no rows of zeros, and zeros are put around its input's gradient, which is
-// smaller. nil: it does not pay, or there is more than one part.
+// smaller. It returns nil if that does not pay, or if there is more than one part.
 func (j *joint) cutNode(n *graph.Node) *Ctx {
 	y := n.Output(0)
 	if y == None || len(n.Outputs) != 1 || len(j.parts[y]) != 1 || j.grads[y] != None {

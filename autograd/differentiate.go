@@ -17,15 +17,15 @@ type Options struct {
 	// Losses are differentiated as their weighted sum. An empty list means the loss of the graph,
 	// as live finds it.
 	Losses []Loss
-	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. nil:
-	// the parameters. These are, in the order of the file, the float initializers and the float graph
-	// inputs that a loss depends on through differentiable inputs and that are parameters by their
-	// roles (roles.Find).
+	// Wrt lists the values whose gradients are wanted, in order: graph inputs or initializers. Nil
+	// means the parameters. These are, in the order of the file, the float initializers and the
+	// float graph inputs that a loss depends on through differentiable inputs and that are
+	// parameters by their roles (roles.Find).
 	Wrt []string
 	// Params and NoGrad are globs (Match): Params lists values to take instead of the parameters,
 	// NoGrad values to leave out. "*.bias" in NoGrad, for example, freezes all biases.
 	Params, NoGrad []string
-	// Data names inputs that are known to be data; nil: the roles of inputs tell.
+	// Data names inputs that are known to be data; with nil the roles of inputs decide.
 	Data []string
 	// AllInputs takes float inputs of any shape as parameters, not only those of static shape that
 	// are not data.
@@ -61,13 +61,14 @@ type Options struct {
 
 // Loss is one value that is differentiated.
 type Loss struct {
-	// Name is that of the value. "" with a Head: "loss", or that with a number.
+	// Name is that of the value. With a Head, "" means "loss", or that with a number.
 	Name   string
-	Weight float64 // 0: 1
+	Weight float64 // 0 means 1
 	// Seed says that the gradient of the loss comes from a new graph input, Name + SeedSuffix;
 	// without it the loss must be a scalar.
 	Seed bool
-	// Head is the loss that is added to the graph under the name, an output; nil: the graph has it.
+	// Head is the loss that is added to the graph under the name, an output; nil means that the
+	// graph makes the loss already.
 	Head *Head
 }
 
@@ -100,8 +101,8 @@ type Joint struct {
 	// Exported are the changes of the program by its exporter.
 	Exported []roles.Change
 	// Loss names the loss; where it is an output of the graph, a run gives it. The weighted sum of
-	// several losses has a name, and is an output, with Options.LossOutput. "": the graph makes no
-	// scalar that is the loss.
+	// several losses has a name, and is an output, with Options.LossOutput. "" means that the graph
+	// makes no scalar that is the loss.
 	Loss string
 	// LossGrad names the source of the loss's gradient if it comes from outside: a graph input
 	// (Loss.Seed) or an output of a YieldOp. It must be given 1, or the scale of the loss: an
@@ -139,7 +140,7 @@ type Joint struct {
 var (
 	// ErrNoLoss means that the graph has no loss to differentiate.
 	ErrNoLoss = errors.New("no loss to differentiate: the graph makes no scalar float output; name the loss")
-	// ErrBackward: the graph is a training graph already.
+	// ErrBackward means that the graph is a training graph already.
 	ErrBackward = errors.New("the graph already has a backward half")
 )
 

@@ -170,7 +170,7 @@ func (e *emitter) Zeros(like Value) Value {
 // input.
 const axesInput = 13
 
-// Reduce emits a reduction (ReduceSum, ReduceMean, …) over axes in [0, rank). No axes: v itself.
+// Reduce emits a reduction (ReduceSum, ReduceMean, …) over axes in [0, rank). Without axes it returns v itself.
 func (e *emitter) Reduce(name string, v Value, keep bool, axes ...int64) Value {
 	if len(axes) == 0 {
 		return v
@@ -185,7 +185,7 @@ func (e *emitter) Reduce(name string, v Value, keep bool, axes ...int64) Value {
 	return e.Op(name, Attrs{A("axes", axes), A("keepdims", keepdims)}, v)
 }
 
-// ReduceSum sums over axes in [0, rank). No axes: v itself.
+// ReduceSum sums over axes in [0, rank). Without axes it returns v itself.
 func (e *emitter) ReduceSum(v Value, keep bool, axes ...int64) Value {
 	return e.Reduce("ReduceSum", v, keep, axes...)
 }
@@ -229,8 +229,9 @@ func (e *emitter) Dim(v Value, axis int64) Value {
 	return e.Op("Gather", nil, e.Shape(v), e.Vector(axis))
 }
 
-// SumTo sums a gradient over the broadcast axes, so that it gets the shape of like. If the dims do
-// not determine them, the axes are found at run time.
+// SumTo sums a gradient over the broadcast axes, so that it gets the shape of like: that of a bias
+// of 8 elements added to 32 rows, for example, over axis 0. If the dims do not determine them, the
+// axes are found at run time.
 func (e *emitter) SumTo(g, like Value) Value {
 	have, ok := e.Dims(g)
 	want, ok2 := e.Dims(like)

@@ -10,7 +10,7 @@ import (
 	ortsim "memopt/sim/ort"
 )
 
-// ErrNoGradients: a graph with a backward half makes no gradient of a parameter by its name.
+// ErrNoGradients means that a graph with a backward half makes no gradient of a parameter by its name.
 var ErrNoGradients = errors.New("the graph makes no gradient of a parameter: for a float input or " +
 	"initializer NAME of static shape, a value NAME" + GradSuffix + " of the same shape in its backward half")
 

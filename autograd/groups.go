@@ -12,7 +12,7 @@ import (
 type Group struct {
 	Match   []string // globs of names of parameters
 	LRScale float64  // the factor of the learning rate; 0 means 1
-	// WeightDecay takes the place of the optimizer's, NoDecay or not; nil: it does not.
+	// WeightDecay takes the place of the optimizer's, NoDecay or not; nil keeps the optimizer's.
 	WeightDecay *float64
 }
 

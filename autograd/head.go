@@ -45,10 +45,10 @@ type Head struct {
 	// CrossEntropy, whose classes then lie along the last axis of the scores, and along axis 1 of the
 	// others' (axis 0 where there is one).
 	Shift bool
-	// Ignore is the label that does not count; NaN stands for all NaNs. nil: IgnoredClass for
-	// CrossEntropy, no label for the others.
+	// Ignore is the label that does not count; NaN stands for all NaNs. Nil means IgnoredClass for
+	// CrossEntropy, and no label for the others.
 	Ignore *float64
-	// Sum adds up the losses of all labels that count; false: their mean.
+	// Sum adds up the losses of all labels that count; false takes their mean.
 	Sum bool
 }
 

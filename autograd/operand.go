@@ -16,8 +16,8 @@ type Operand struct {
 	// constant between the places where it jumps, as that of Ceil, for example, or does not depend on
 	// the input's elements. "" means that it has a gradient.
 	None string
-	// Why says why the rule does not make a gradient that exists. Where it is wanted, the model cannot be
-	// differentiated. "": the rule makes it.
+	// Why says why the rule does not make a gradient that exists. Where it is wanted, the model
+	// cannot be differentiated. "" means that the rule makes it.
 	Why string
 	// Setting says that the input sets how the operator works: a bound, a scale, a table of cosines. It
 	// has a gradient, and initializers that are only settings are parameters where they are named, but

@@ -15,7 +15,7 @@ import (
 // Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim.
 type Optimizer struct {
 	Kind string // one of OptimizerKinds
-	// LR is the learning rate; 0: it comes from the graph input lr, a float scalar.
+	// LR is the learning rate; 0 means that the graph input lr, a float scalar, gives it.
 	LR float64
 
 	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself
@@ -31,9 +31,9 @@ type Optimizer struct {
 	Momentum float64 // sgd
 	Nesterov bool    // sgd
 
-	Beta1, Beta2, Eps float64 // adam and adamw; 0: 0.9, 0.999 and 1e-8
+	Beta1, Beta2, Eps float64 // adam and adamw; 0 means 0.9, 0.999 and 1e-8
 
-	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0: no bound.
+	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0 means no bound.
 	MaxNorm float64
 	// Guard leaves everything as it is where the loss (Joint.Loss, if the graph makes one) or the sum
 	// of the squares of all gradients is not finite, as with a loss scale; outputs FiniteOutput and
@@ -50,7 +50,7 @@ type Optimizer struct {
 var OptimizerKinds = []string{"sgd", "adam", "adamw"}
 
 // Names of the values that an optimizer adds to the graph. The updated form of input x is output x
-// + NewSuffix.
+// + NewSuffix: w_new of w, for example.
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar

@@ -70,7 +70,7 @@ func (q *quantizer) axis() int64 {
 	return q.Axis(q.Node.Int("axis", 1), q.Rank(q.Node.Input(0)))
 }
 
-// block is how many elements along the axis have one scale; 0: all where there is one scale, else one.
+// block is the number of elements along the axis with one scale; 0 means all of them if there is one scale, else one.
 func (q *quantizer) block() int64 { return q.Node.Int("block_size", 0) }
 
 // spread gives scales a shape that broadcasts to that of x.

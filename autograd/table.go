@@ -17,7 +17,7 @@ type Row struct {
 	// nil to keep the node.
 	Expand func(c *Ctx) []Value
 	// Same reports whether output 0 of a node is its input 0, element by element and with the same
-	// shape. nil: it never is.
+	// shape, as for an Identity, for example. Nil means that it never is.
 	Same func(c *Ctx) bool
 	// Cheap says that one pass over the input makes the output, if the other inputs are constants:
 	// the backward half may do so in place of stashing it (Ctx.In).

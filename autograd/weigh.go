@@ -44,7 +44,8 @@ type Weights struct {
 	// Unit is the number that the loss of a batch divides by where everything in it counts; where that is not
 	// known, nil, which stands for the number of samples.
 	Unit *symbolic.Expr
-	// Doubt says why batches count by their samples although the loss may divide by something else; "": no doubt.
+	// Doubt says why batches count by their samples although the loss may divide by something else;
+	// "" means that there is no doubt.
 	Doubt string
 }
 

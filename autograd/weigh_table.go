@@ -8,7 +8,7 @@ import (
 // divisorRow describes an operator for weighing.
 type divisorRow struct {
 	kind graph.Kind
-	// find is the divisor of the node's output; nil: it is not known.
+	// find is the divisor of the node's output; nil means that it is not known.
 	find func(w *weigher, n *graph.Node, depth int) (divisor, string)
 	// passes says that the elements of input 0 keep their values.
 	passes bool

@@ -37,7 +37,8 @@ func Compare(a, b Expr, bounds Bounds) Ordering {
 	return Incomparable
 }
 
-// AtMost reports whether a ≤ b is proved for all values of the symbols within bounds.
+// AtMost reports whether a ≤ b is proved for all values of the symbols within bounds: batch ≤
+// batch*seq, for example, is proved for dims.
 func AtMost(a, b Expr, bounds Bounds) bool {
 	return a.IsKnown() && b.IsKnown() &&
 		(a.Equal(b) || less(a, b, 0, bounds) || less(a, b, 1, bounds)) // either may overflow or run out of steps

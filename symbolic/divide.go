@@ -1,6 +1,6 @@
 package symbolic
 
-// FloorDiv returns a/b rounded down, as Python's a // b.
+// FloorDiv returns a/b rounded down, as Python's a // b: -3 // 2, for example, is -2.
 func (a Expr) FloorDiv(b Expr) Expr {
 	if a.p == nil && b.p == nil && b.c != 0 {
 		return constant(floorDivInt(a.c, b.c))

@@ -16,8 +16,8 @@ type Example struct {
 	Name    string
 	Summary string           // one line for people
 	Dims    map[string]int64 // default bindings
-	// Train names the example that stands for this one where it is trained, so that a first try takes
-	// seconds; "": this one.
+	// Train names the example that stands for this one where it is trained, so that a first try
+	// takes seconds; "" means this one.
 	Train string
 	Build func() (*graph.Model, error)
 }

@@ -16,7 +16,7 @@ const None ID = -1
 type Module struct {
 	Name   string // as named_modules has it; the root's is left out
 	Parent ID     // the module around it, None at the top
-	// Calls is how often a step runs it; 0: the file does not say.
+	// Calls is how often a step runs it; 0 means that the file does not say.
 	Calls int
 	Class string // of Python, "" where the file does not say
 	// Refusal says why the exporter found that the module cannot be recomputed; "" means that it

@@ -306,7 +306,7 @@ func fractions(floats []float64, double bool) ([]symbolic.Expr, int64) {
 }
 
 // den returns the denominator of a value's contents.
-// setContents records the elements of a value; nil: they are not known.
+// setContents records the elements of a value; nil means that they are not known.
 func (r *Result) setContents(id graph.ValueID, elems []symbolic.Expr) {
 	if elems == nil {
 		r.contents.drop(id)

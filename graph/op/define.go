@@ -60,7 +60,7 @@ const functionsSince = 8
 // CanDefine reports whether a model may have operators of memopt's own.
 func CanDefine(m *graph.Model) bool { return m.IRVersion >= definesFrom }
 
-// Define adds to a model the definitions of memopt's own operators that its nodes use, and the
+// Define adds to a model the definitions of memopt's own operators that its nodes use (MatMulAdd, for example), and the
 // imports of these. It returns an error if the model's file format has no place for them.
 func Define(m *graph.Model) error {
 	list := undefined(m)

@@ -39,8 +39,8 @@ type Draws struct {
 	// seed, in memopt's sessions and where a rewrite fixes seeds, so that parts and whole get the
 	// same. "" means that the node's own name counts, or that a seed is given.
 	Of string `json:"of,omitempty"`
-	// Seed is the seed of the whole: its attribute, of a float the bits. nil: the node's attribute
-	// counts, and without one the seed that is made of Of.
+	// Seed is the seed of the whole: its attribute, or the bits of a float one. Nil means that the
+	// node's attribute counts, and without one the seed that is made of Of.
 	Seed *int64 `json:"seed,omitempty"`
 }
 

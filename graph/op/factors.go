@@ -23,13 +23,13 @@ type Factor struct {
 	Reduce Reduction
 	// Once lists inputs that only one of the parts may have, such as the bias of a sum of products.
 	Once []int
-	// Grain: on the CPU, parts that begin at multiples of it have the bits of the whole; 1: wherever
-	// they begin; 0: they need not have them. Where outputs are to be added (SumOf), the bits are those
-	// of a Gemm or MatMulAdd for each part whose C is the sum so far, and not those of Add.
+	// Grain: parts that begin at multiples of it have the bits of the whole on the CPU. 1 means
+	// that all parts have them, 0 that they need not have them. If outputs are added (SumOf), this
+	// holds for a Gemm or MatMulAdd for each part whose C is the sum so far, and not for Add.
 	Grain int64
-	// Joint is the grain of this factor and all those outside of it counted as one: of rows of a batch
-	// of matrices, say. Parts are then runs of those places. 0: they need not have the bits of the
-	// whole.
+	// Joint is the grain of this factor and all those outside of it counted as one: of the rows of
+	// a batch of matrices, for example. Parts are then runs of those places. 0 means that they need
+	// not have the bits of the whole.
 	Joint int64
 }
 

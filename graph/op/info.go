@@ -112,15 +112,16 @@ type Info struct {
 
 	// Infer is the shape rule.
 	Infer func(*Ctx)
-	// Class is the price of making the result again.
+	// Class is the price of recomputing the result.
 	Class RecomputeClass
-	// View says that output 0 is input 0 under another shape: no bytes of its own.
+	// View says that output 0 is input 0 under another shape, without bytes of its own, as for a Reshape, for example.
 	View bool
 	// InPlace lists the inputs into whose memory output 0 may be written when
 	// they are read for the last time and have the same size.
 	InPlace []int
-	// Throughout lists inputs that are read until the last element of output 0 is written: it may not
-	// lie in the memory of another input where one of these lies, too.
+	// Throughout lists inputs that the kernel reads until it has written the last element of output
+	// 0, as the factors of a MatMulAdd, for example. Output 0 may be written over another input
+	// only if that shares no memory with them.
 	Throughout []int
 	// Cuts returns, for each output, the element of input 0 at which it begins, and -1 for an
 	// output that is no run of consecutive elements of input 0: the others can be views of it. The
@@ -180,7 +181,7 @@ type Info struct {
 	ORT []Recomputable
 }
 
-// Moved is an attribute that is an input from a schema version on.
+// Moved is an attribute that became an input at a schema version: Dropout's ratio in 12, for example.
 type Moved struct {
 	Attr  string
 	Since int

@@ -13,10 +13,10 @@ type ElementRange struct {
 	HasIgnore bool
 }
 
-// InputRanges returns the ranges of elements of graph inputs that every kernel accepts: labels below
-// the number of classes, indices below the length of their axis. An input without a known range has
-// no entry. Kernels also take negative indices, which count from the end; in data they are more
-// likely mistakes.
+// InputRanges returns the ranges of elements of graph inputs that every kernel accepts: labels of
+// 10 classes from 0 to 9, for example, indices below the length of their axis. An input without a
+// known range has no entry. Kernels also take negative indices, which count from the end; in data
+// they are more likely mistakes.
 func InputRanges(g *graph.Graph, r *Result, order graph.Order, env symbolic.Env) map[graph.ValueID]ElementRange {
 	b := newBounder(g, r, env)
 	for _, id := range order {

@@ -2,7 +2,7 @@
 
 package library
 
-// File returns "": only Linux says which file lies at an address.
+// File returns "", because only Linux says which file lies at an address.
 func File(uintptr) string { return "" }
 
 func foreign(string) string { return "" }

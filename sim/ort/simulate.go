@@ -13,8 +13,8 @@ type Case struct {
 	// Program is a program of the graph whose facts are known, or of one that a rewrite makes of
 	// it. Its steps stand in the order of the file.
 	Program *live.Program
-	// Shapes are those of the program's values, UnknownShape for values beyond them. Nil: the
-	// values are those of the graph.
+	// Shapes are those of the program's values, UnknownShape for values beyond them. Nil means that
+	// the values are those of the graph.
 	Shapes []Shape
 	// Bound lists outputs that the caller gives memory, so that they are not in the arena.
 	Bound []graph.ValueID

@@ -144,7 +144,7 @@ func (b *builder) sized(id graph.ValueID) (tensor, error) {
 	return t, nil
 }
 
-// hostElements is how many elements a value may have that a program computes without tensors: sizes and
+// hostElements is the most elements of a value that a program computes without tensors: sizes and
 // numbers, which exporters write as nodes.
 const hostElements = 64
 
