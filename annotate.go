@@ -11,20 +11,20 @@ import (
 	"memopt/view/timeline"
 )
 
-// The entries in the metadata of nodes that say what a plan does with them, for viewers of graphs such
-// as Netron. Nothing reads them: a plan of the file finds out anew.
+// The entries in the metadata of nodes that describe the plan, for viewers of graphs such as Netron.
+// memopt never reads them: a plan of the file is made anew.
 const (
 	// BytesKey has the bytes that the node puts into memory.
 	BytesKey = "memopt.bytes"
-	// LiveKey has the runs of nodes, counted from 1 in the order of the plan, from that of the node to
-	// the last one at which something that it makes is live: "17 to 45 of 533".
+	// LiveKey has the live range of the node's outputs, in runs of nodes counted from 1 in the order
+	// of the plan: "17 to 45 of 533".
 	LiveKey = "memopt.live"
-	// DecisionKey has a timeline.Decision in one word, and of a clone what it repeats.
+	// DecisionKey has a timeline.Decision in one word, and the original of a clone.
 	DecisionKey = "memopt.decision"
 )
 
-// Annotate writes into the metadata of the rewritten graph's nodes what the plan does with them, in
-// place of what an earlier rewrite wrote. Where sizes are unknown, nothing is written.
+// Annotate describes the plan in the metadata of the rewritten graph's nodes, in place of the entries
+// of an earlier rewrite. With unknown sizes, no entry is written.
 func (r *Rewritten) Annotate() error {
 	nodes := r.Model.Graph.Nodes
 	for _, n := range nodes {
@@ -71,7 +71,7 @@ func forget(n *graph.Node) {
 
 // nodeRuns knows the steps that run each node, in order.
 type nodeRuns struct {
-	first []int32 // by node: one past the next step to be told of; 0: there is none left
+	first []int32 // by node: one past its next step; 0 if there is none left
 	later []int32 // by step: one past the next one that runs the same node
 }
 
@@ -84,7 +84,7 @@ func runsOf(t *timeline.Timeline) *nodeRuns {
 	return r
 }
 
-// next is the step that runs a node the next time; -1 where there is none left.
+// next is the next step that runs a node; -1 if there is none left.
 func (r *nodeRuns) next(node graph.NodeID) int {
 	at := int(r.first[node]) - 1
 	if at >= 0 {

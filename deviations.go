@@ -51,7 +51,7 @@ func (m *Model) warnTypes(say func(text string)) {
 	}
 }
 
-// deviations lists what deviates, in the order of the file.
+// deviations lists the deviations, in the order of the file.
 func (m *Model) deviations() []*deviating {
 	type key struct{ domain, name, read string }
 	kinds := map[key]*deviating{}

@@ -20,12 +20,12 @@ import (
 // Execution is a graph and its rewritten form, to be executed on the same inputs.
 type Execution struct {
 	Of        *Model
-	Plan      *Plan      // nil: nothing was planned
-	Rewritten *Rewritten // nil: nothing was rewritten
-	// Baseline is the graph as it is, Planned the graph as the plan rewrites it; they are the same
-	// if nothing was rewritten.
+	Plan      *Plan      // nil without a plan
+	Rewritten *Rewritten // nil without a rewrite
+	// Baseline is the unchanged graph, Planned the rewritten one; they are the same without a
+	// rewrite.
 	Baseline, Planned verify.Side
-	// Data holds given inputs and expected outputs; nil: there are none.
+	// Data holds given inputs and expected outputs; nil means that there are none.
 	Data *dataset.Set
 	// Inputs are by name and include those of Data. Fill generates the others.
 	Inputs map[string]*executor.Tensor
@@ -132,8 +132,8 @@ func (x *Execution) Give(data *dataset.Set) {
 	}
 }
 
-// Unfed lists the inputs for which neither the model nor Data has values. The error is a
-// *symbolic.UnboundError where symbols in the inputs' shapes are unbound.
+// Unfed lists the inputs that neither the model nor Data has values for. The error is a
+// *symbolic.UnboundError if symbols in the inputs' shapes are unbound.
 func (x *Execution) Unfed() ([]graph.ValueID, error) {
 	g := x.Of.Graph
 	var unfed []graph.ValueID
@@ -164,8 +164,8 @@ func (x *Execution) Unfed() ([]graph.ValueID, error) {
 	return unfed, nil
 }
 
-// derived says where a symbol comes from that the data do not give, since the dim in which it occurs
-// cannot be solved for it.
+// derived says which input determines a symbol that the data do not give, because its dim cannot be
+// solved for it.
 func (x *Execution) derived(input graph.ValueID, axis int, dim symbolic.Expr) string {
 	name := x.Of.Graph.Values[input].Name
 	text := fmt.Sprintf("is in dim %d of input %q, %q", axis, name, dim)
@@ -176,8 +176,8 @@ func (x *Execution) derived(input graph.ValueID, axis int, dim symbolic.Expr) st
 }
 
 // Fill generates the inputs that have no data, according to their role: scales of norms are 1,
-// indices lie within what they index, weights are normally distributed with standard deviation
-// 0.02. The errors are those of Unfed, and errors that wrap executor.ErrOutOfMemory.
+// indices lie within the table that they index, weights are normally distributed with standard
+// deviation 0.02. The errors are those of Unfed, and errors that wrap executor.ErrOutOfMemory.
 func (x *Execution) Fill(seed uint64) error {
 	unfed, err := x.Unfed()
 	if err != nil {

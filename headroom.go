@@ -7,9 +7,9 @@ import (
 	"memopt/planner"
 )
 
-// BatchSymbol returns the symbol that a batch's size is bound to: the one whose name says so, else
-// the first dim of the first input that has a symbol there; "" if there is none, or if it is bound
-// to 1 or to nothing.
+// BatchSymbol returns the symbol that a batch's size is bound to: the one whose name says so, for
+// example batch_size, else the first dim of the first input that has a symbol there; "" without such a
+// symbol, or if it is bound to 1 or unbound.
 func (m *Model) BatchSymbol() string {
 	name := m.batchName()
 	if m.Dims[name] <= 1 {
@@ -18,10 +18,10 @@ func (m *Model) BatchSymbol() string {
 	return name
 }
 
-// Headroom looks for the largest size of a symbol, below the one that is bound, at which a plan fits a
-// budget that nothing fits at that size, which unfit says. The budget's bytes stay the same, also
-// those of a share. Each size gets the first plan that is found, so that a longer search may find room
-// for more; a context that is done ends the search with the largest size so far.
+// Headroom looks for the largest size of a symbol that fits a budget, below the bound size, which
+// infeasible reports as infeasible. The budget's bytes stay the same, also those of a share. Each size
+// gets the first plan that is found, so that a longer search may find more headroom; a context that is
+// done ends the search with the largest size so far.
 func (m *Model) Headroom(ctx context.Context, symbol string, b Budget, infeasible *planner.InfeasibleError,
 	o PlanOptions) (*planner.Headroom, error) {
 	if b.Share > 0 {

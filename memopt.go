@@ -1,6 +1,6 @@
-// Package memopt makes training fit in memory. It takes an ONNX training graph from its file to a
-// rewritten one that keeps fewer activations and makes them again, and executes both to prove equal
-// numbers and the promised peak:
+// Package memopt makes training fit in memory. It takes an ONNX training graph from its file to a rewritten one
+// that keeps fewer activations and recomputes the others, and executes both to prove equal numbers and the promised
+// peak. For example:
 //
 //	m, err := memopt.Open("model.onnx", memopt.Options{Dims: map[string]int64{"batch": 8}})
 //	m, _, err = m.Training(autograd.Options{}, nil) // differentiates a forward model
@@ -11,18 +11,17 @@
 //	err = x.Fill(1)         // makes inputs up from seed 1
 //	v, err := x.Verify(ctx, verify.Options{Engine: verify.On(cpu.Device{})}, verify.DefaultTolerance)
 //
-// Each step returns a value that the next one does not change, so one model can be planned in
-// several ways, and one plan can be rewritten for several runtimes. A [Strategy] says what a plan
-// recomputes; a [verify.Engine], which is a device or ONNX Runtime, executes, and can also be
-// driven one step at a time. The results have the types of the packages that do the work: graph,
-// planner, recompute, executor/verify; see their documentation.
+// Each step returns a value that the next one does not change, so one model can be planned in several ways, and one
+// plan can be rewritten for several runtimes. A [Strategy] chooses the recomputed values of a plan; a
+// [verify.Engine], which is a device or ONNX Runtime, executes, and can also be driven one step at a time. The
+// results have the types of the packages that do the work: graph, planner, recompute, executor/verify; see their
+// documentation.
 //
-// A context ends searches, which then return the best plan so far, and executions. Budget.Found is
-// told of the first plan that fits, verify.Options.Progress of steps that are done, and
-// Options.Warn of what is wrong with a file. No function prints.
+// A context ends searches, which then return the best plan so far, and executions. Budget.Found is called for the
+// first plan that fits, verify.Options.Progress for finished steps, and Options.Warn for faults of a file. No
+// function prints.
 //
-// The program cmd/memopt adds flags, exit codes and printing; ARCHITECTURE.md says where everything
-// is.
+// The program cmd/memopt adds flags, exit codes and printing; ARCHITECTURE.md is a map of the packages.
 package memopt
 
 import (
@@ -45,9 +44,8 @@ import (
 
 // Options says how a model is read. The zero value is valid.
 type Options struct {
-	// Dims binds symbols of the model to sizes; symbols that the model does not have are ignored.
-	// Unless all are bound, bytes are formulas, and what needs numbers fails with a
-	// *symbolic.UnboundError.
+	// Dims binds symbols of the model to sizes; symbols that the model does not have are ignored. Unless all are
+	// bound, bytes are formulas, and operations that need numbers fail with a *symbolic.UnboundError.
 	Dims map[string]int64
 	// Apart are symbols that stand for sizes of their own, as those in Dims do: see Model.Equal.
 	Apart []string
@@ -230,11 +228,11 @@ func (m *Model) equate(o Options) error {
 // Close closes the model's file, for models that were made from this one, too.
 func (m *Model) Close() error { return m.close() }
 
-// Symbols lists the symbols in the types of all values, sorted: what Options.Dims can bind.
+// Symbols lists the symbols in the types of all values, sorted: those that Options.Dims can bind.
 func (m *Model) Symbols() []string { return symbols(m.Graph) }
 
-// HasLabel reports whether the file uses a symbol that inference may have replaced by what it
-// stands for, so that binding it has no effect.
+// HasLabel reports whether the file uses a symbol that inference may have replaced by a number or another
+// expression, so that binding it has no effect.
 func (m *Model) HasLabel(symbol string) bool {
 	_, found := slices.BinarySearch(m.labels, symbol)
 	return found
@@ -251,13 +249,13 @@ func symbols(g *graph.Graph) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// Training returns the training step that Differentiate makes of a forward model; the second result
-// says what was guessed. A model that has a backward half is its own training step, and the second
-// result is nil. Errors are those of Differentiate.
+// Training returns the training step that Differentiate makes of a forward model; the second result lists the
+// guesses. A model that has a backward half is its own training step, and the second result is nil. Errors are
+// those of Differentiate.
 func (m *Model) Training(o autograd.Options, update *autograd.Optimizer) (step *Model,
 	how *autograd.Joint, err error) {
 	if _, err := live.FindBoundary(m.Model); !errors.Is(err, live.ErrNoBoundary) {
-		return m, nil, nil // the planner reports what is wrong with it
+		return m, nil, nil // the planner reports its faults
 	}
 	step, how, err = m.Differentiate(o, update)
 	if err != nil {
@@ -283,10 +281,9 @@ func (m *Model) Differentiate(o autograd.Options, update *autograd.Optimizer) (*
 	return m.step(j), j, nil
 }
 
-// Accumulate makes the two steps of training in micro-batches: the micro-step, which Differentiate
-// makes where Options.Accumulate is set, and the update that applies what micro-steps have added up
-// (autograd.UpdateStep). Both read and write the states that they share under the same names. The
-// errors are those of Differentiate.
+// Accumulate makes the two steps of training in micro-batches: the micro-step, which Differentiate makes if
+// Options.Accumulate is set, and the update that applies the accumulated gradients (autograd.UpdateStep). Both read
+// and write the states that they share under the same names. The errors are those of Differentiate.
 func (m *Model) Accumulate(o autograd.Options, update autograd.Optimizer) (micro, apply *Model,
 	how *autograd.Joint, err error) {
 	o.Accumulate = true
@@ -311,13 +308,13 @@ func (m *Model) Combine(how *autograd.Joint, r autograd.Ranks) (*Model, error) {
 	return m.step(j), nil
 }
 
-// UpdateOptions say what Updating makes.
+// UpdateOptions are the options of Updating.
 type UpdateOptions struct {
 	Optimizer autograd.Optimizer
 	// Freeze are globs of parameters that are not updated.
 	Freeze []string
-	// LossScale names the input from which the update learns what the gradients have been multiplied
-	// by; "": they have not.
+	// LossScale names the input with the factor that the gradients have been multiplied by; "" means that they are
+	// not scaled.
 	LossScale string
 	// Accumulate makes two steps, as Model.Accumulate does.
 	Accumulate bool
@@ -374,8 +371,7 @@ func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joi
 	return m.step(j), m.step(u), j, nil
 }
 
-// Inference returns the form of the model in which it is evaluated (autograd.Inference). The model
-// itself is not changed.
+// Inference returns the form of the model for evaluation (autograd.Inference). The model itself is not changed.
 func (m *Model) Inference(outputs, inputs []string) (*Model, error) {
 	g, types, err := autograd.Inference(m.Model, outputs, inputs)
 	if err != nil {

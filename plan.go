@@ -16,27 +16,26 @@ import (
 	"memopt/symbolic"
 )
 
-// PlanOptions says what a plan is made for; the zero value is valid. Dims are the model's, and the
-// strategy is the argument of Model.Plan.
+// PlanOptions describe the device and the limits of a plan; the zero value is valid. Dims are the model's, and
+// the strategy is the argument of Model.Plan.
 type PlanOptions struct {
 	planner.Options
 	// Device is the device that a plan is for: the workspaces of its kernels count. With nil, and where
 	// symbols that sizes depend on are unbound, no workspaces count.
 	Device  executor.Device
-	Threads int // of the device, on which workspace may depend; 0: one per core
+	Threads int // of the device, whose workspace may depend on it; 0 means one per core
 }
 
-// Plan is what to recompute in a model, and what it is worth.
+// Plan is the recomputations of a model, with their memory and cost.
 type Plan struct {
 	*planner.Plan
 	Of *Model
 }
 
-// Plan plans a training graph. A context that is done ends the search for a plan to a budget with
-// the best plan so far, and its deadline bounds all searches together; Budget.Found is told when
-// there is a first plan. The error is
-// live.ErrNoBoundary for a model without a backward half, a *planner.InfeasibleError if nothing fits the
-// budget, or a *symbolic.UnboundError if sizes are needed but symbols are unbound.
+// Plan plans a training graph. A context that is done ends the search for a budget with the best plan so far, and
+// its deadline bounds all searches together; Budget.Found is called for the first plan that fits. The error is
+// live.ErrNoBoundary for a model without a backward half, a *planner.InfeasibleError for an infeasible budget, or
+// a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
 	o.Dims, o.Strategy = m.Dims, s
 	if err := o.addWorkspaces(timelimit.Without(ctx), m); err != nil {
@@ -124,8 +123,8 @@ func (m *Model) Held() (list []int64) {
 	return list
 }
 
-// Record returns the plan in the form used by plan files and the metadata of rewritten models. The
-// seed is the one from which a rewrite derives the seeds of random nodes.
+// Record returns the plan in the form used by plan files and the metadata of rewritten models. A rewrite derives
+// the seeds of random nodes from the seed.
 func (p *Plan) Record(seed int64) *recompute.Record {
 	return p.Plan.Record(p.Of.StructureSHA256, seed)
 }

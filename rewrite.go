@@ -20,13 +20,13 @@ type RewriteOptions struct {
 	// Anchors, from Plan.Anchor, preserve the order, and with it the saving, in a runtime that
 	// reorders nodes, as ONNX Runtime does. nil: no anchors.
 	Anchors *anchor.Anchoring
-	// Stock guards the graph against what stock ONNX Runtime would do to its numbers.
+	// Stock guards the graph against changes of its numbers by stock ONNX Runtime.
 	Stock bool
-	// Seed determines the seeds of random nodes that have none of their own.
+	// Seed determines the seeds of random nodes without seeds of their own.
 	Seed int64
 }
 
-// Rewritten is a graph that recomputes what a plan says, in the order that the plan assumes.
+// Rewritten is a graph with the recomputations of a plan, in the plan's order.
 type Rewritten struct {
 	*recompute.Rewritten
 	By        *Plan
@@ -76,9 +76,9 @@ func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 	return &Rewritten{r, p, o.Anchors, whole}, nil
 }
 
-// seeded returns the graph that is rewritten: of a plan with regions in parts, the graph in parts, in
-// which every part of a random node has the seed of the whole node, and the graph as it was given
-// with these seeds; else that graph, and nil.
+// seeded returns the graph to rewrite. For a plan with chunked regions it is the chunked graph, where
+// every part of a random node has the seed of the whole node, and the second result is the original
+// graph with these seeds; for another plan that graph, and nil.
 func (p *Plan) seeded(seed int64) (model, whole *graph.Model, err error) {
 	if p.Whole == nil {
 		return p.Of.Model, nil, nil
@@ -93,8 +93,8 @@ func (p *Plan) seeded(seed int64) (model, whole *graph.Model, err error) {
 	return f.Model, whole, nil
 }
 
-// seededParts lists the nodes of a graph in parts that have seeds once those of the whole are fixed,
-// and had none before.
+// seededParts lists the nodes of a chunked graph that have seeds once those of the whole are fixed,
+// and had no seeds before.
 func seededParts(before, after *graph.Graph) (list []graph.NodeID) {
 	for id, n := range before.Nodes {
 		if seed := op.Of(n.Kind).SeedAttr; seed != "" && n.Attr(seed) == nil && after.Nodes[id].Attr(seed) != nil {

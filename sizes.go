@@ -24,16 +24,16 @@ type Size struct {
 	From string
 }
 
-// The sizes of symbols for which a file has no example: smallBatch of the batch, smallSize of others.
+// The sizes of symbols without an example in a file: smallBatch of the batch, smallSize of others.
 const (
 	smallBatch = 2
 	smallSize  = 8
 )
 
-// ExampleSizes returns a size for each symbol: of those that a recorded plan is for, of a
-// built-in model's own, of the inputs with which memopt.torch has exported the model, of ONNX's test
-// data beside the file, of shapes that the file states in numbers, and else a small one, within the
-// range that torch.export states for the symbol.
+// ExampleSizes returns a size for each symbol, from the first of these sources that has one: a
+// recorded plan, the built-in model's own sizes, the inputs that memopt.torch has exported the model
+// with, ONNX's test data beside the file, shapes that the file states in numbers, and else a small
+// number, within the range that torch.export states for the symbol.
 func (m *Model) ExampleSizes(symbols []string) map[string]Size {
 	known := map[string]Size{}
 	add := func(env map[string]int64, from string) {
@@ -76,7 +76,7 @@ const (
 	mostTests  = 64 << 20          // bytes of test data that are read for an example
 )
 
-// testSizes are those of the test data beside the file; nil where there are none that suit the model.
+// testSizes are those of the test data beside the file; nil without test data that suit the model.
 func (m *Model) testSizes() symbolic.Env {
 	if info, err := os.Stat(m.Path); err != nil || !info.Mode().IsRegular() {
 		return nil // a built-in model, or one from a stream
@@ -168,7 +168,7 @@ func (m *Model) exportedRanges() map[string]symbolic.Range {
 }
 
 // batchName is the symbol of the batch: the one whose name says so, else the first dim of the first
-// input that has a symbol there; "" if there is none.
+// input that has a symbol there; "" without such a symbol.
 func (m *Model) batchName() string {
 	for _, s := range m.Symbols() {
 		if strings.Contains(strings.ToLower(s), "batch") {

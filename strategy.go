@@ -15,17 +15,17 @@ import (
 	"memopt/symbolic"
 )
 
-// Strategies say what a plan recomputes. They are values, which planning does not change.
+// Strategies choose the recomputed values of a plan. They are values, which planning does not change.
 type (
 	// Strategy is a Level, a Config, a Budget, a Policy, a plan file's ([Model.PlanFile]), or a program's own. Nil
-	// recomputes nothing: the plan lists what could be.
+	// recomputes no value: the plan lists the possible recomputations.
 	Strategy = planner.Strategy
 	// Policy decides for each stashed activation by itself whether it is kept.
 	Policy = planner.Policy
 	// Activation is a stashed activation, as policies see it.
 	Activation = planner.Activation
-	// Level recomputes every cluster of subgraphs that ONNX Runtime's memory optimizer finds: 1
-	// layer by layer, 2 with compromises. 0 recomputes nothing.
+	// Level recomputes every cluster of subgraphs that ONNX Runtime's memory optimizer finds: 1 layer by layer, 2
+	// with compromises. 0 recomputes no cluster.
 	Level = planner.Level
 	// Config recomputes the clusters of a configuration of ONNX Runtime; package configs reads
 	// files of them.
@@ -86,7 +86,7 @@ func partsError(r *recompute.Record, dims symbolic.Env, err error) error {
 	return fmt.Errorf("its regions in parts%s: %w; plan anew", otherDims(r, dims), err)
 }
 
-// otherDims says of a plan file that is used at other sizes for which ones it was made.
+// otherDims names the sizes of a plan file that is used at other ones.
 func otherDims(r *recompute.Record, dims symbolic.Env) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(r.Dims)) {

@@ -12,11 +12,10 @@ import (
 // usualShare is the budget that is offered where the graph has no layers to compare one with.
 const usualShare = 75
 
-// TradeOffs says what lower peaks than the baseline's would cost: that of a plan to a budget which a
-// name such as "--budget 50%" says, that of checkpointing every layer, and that of level 1. What
-// would not lower the peak is left out. The sizes of the model must be known. The plan to a budget is
-// the first that is found: the offer has the price of a plan for the budget, which need not be the least. A context
-// that is done cuts the list short.
+// TradeOffs are the costs of peaks below the baseline's: those of a plan for a budget with a name such as "--budget
+// 50%", of checkpointing every layer, and of level 1. Alternatives that would not lower the peak are left out. The
+// sizes of the model must be known. The plan for a budget is the first that is found, so its price is not the least
+// possible. A context that is done cuts the list short.
 func (p *Plan) TradeOffs(ctx context.Context) ([]planner.Alternative, error) {
 	if ctx.Err() != nil {
 		return nil, nil
@@ -57,8 +56,8 @@ func (p *Plan) everyLayer(ctx context.Context) (*planner.Alternative, error) {
 	return &asIs.Alternatives[0], nil
 }
 
-// toShare is a plan to a percentage of the baseline's peak, or, where none fits that, to the lowest
-// that was reached; nil where that is none.
+// toShare is a plan for a percentage of the baseline's peak or, if that is infeasible, for the lowest peak reached;
+// nil if there is no such peak.
 func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, error) {
 	for range 2 {
 		if percent <= 0 || percent >= 100 {
@@ -91,7 +90,7 @@ func (p *Plan) percentage(bytes int64) int {
 	return int(float64(bytes)/float64(base)*100) + 1
 }
 
-// toBudget plans the same model to a budget, without what is only shown.
+// toBudget plans the same model for a budget, without data for display only.
 func (p *Plan) toBudget(ctx context.Context, b Budget, alternatives bool) (*planner.Plan, error) {
 	o := p.Baseline().Options
 	o.Strategy, o.Probe, o.SkipLayout, o.Within = b, nil, true, nil

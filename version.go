@@ -23,8 +23,7 @@ func Version() string {
 	return versionIn(info)
 }
 
-// versionIn finds memopt in what was recorded about a build: the program itself, or a module that
-// it uses.
+// versionIn finds memopt in the record of a build: the program itself, or a module that it uses.
 func versionIn(info *debug.BuildInfo) string {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Replace != nil && m.Path == "memopt" {

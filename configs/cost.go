@@ -14,14 +14,14 @@ import (
 	"memopt/recompute"
 )
 
-// TraceSchema is the schema of what memopt adds to a Chrome trace.
+// TraceSchema is the schema of memopt's additions to a Chrome trace.
 const TraceSchema = "memopt.trace/v1"
 
 // maxTrace is the size of the largest trace that is read: a hundred steps of ten thousand nodes
 // stay below it.
 const maxTrace = 1 << 30
 
-// Trace is what `memopt run --profile` measured: the times of the nodes of a graph.
+// Trace is the measurements of `memopt run --profile`: the times of the nodes of a graph.
 type Trace struct {
 	Where string
 	About TraceAbout
@@ -29,7 +29,8 @@ type Trace struct {
 	index map[string]int
 }
 
-// TraceAbout says what was measured, so that a stale trace is noticed. A trace may do without it.
+// TraceAbout identifies the measured program, so that a stale trace is noticed. A trace may do
+// without it.
 type TraceAbout struct {
 	Schema          string           `json:"schema"`
 	StructureSHA256 string           `json:"structure_sha256"` // of the model that was loaded
@@ -173,8 +174,8 @@ var clones = regexp.MustCompile("^(.+)" + regexp.QuoteMeta(recompute.Suffix) + "
 // Costs returns the seconds of one execution of every node of a graph, by NodeID, and how many
 // nodes were measured: the median over the steps, without the first if there are several, because
 // that one touches memory for the first time. Nodes without a measurement have NaN. Times of a
-// clone that the graph does not have count for the node that it repeats. It is an error if none of
-// the graph's nodes was measured.
+// clone that the graph does not have count for the node that it repeats. A trace without any of the
+// graph's nodes is an error.
 func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	byLabel := make(map[string]*nodeTimes, len(g.Nodes))
 	for i, n := range g.Nodes {

@@ -9,9 +9,9 @@ import (
 	"memopt/planner"
 )
 
-// What Deeploy's tools for recomputation read and write (https://github.com/runwangdl/TrainDeeploy,
-// DeeployTest/tools/checkmate): schedules name nodes by their own names, and a list of aliases says
-// which nodes' outputs got the addresses of their inputs on the device.
+// The files of Deeploy's tools for recomputation (https://github.com/runwangdl/TrainDeeploy,
+// DeeployTest/tools/checkmate): schedules name nodes by their own names, and a list of aliases
+// names the nodes whose outputs got the addresses of their inputs on the device.
 
 // FormatSchedule writes a plan as {"seq": [[name, again], …]}: all executions in order, again being
 // 1 if the node has run before. A node without a name of its own is an error: the replay finds
@@ -60,8 +60,8 @@ func ownNames(g *graph.Graph) error {
 	return nil
 }
 
-// leastKnown is the share of known names below which a list of aliases is taken for another
-// model's.
+// leastKnown is the smallest share of known names in a list of aliases: with fewer it is taken for
+// another model's.
 const leastKnown = 0.9
 
 // LoadAliases reads {"aliased": [name, …]} for a graph: which nodes' first outputs lie in the

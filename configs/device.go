@@ -139,7 +139,7 @@ var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32
 	graph.BFloat16: "bfloat16"}
 
 // NearestDevice returns the built-in profile whose memory is nearest to a number of bytes, by their
-// ratio; of several, the first by name. It stands for a device of which only the size is known.
+// ratio; the first by name among several. It stands for a device of known size only.
 func NearestDevice(memory int64) *planner.Profile {
 	var best *planner.Profile
 	distance := func(p *planner.Profile) float64 {

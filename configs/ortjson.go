@@ -25,7 +25,7 @@ type Error struct {
 	What  string
 }
 
-// Error returns "where: what".
+// Error returns the place and the fault, "where: what".
 func (e *Error) Error() string { return e.Where + ": " + e.What }
 
 func faultf(where, format string, args ...any) error {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// What says what changed.
+// What is the kind of a change.
 type What string
 
-// What can change.
+// The kinds of changes.
 const (
 	MeasureChange   What = "measure"
 	RegionChange    What = "region"
@@ -23,7 +23,7 @@ const (
 	FieldChange     What = "field"
 )
 
-// whats is the order in which changes are listed.
+// whats is the order of listed changes.
 var whats = []What{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
 
 // How says how something changed from a to b.
@@ -42,7 +42,7 @@ type Change struct {
 	How   How
 	Name  string // of the measure, the region, the value, the cluster, or the path of the field
 	Layer string // of placements and stashes; else ""
-	Facts []Pair // those that differ; of what was added or removed, all
+	Facts []Pair // those that differ; all for an added or removed item
 }
 
 // Pair is a fact on both sides; unknown where a side does not have it.
@@ -52,17 +52,17 @@ type Pair struct {
 	A, B Value
 }
 
-// Result is what two subjects differ in.
+// Result is the differences of two subjects.
 type Result struct {
 	A, B *Subject
 	// Measures are those that at least one side has, whether they differ or not.
 	Measures []Pair
-	Changes  []Change // by what, layer and name
+	Changes  []Change // by kind, layer and name
 	Layers   []Layer  // those with changes, by name
 	Failed   []Failure
 }
 
-// Same reports whether nothing differs.
+// Same reports whether there are no differences.
 func (r *Result) Same() bool { return len(r.Changes) == 0 }
 
 // Count is the number of changes of one kind.
@@ -118,7 +118,7 @@ func Like(a, b *Subject) error {
 	return nil
 }
 
-// Compare compares two subjects. The error says that they have nothing in common.
+// Compare compares two subjects. It fails if they have no field in common.
 func Compare(a, b *Subject) (*Result, error) {
 	r := &Result{A: a, B: b}
 	c := comparer{r, a.Structure != "" && a.Structure == b.Structure}
@@ -170,7 +170,7 @@ func (c *Change) measureRank() int {
 	return slices.IndexFunc(measures[:], func(m Measure) bool { return m.Name == c.Name })
 }
 
-// how tells a change by which side knows a value.
+// how returns whether a change is an addition, a removal or a difference.
 func how(a, b Value) How {
 	switch {
 	case !a.Known:

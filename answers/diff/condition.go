@@ -19,15 +19,15 @@ type Condition struct {
 	operator string
 	signed   bool
 	number   *big.Rat // with its sign
-	unit     string   // "%", "pp", "ms", "s", a size's, or "" for none
+	unit     string   // "%", "pp", "ms", "s", a size's, or ""
 	bytes    bool     // the number is of bytes, from a size
 }
 
-// grammar is what conditions look like, for messages.
+// grammar is the form of conditions, for messages.
 const grammar = "wanted FIELD, one of > >= < <=, a sign if the change from A to B is meant, a number, and %, " +
 	"pp, ms, s or a unit of bytes: 'peak>+2%', 'overhead>+1pp', 'peak>4GiB'"
 
-// limitForm is what stands behind the operator.
+// limitForm is the text behind the operator.
 var limitForm = regexp.MustCompile(`^([+-]?)\s*(\d{1,18}(?:\.\d{1,18})?)\s*([A-Za-z]{0,3}|%)$`)
 
 // ParseCondition reads a condition. Whether there is such a field is for [Result.Check] to say.
@@ -108,7 +108,7 @@ func (r *Result) Check(conditions []Condition) error {
 	return nil
 }
 
-// lookup finds the values of a condition's field, and sees that what counts of them is known.
+// lookup finds the values of a condition's field, and checks that they are known.
 func (r *Result) lookup(c *Condition) (Pair, error) {
 	p, ok := r.pair(c.Field)
 	if !ok {
@@ -156,7 +156,7 @@ func (r *Result) pair(name string) (Pair, bool) {
 	return Pair{name, unitOf(name), a, b}, inA || inB
 }
 
-// names lists what conditions can name.
+// names lists the fields for conditions.
 func (r *Result) names() []string {
 	var names []string
 	for _, p := range r.Measures {
@@ -207,8 +207,8 @@ func (c *Condition) met(p Pair) bool {
 	return c.holds(x.Cmp(c.number))
 }
 
-// fromZero is the condition on a relative change from 0, which is beyond all bounds unless it is
-// none.
+// fromZero is the condition on a relative change from 0, which exceeds every bound unless the new
+// value is 0, too.
 func (c *Condition) fromZero(sign int) bool {
 	if sign == 0 {
 		return c.holds(-c.number.Sign())

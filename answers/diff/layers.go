@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Layer sums up what changed in one layer.
+// Layer sums up the changes of one layer.
 type Layer struct {
 	Name                    string
 	Added, Removed, Changed int // placements
 	Stashes                 int // stashed activations that changed
-	// A and B are the bytes that the layer stashes on either side, of what is kept; unknown where a
-	// subject does not list its stashes or a size is a formula.
+	// A and B are the layer's stashed and kept bytes on either side; unknown if a subject does not
+	// list its stashes or a size is a formula.
 	A, B Value
 }
 

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Unit is what a number counts.
+// Unit is the unit of a number.
 type Unit string
 
 // The units of numbers.
 const (
-	NoUnit Unit = ""      // of texts, and of numbers that are none of the others: counts
+	NoUnit Unit = ""      // of texts, and of numbers without a unit: counts
 	Bytes  Unit = "bytes" // of memory
 	Millis Unit = "ms"    // of time
 	Share  Unit = "share" // of something, such as of a step: 0.03 is 3 %
@@ -25,8 +25,8 @@ type Measure struct {
 	Doc  string
 }
 
-// Measures lists what can be named in conditions besides the paths of fields, in the order in which
-// reports show them.
+// Measures lists the names for conditions besides the paths of fields, for example peak, in the order
+// of reports.
 func Measures() []Measure { return measures[:] }
 
 var measures = [...]Measure{

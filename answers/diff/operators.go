@@ -12,7 +12,7 @@ import (
 // operatorsSchema stands for the schema of plans of operators.
 const operatorsSchema = "memopt-operators/v1"
 
-// Fields that are worked out, since a plan of operators has none for them.
+// Derived fields, which a plan of operators does not have.
 const (
 	costRatio      = "cost_ratio"
 	recomputations = "recomputations"

@@ -161,7 +161,7 @@ func (o object) fact(key string) Fact {
 	return Fact{key, unitOf(key), v}
 }
 
-// regions reads the regions in parts, of which plans of earlier releases have none.
+// regions reads the chunked regions; plans of earlier releases have no such field.
 func (r *reader) regions(root map[string]any) list {
 	if _, ok := root["fission"]; !ok {
 		return list{known: true}
@@ -196,8 +196,8 @@ func placementOf(r *reader, o object) item {
 // nodeSeparator stands between the nodes of a placement.
 const nodeSeparator = ", "
 
-// newPlacement is the item of a placement: what runs again for a value, and before which node. The
-// last of the nodes makes the value.
+// newPlacement is the item of a placement: the nodes recomputed for a value, and the node that they
+// precede. The last of the nodes makes the value.
 func newPlacement(value, before string, nodes []string) item {
 	i := item{name: value, layer: layerOf(value), facts: []Fact{{"before", NoUnit, textValue(before)},
 		{"nodes", NoUnit, textValue(strings.Join(nodes, nodeSeparator))}}}
@@ -228,7 +228,7 @@ func stashOf(r *reader, o object) item {
 		o.fact("bytes"), o.fact("expr"), {"producer", NoUnit, textValue(producer)}}}
 }
 
-// flatten turns what is left of a document into fields.
+// flatten turns the rest of a document into fields.
 func (r *reader) flatten(path string, node any, depth int) {
 	if depth > maxDepth {
 		r.fail("nests deeper than %d levels; no report of memopt does", maxDepth)
@@ -292,7 +292,7 @@ func elementKeys(elements []any) []string {
 	return keys
 }
 
-// kindOf names what a document has in place of something else.
+// kindOf names the JSON kind of a value, for messages.
 func kindOf(node any) string {
 	switch node.(type) {
 	case nil:

@@ -43,7 +43,7 @@ func layerOf(names ...string) string {
 	return graph.NoLayer
 }
 
-// positions counts the places at which two orders have different nodes.
+// positions counts the positions where two orders have different nodes.
 func positions(a, b recompute.NodeOrder) int {
 	n := max(len(a), len(b)) - min(len(a), len(b))
 	for i := range min(len(a), len(b)) {

@@ -54,7 +54,7 @@ func (r *Result) writeText(w io.Writer, rows int) error {
 	return nil
 }
 
-// what says what a subject is.
+// what describes a subject.
 func (s *Subject) what() string {
 	if s.Kind == ReportKind {
 		return s.Schema
@@ -180,8 +180,8 @@ func (r *Result) writeMarkdown(w io.Writer, rows int) error {
 	return err
 }
 
-// title is the headline of a comment: what fails, or what became of the peak. Names from files are
-// not in it.
+// title is the headline of a comment: the failed condition, or the change of the peak. It has no
+// names from files.
 func (r *Result) title() string {
 	for _, f := range r.Failed {
 		if slices.ContainsFunc(measures[:], func(m Measure) bool { return m.Name == f.Field }) {

@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// Kind says what a subject was read from.
+// Kind is the source of a subject.
 type Kind string
 
 // The kinds of subjects.
 const (
 	PlanKind   Kind = "model"     // a model, planned
-	FileKind   Kind = "plan file" // what plan --save-plan writes
-	ReportKind Kind = "report"    // what a verb prints with -O json
-	// OperatorsKind is what memopt.torch.plan(select="operators") saves.
+	FileKind   Kind = "plan file" // written by plan --save-plan
+	ReportKind Kind = "report"    // printed by a verb with -O json
+	// OperatorsKind is a plan saved by memopt.torch.plan(select="operators").
 	OperatorsKind Kind = "plan of operators"
 )
 
-// Subject is what is known of one side of a comparison.
+// Subject is one side of a comparison.
 type Subject struct {
 	Name   string // for messages: a path
 	Kind   Kind
@@ -41,7 +41,7 @@ type field struct {
 	value Value
 }
 
-// list is the items of one kind that a subject has; where it is not known, nothing is.
+// list is the items of one kind of a subject; an unknown list has no items.
 type list struct {
 	known bool
 	items []item
@@ -67,7 +67,7 @@ type Value struct {
 	Known  bool
 }
 
-// numberValue returns a number of JSON. One that is beyond what a float64 can hold is a text.
+// numberValue returns a number of JSON, or a text if a float64 cannot hold it.
 func numberValue(n json.Number) Value {
 	v := Value{Text: n.String(), Known: true}
 	if i, err := n.Int64(); err == nil {

@@ -62,7 +62,8 @@ func (p Pair) change() string {
 	return text
 }
 
-// sentence says what became of a number: "peak rises from 4.00 MiB to 5.00 MiB, +1.00 MiB (+25.0 %)".
+// sentence describes the change of a number: "peak rises from 4.00 MiB to 5.00 MiB, +1.00 MiB (+25.0
+// %)".
 func sentence(p Pair) string {
 	switch {
 	case !p.A.Known && p.B.Known:
@@ -149,7 +150,7 @@ func (r *Result) counts() string {
 // single reports whether one thing differs besides measures.
 func (r *Result) single() bool { return len(r.Changes)-r.Count(MeasureChange) == 1 }
 
-// aside are the facts that lines about what was added or removed leave out.
+// aside are the facts that lines about added or removed items leave out.
 var aside = map[string]bool{"enabled": true, "applied": true, "peak_drop_bytes": true, "saving_expr": true,
 	"state": true, "expr": true, "producer": true}
 

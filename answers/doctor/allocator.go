@@ -34,8 +34,8 @@ var mallocVariables = []struct {
 	{"MALLOC_CHECK_", "glibc.malloc.check", Slows, "with libc_malloc_debug every piece is checked"},
 }
 
-// allocator looks at what glibc's malloc is told, which ONNX Runtime without its arena, PyTorch and
-// most other programs take their tensors from. memopt's own arenas lie outside.
+// allocator examines the settings of glibc's malloc, which ONNX Runtime without its arena, PyTorch
+// and most other programs take their tensors from. memopt's own arenas lie outside.
 func allocator(m *Machine) []Finding {
 	tunables := m.tunables()
 	var list []Finding
@@ -77,7 +77,7 @@ func (m *Machine) tunables() map[string]string {
 	return all
 }
 
-// mallocSetting returns a setting and what it is called: the tunable counts before the variable.
+// mallocSetting returns a setting and its name: the tunable counts before the variable.
 func (m *Machine) mallocSetting(tunables map[string]string, variable, tunable string) (name,
 	value string, ok bool) {
 	if value, ok = tunables[tunable]; ok {
@@ -87,7 +87,7 @@ func (m *Machine) mallocSetting(tunables map[string]string, variable, tunable st
 	return variable, value, ok
 }
 
-// without is the setting to try without what name says: all tunables go together.
+// without is the setting to try in place of name: all tunables are set together.
 func (m *Machine) without(name string) []string {
 	if strings.HasPrefix(name, "glibc.") {
 		return []string{"GLIBC_TUNABLES="}
@@ -137,7 +137,7 @@ func (m *Machine) allocatorFile(kind string, folders []string) string {
 	return ""
 }
 
-// preloads lists what LD_PRELOAD names.
+// preloads lists the files of LD_PRELOAD.
 func (m *Machine) preloads() []string {
 	return strings.FieldsFunc(m.value("LD_PRELOAD"), func(r rune) bool {
 		return r == ' ' ||

@@ -13,7 +13,7 @@ import (
 type Cores struct {
 	Online  int     // of the machine; 0: unknown
 	Allowed int     // by affinity; 0: unknown
-	Quota   float64 // of time, by control groups; 0: none
+	Quota   float64 // of time, by control groups; 0 without a quota
 	// QuotaFile is where the quota stands, Throttled how often it has stopped the group.
 	QuotaFile string
 	Throttled int64
@@ -105,8 +105,8 @@ func cores(m *Machine) []Finding {
 	return []Finding{f, quotaFinding(m, &c)}
 }
 
-// quotaFinding says what a quota below the number of cores does: who asks for one thread per core
-// gets more than may run.
+// quotaFinding describes the effect of a quota below the number of cores: a program with one thread
+// per core gets more threads than may run.
 func quotaFinding(m *Machine, c *Cores) Finding {
 	n := c.Usable()
 	const leastGo = 2 // threads of a Go program, however small the quota
@@ -129,7 +129,7 @@ func quotaFinding(m *Machine, c *Cores) Finding {
 	return f
 }
 
-// otherWork looks at what else runs.
+// otherWork looks for other running work.
 func otherWork(m *Machine) []Finding {
 	first, _, _ := strings.Cut(m.read("proc/loadavg"), " ")
 	load, err := strconv.ParseFloat(first, 64)

@@ -2,16 +2,16 @@ package doctor
 
 import "slices"
 
-// Grade says what a finding does.
+// Grade is the severity of a finding.
 type Grade string
 
 // The grades, the worst first.
 const (
 	Slows  Grade = "slows"  // it costs time
 	Memory Grade = "memory" // it costs memory
-	Limits Grade = "limits" // it bounds what fits, or what can be used
+	Limits Grade = "limits" // it bounds the memory or the cores that can be used
 	Hint   Grade = "hint"   // worth a try, or worth to know
-	Fine   Grade = "fine"   // it was looked at, and there is nothing to do
+	Fine   Grade = "fine"   // it was examined, and needs no action
 )
 
 var grades = []Grade{Slows, Memory, Limits, Hint, Fine}
@@ -22,7 +22,7 @@ type Finding struct {
 	What   string `json:"what"`   // a variable, a file, a library
 	Value  string `json:"value"`  // as it is here
 	Effect string `json:"effect"` // on memory or speed
-	Fix    string `json:"fix"`    // what to do; "" where there is nothing to do
+	Fix    string `json:"fix"`    // the remedy; "" if none is needed
 	Source string `json:"source"` // where the value, and where the effect, can be read
 	// Try has settings for Try that show the effect; "NAME=" is the variable left out.
 	Try []string `json:"try"`

@@ -37,7 +37,7 @@ func oneDNNLibrary() Library {
 	return l.located(oneDNN)
 }
 
-// located completes a library by what package library has noted under a name.
+// located completes a library by the notes of package library under a name.
 func (l Library) located(name string) Library {
 	for _, o := range library.List() {
 		if o.Name == name {

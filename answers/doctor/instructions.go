@@ -117,7 +117,7 @@ func instructions(m *Machine) []Finding {
 	return list
 }
 
-// judge says what a value does on a processor.
+// judge describes the effect of a value on a processor.
 func (c *ceiling) judge(value string, have level) Finding {
 	f := Finding{What: c.variable, Value: value, Source: c.source, Try: []string{c.variable + "="}}
 	asked, known := c.values[strings.ToUpper(strings.TrimSpace(value))]
@@ -142,8 +142,8 @@ func (c *ceiling) judge(value string, have level) Finding {
 	return f
 }
 
-// chosenCore says that OpenBLAS itself has chosen kernels below what the processor has, as releases
-// do that are older than it.
+// chosenCore is the finding that OpenBLAS itself has chosen kernels below the processor's level, as
+// releases older than the processor do.
 func chosenCore(m *Machine, have level) (Finding, bool) {
 	for _, l := range m.Libraries {
 		core := l.Kernels

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Machine is what is examined: the system's files, the environment, and the libraries that were
+// Machine is the examined machine: the system's files, the environment, and the libraries that were
 // found.
 type Machine struct {
 	Files     fs.FS // the root of the file system
@@ -43,7 +43,7 @@ func (m *Machine) set(name string) (string, bool) {
 	return text, text != ""
 }
 
-// field returns what stands behind "name:" in a file of such lines, "" where nothing does.
+// field returns the text behind "name:" in a file of such lines, or "".
 func (m *Machine) field(file, name string) string {
 	for line := range strings.Lines(m.read(file)) {
 		if key, text, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
@@ -53,7 +53,7 @@ func (m *Machine) field(file, name string) string {
 	return ""
 }
 
-// sizeField is field for a size in kB; false where there is none.
+// sizeField is field for a size in kB; false if it is absent.
 func (m *Machine) sizeField(file, name string) (int64, bool) {
 	number, isSize := strings.CutSuffix(m.field(file, name), " kB")
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
@@ -66,7 +66,7 @@ func (m *Machine) sizeField(file, name string) (int64, bool) {
 // mostListed bounds how many numbers a list of the kernel's may have.
 const mostListed = 1 << 16
 
-// listed counts the numbers in a list of the kernel's, such as "0-3,8"; 0 where it is none.
+// listed counts the numbers in a list of the kernel's, such as "0-3,8"; 0 if it is not such a list.
 func listed(text string) int {
 	sum := 0
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {

@@ -12,12 +12,12 @@ import (
 
 // MemoryLimit is the smallest limit of the control groups that a process is in.
 type MemoryLimit struct {
-	Bytes int64  // 0: none
+	Bytes int64  // 0 without a limit
 	File  string // that says so
 }
 
-// unlimited is what version 1 says of a group without a limit: the largest number of bytes in whole
-// pages, whatever their size.
+// unlimited is the limit that version 1 reports for a group without one: the largest number of
+// bytes in whole pages, for all page sizes.
 const unlimited = math.MaxInt64 >> 17 << 17
 
 // memoryLimit reads the smallest of the limits that files of these names hold, in version 1 and 2.
@@ -42,7 +42,7 @@ func (m *Machine) Memory() (total int64, limit MemoryLimit) {
 	return total, m.memoryLimit("memory.limit_in_bytes", "memory.max")
 }
 
-// memoryLimits looks at what bounds the memory of a process.
+// memoryLimits examines the bounds on the memory of a process.
 func memoryLimits(m *Machine) []Finding {
 	total, limit := m.Memory()
 	var list []Finding
@@ -81,7 +81,7 @@ func memoryLimits(m *Machine) []Finding {
 	return list
 }
 
-// processLimit reads a resource limit of this process; false where there is none.
+// processLimit reads a resource limit of this process; false without a limit.
 func (m *Machine) processLimit(name string) (int64, bool) {
 	for line := range strings.Lines(m.read("proc/self/limits")) {
 		if rest, ok := strings.CutPrefix(line, name); ok {

@@ -52,13 +52,13 @@ func (t *Trial) once(ctx context.Context, env []string) (Run, error) {
 	wall := time.Since(begin)
 	close(stop)
 	<-w.ended
-	item.Undo() // what is left of the session
+	item.Undo() // the remaining processes of the session
 	close(gone)
 	return w.result(cmd, waited, wall, inherited, said.String()), nil
 }
 
-// start starts a process and returns what kills its session. To the system, its parent is the thread
-// that started it, whose end kills it, so that thread is kept until it has gone.
+// start starts a process and returns a function that kills its session. To the system, its parent is
+// the thread that started it, whose end kills it, so that thread is kept until it has gone.
 func start(cmd *exec.Cmd, gone chan struct{}) (cleanup.Item, error) {
 	return cleanup.Make(func() (func(), error) {
 		started := make(chan error)
@@ -105,9 +105,8 @@ func members(session int) []int {
 	return list
 }
 
-// sessionOf reads the session of a process; 0 where there is none, or the process has ended. The
-// fields behind the name, which may hold anything, are state, parent, group and session
-// (proc_pid_stat(5)).
+// sessionOf reads the session of a process; 0 if it has no session, or has ended. The fields behind
+// the name, which may hold any characters, are state, parent, group and session (proc_pid_stat(5)).
 func sessionOf(pid int) int {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -187,8 +186,8 @@ func (w *watcher) look(list []int) {
 // inexact is how far two of the system's counts of the same memory may lie apart.
 const inexact = 4 << 20
 
-// result sums up a run. What the system says of the peak is exact where it is more than what the
-// process has inherited.
+// result sums up a run. The system's figure for the peak is exact if it is more than the inherited
+// memory of the process.
 func (w *watcher) result(cmd *exec.Cmd, waited error, wall time.Duration, inherited int64,
 	said string,
 ) Run {

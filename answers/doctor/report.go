@@ -40,7 +40,7 @@ func count(list []Finding, g Grade) (n int) {
 	return n
 }
 
-// Answer says in one sentence what the findings come to.
+// Answer sums the findings up in one sentence.
 func Answer(list []Finding) string {
 	var parts []string
 	add := func(n int, one, many string) {
@@ -69,8 +69,8 @@ var titles = map[Grade]string{Slows: "What slows it down", Memory: "What costs m
 	Limits: "What limits it",
 	Hint:   "Worth a try, or to know", Fine: "Looked at, and fine"}
 
-// Report writes what Examine has found: for people the answer, then what is to be done, then the
-// rest.
+// Report writes the findings of Examine: for people the answer, then those that need action, then
+// the rest.
 func (m *Machine) Report(w io.Writer, format report.Format, list []Finding) error {
 	switch format {
 	case report.JSONFormat:

@@ -24,14 +24,14 @@ type Library struct {
 	Version string // "OpenBLAS 0.3.21"; "" where it is not there
 	Path    string // of the file that was opened
 	Kernels string // that OpenBLAS has chosen, as it calls them
-	Doubt   string // a reason to distrust the file; "" where there is none
-	// Missing says why there is none, and Refused which files were looked at and not taken, with the
-	// reasons.
+	Doubt   string // a reason to distrust the file; "" without doubt
+	// Missing is the reason for an absent library, and Refused lists the files that were examined
+	// and rejected, with the reasons.
 	Missing string
 	Refused []string
 }
 
-// use is what a library is for, and what is without it.
+// use is the purpose of a library, and the effect of its absence.
 type use struct {
 	name, variable, without string
 	grade                   Grade // of its absence
@@ -170,7 +170,7 @@ func ortModule(m *Machine) []Finding {
 	return list
 }
 
-// cudaVariables are variables that cost time or memory on a GPU, by the value from which they do.
+// cudaVariables are variables that cost time or memory on a GPU, with the smallest value that does.
 var cudaVariables = []struct {
 	name, value   string
 	grade         Grade

@@ -38,15 +38,15 @@ func (s Setting) apply(env []string) []string {
 }
 
 // always are settings of glibc's allocator that are worth a trial on every machine: the sizes are
-// half of the limits that glibc begins with, which it raises as a program frees what it has mapped.
+// half of glibc's initial limits, which it raises as a program frees mapped memory.
 var always = []Setting{
 	{"MALLOC_ARENA_MAX", "1"}, {"MALLOC_ARENA_MAX", "2"},
 	{"MALLOC_TRIM_THRESHOLD_", "65536"}, {"MALLOC_MMAP_THRESHOLD_", "65536"},
 	{"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"},
 }
 
-// Settings are those that a trial on a machine begins with: what the findings speak of, then those
-// of glibc's allocator that are always worth a trial. Those that are in force are left out.
+// Settings are the initial ones of a trial on a machine: those named by the findings, then those of
+// glibc's allocator that are always worth a trial. Those that are in force are left out.
 func (m *Machine) Settings(list []Finding) []Setting {
 	var all []Setting
 	add := func(s Setting) {

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// tailBytes is how much of what a command says is kept.
+// tailBytes is the number of bytes kept of a command's output.
 const tailBytes = 300
 
-// tail keeps the end of what is written, and passes all of it on.
+// tail keeps the end of the written text, and passes all of it on.
 type tail struct {
 	mu   sync.Mutex
 	also io.Writer // may be nil
 	last []byte
 }
 
-// passed passes on what is written to another stream than a tail's, in turn with the tail.
+// passed passes on text for another stream than a tail's, in turn with the tail.
 type passed struct{ t *tail }
 
 // Write passes data on.
@@ -43,7 +43,7 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// String returns what was kept as one line.
+// String returns the kept text as one line.
 func (t *tail) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(string(t.last), "")), " ")
 }

@@ -56,7 +56,7 @@ func threadCounts(m *Machine) []Finding {
 	return list
 }
 
-// goRuntime looks at the variables of Go's runtime, under which memopt itself runs.
+// goRuntime examines the variables of Go's runtime, which memopt itself uses.
 func goRuntime(m *Machine) []Finding {
 	var list []Finding
 	add := func(name string, grade Grade, effect, fix string) {
@@ -122,7 +122,7 @@ func (m *Machine) value(name string) string {
 	return text
 }
 
-// Limits of what is worth a word: Go's default of GOGC is 100.
+// Limits of noteworthy values: Go's default of GOGC is 100.
 const (
 	smallHeap = 64 << 20
 	lowGOGC   = 25

@@ -17,7 +17,7 @@ type Trial struct {
 	Runs     int           // of each setting
 	Time     time.Duration // that a run may take; 0: any
 	Memory   int64         // bytes that the processes of a run may have resident; 0: any
-	Output   io.Writer     // where what the command writes goes; nil: nowhere
+	Output   io.Writer     // for the command's output; nil discards it
 	// Progress is called before each run; it may be nil.
 	Progress func(run, runs int, setting string)
 }
@@ -25,7 +25,7 @@ type Trial struct {
 // Run is one run of a command.
 type Run struct {
 	// Peak is the most memory that a process of the run had resident (VmHWM), Tree the most that all
-	// of them were seen to have together; what they share counts for each.
+	// of them were seen to have together; shared memory counts for each.
 	Peak, Tree int64
 	// Small says that Peak is only a bound: the run took less than memopt itself, whose peak a new
 	// process inherits.
@@ -36,9 +36,9 @@ type Run struct {
 
 // Ending is how a run ended.
 type Ending struct {
-	Code  int    // of the exit; -1 where there is none
-	Cause string // why it was ended, or by what signal; "" where it ended by itself
-	Said  string // the end of what it wrote to its error stream
+	Code  int    // of the exit; -1 without an exit
+	Cause string // the reason or the signal that ended it; "" if it ended by itself
+	Said  string // the end of its error stream
 }
 
 // OK reports whether the run ended by itself and without an error.
@@ -52,7 +52,7 @@ func (e *Ending) String() string {
 	return fmt.Sprintf("exit code %d", e.Code)
 }
 
-// Row is what the runs with one setting came to.
+// Row sums up the runs with one setting.
 type Row struct {
 	Setting string // "" for the command as it is
 	Runs    []Run  // those that succeeded
@@ -65,7 +65,7 @@ type Row struct {
 	Memory, Speed int
 }
 
-// Outcome is what a trial came to: the command as it is, then the settings in their order.
+// Outcome is the result of a trial: the unchanged command, then the settings in their order.
 type Outcome struct {
 	Rows     []Row
 	Finished bool // whether all runs were made
@@ -77,7 +77,7 @@ type FailedError struct {
 	Ending  Ending
 }
 
-// Error says how it ended, and what it said last.
+// Error is how it ended, and the end of its error stream.
 func (e *FailedError) Error() string {
 	text := fmt.Sprintf("%s: %v without any setting", e.Command, &e.Ending)
 	if e.Ending.Said != "" {
@@ -96,9 +96,9 @@ const (
 // OutOfMemory reports whether the command was ended because it took more memory than it may.
 func (e *FailedError) OutOfMemory() bool { return e.Ending.Cause == overMemory }
 
-// Run makes the runs: one of the command as it is that does not count, so that files are in memory,
+// Run makes the runs: one of the unchanged command that does not count, so that files are in memory,
 // then rounds in which each setting has its turn. A setting that fails is not run again. When the
-// context ends, what has been measured is the outcome.
+// context ends, the measurements so far are the outcome.
 func (t *Trial) Run(ctx context.Context) (*Outcome, error) {
 	o := &Outcome{Rows: make([]Row, 1+len(t.Settings))}
 	for i, s := range t.Settings {
@@ -164,7 +164,7 @@ func (o *Outcome) summarize() {
 		r.Peak, r.Tree = median(r.Runs, peakOf), median(r.Runs, treeOf)
 		r.Wall, r.CPU = median(r.Runs, wallOf), median(r.Runs, cpuOf)
 		if i > 0 {
-			if !r.small() || !o.Rows[0].small() { // of two bounds nothing is known
+			if !r.small() || !o.Rows[0].small() { // two bounds cannot be compared
 				r.Memory = compare(base, r.Runs, func(r *Run) int64 { return max(r.Peak, r.Tree) })
 			}
 			r.Speed = compare(base, r.Runs, func(r *Run) int64 { return int64(r.Wall) })
@@ -182,8 +182,8 @@ func treeOf(r *Run) int64         { return r.Tree }
 func wallOf(r *Run) time.Duration { return r.Wall }
 func cpuOf(r *Run) time.Duration  { return r.CPU }
 
-// median returns the median of the runs, the mean of the two in the middle where their number is
-// even, 0 where there are none.
+// median returns the median of the runs, the mean of the two in the middle for an even number, 0
+// without runs.
 func median[T int64 | time.Duration](runs []Run, of func(*Run) T) T {
 	if len(runs) == 0 {
 		return 0
@@ -200,8 +200,8 @@ func median[T int64 | time.Duration](runs []Run, of func(*Run) T) T {
 // least is the smallest difference that counts: a hundredth.
 const least = 100
 
-// compare says whether every run of b is below, or above, every run of a, and their medians differ
-// by a hundredth at least. Of single runs nothing is known.
+// compare returns -1 or 1 if every run of b is below, or above, every run of a, and their medians
+// differ by a hundredth at least, else 0. Single runs do not suffice.
 func compare(a, b []Run, of func(*Run) int64) int {
 	if len(a) < 2 || len(b) < 2 {
 		return 0

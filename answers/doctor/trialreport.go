@@ -39,7 +39,7 @@ type trialJSON struct {
 	Settings []rowJSON `json:"settings"`
 }
 
-// Report writes what a trial came to.
+// Report writes the result of a trial.
 func (t *Trial) Report(w io.Writer, format report.Format, o *Outcome) error {
 	if format == report.JSONFormat {
 		return report.WriteJSON(w, t.json(o))
@@ -59,7 +59,7 @@ func (t *Trial) Report(w io.Writer, format report.Format, o *Outcome) error {
 	return table.WriteAs(w, format)
 }
 
-// asItIs is what reports call the command without a setting.
+// asItIs names the command without a setting in reports.
 const asItIs = "as it is"
 
 func (r *Row) name() string {
@@ -123,7 +123,8 @@ func (t *Trial) cells(r, base *Row, format report.Format) []string {
 		fmt.Sprint(len(r.Runs)), exit}
 }
 
-// needless says which columns say nothing: those of a single process, of all runs, of no failure.
+// needless marks the columns without information: those of a single process, of all runs, of no
+// failure.
 func (t *Trial) needless(o *Outcome) []bool {
 	drop := make([]bool, exitColumn+1)
 	drop[treeColumn], drop[runsColumn], drop[exitColumn] = true, true, true
@@ -164,7 +165,7 @@ func dropColumns(t *report.Table, drop []bool) {
 	}
 }
 
-// memory is what a row is compared by.
+// memory is the figure that rows are compared by.
 func (r *Row) memory() int64 { return max(r.Peak, r.Tree) }
 
 // change prints a difference that is beyond the differences between runs; "same" if it is not.
@@ -221,7 +222,7 @@ func (o *Outcome) Answer() string {
 	return strings.Join(parts, " ")
 }
 
-// best returns the settings that take the least memory and the least time, nil where none saves any,
+// best returns the settings with the least memory and the least time, nil if no setting saves any,
 // and how many fail.
 func (o *Outcome) best() (small, quick *Row, failed int) {
 	for i := range o.Rows {
@@ -239,11 +240,11 @@ func (o *Outcome) best() (small, quick *Row, failed int) {
 	return small, quick, failed
 }
 
-// fewRuns is the number of runs below which two sets of equal runs are often apart: with three, one
-// is wholly below the other in 1 of 20 cases, with five in 1 of 252.
+// Below fewRuns runs, two sets of equal runs are often apart: with three, one is wholly below the
+// other in 1 of 20 cases, with five in 1 of 252.
 const fewRuns = 4
 
-// priced says what a setting that saves memory does to the time.
+// priced describes the effect on the time of a setting that saves memory.
 func priced(r, base *Row) string {
 	if r.Speed == 0 || base.Wall == 0 {
 		return ", in the same time"

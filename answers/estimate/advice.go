@@ -18,7 +18,7 @@ import (
 type Advice struct {
 	What  string // the flags of memopt estimate
 	Total int64  // bytes that the step takes then
-	Price string // what it costs
+	Price string // its cost
 	rank  int64
 }
 
@@ -56,7 +56,7 @@ func (s *step) trainWays(ctx context.Context) (list []Advice) {
 	return list
 }
 
-// precisions are the precisions in which the step fits.
+// precisions are the precisions that make the step fit.
 func (s *step) precisions(ctx context.Context) (list []Advice) {
 	if s.opts.Precision != parts.AsIs && s.opts.Precision != parts.FP32 {
 		return nil
@@ -80,7 +80,7 @@ func (s *step) precisions(ctx context.Context) (list []Advice) {
 	return list
 }
 
-// with is what the step of a model takes with other options.
+// with is the memory of a model's step with other options.
 func (s *step) with(ctx context.Context, m *memopt.Model, change func(*Options)) (total int64, ok bool) {
 	if ctx.Err() != nil {
 		return 0, false
@@ -98,8 +98,8 @@ func (s *step) with(ctx context.Context, m *memopt.Model, change func(*Options))
 	return out.Total(), true
 }
 
-// shrink finds the most samples with which a graph fits that is taken as it is: how its gradients
-// could be accumulated is not known.
+// shrink finds the most samples that fit for a graph with gradients of its own, which estimate
+// cannot accumulate.
 func (s *step) shrink(ctx context.Context) *Advice {
 	symbol := s.batch()
 	rows := s.read.Dims[symbol]

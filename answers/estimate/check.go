@@ -15,21 +15,21 @@ import (
 	"memopt/graph/live"
 )
 
-// Line is a figure that was predicted before a step ran, and what the run came to.
+// Line is a figure that was predicted before a step ran, and its measured value.
 type Line struct {
 	What      string // "arena"
 	Step      string // which of the executed steps: "step", "update", "planned"
 	Predicted int64
 	Measured  int64
-	// Info says that the figure is shown for information: what subgraphs and values take whose size
-	// depends on data, and by how much the process grew, whose memory holds more than the arena.
+	// Info marks a figure that is shown for information: the memory of subgraphs and of values whose
+	// size depends on data, and the growth of the process, whose memory holds more than the arena.
 	Info bool
 }
 
 // Off is by how much more was measured than predicted, in bytes.
 func (l *Line) Off() int64 { return l.Measured - l.Predicted }
 
-// Ledger is what was predicted of a step beside what running it on this machine's CPU came to.
+// Ledger compares the predictions for a step with a run on this machine's CPU.
 type Ledger struct {
 	Result *Result // the estimate that was checked, for the CPU
 	Lines  []Line
@@ -110,8 +110,8 @@ func Check(ctx context.Context, m *memopt.Model, o Options) (*Ledger, error) {
 // stepNames are the names of the models of a step.
 var stepNames = [...]string{"step", "update"}
 
-// run executes a planned step twice and adds what it came to. The first run finds what the second
-// begins with.
+// run executes a planned step twice and adds the measurements. The first run produces the initial
+// states of the second.
 func (l *Ledger) run(ctx context.Context, s *step, p *memopt.Plan, x *memopt.Execution, name string) error {
 	if err := x.Fill(uint64(s.opts.Seed) + 1); err != nil {
 		return err
@@ -154,7 +154,7 @@ var phaseNames = [live.NumPhases]string{"forward", "backward", "update"}
 
 // phaseObserver notes the most that was live in each phase.
 type phaseObserver struct {
-	phase []live.Phase // by node of what executes
+	phase []live.Phase // by node of the executed graph
 	inner []int64      // by executed node: bytes that are planned inside its subgraphs; nil without any
 	peaks [live.NumPhases]int64
 }
@@ -181,7 +181,7 @@ func newPhaseObserver(p *memopt.Plan, x *memopt.Execution) *phaseObserver {
 	}
 	seen := make([]bool, len(a.Graph.Nodes))
 	for n, origin := range x.Rewritten.Origin {
-		if origin == graph.NoNode { // what a rewrite adds besides clones belongs to these
+		if origin == graph.NoNode { // nodes that a rewrite adds besides clones belong to these
 			o.phase[n] = live.BackwardPhase
 			continue
 		}
@@ -190,7 +190,7 @@ func newPhaseObserver(p *memopt.Plan, x *memopt.Execution) *phaseObserver {
 	return o
 }
 
-// Node notes what was live while a node ran.
+// Node notes the live bytes while a node ran.
 func (o *phaseObserver) Node(_ int, id graph.NodeID, _ time.Time, _ time.Duration, bytes int64) {
 	if o.inner != nil {
 		bytes += o.inner[id]
@@ -199,8 +199,7 @@ func (o *phaseObserver) Node(_ int, id graph.NodeID, _ time.Time, _ time.Duratio
 	o.peaks[ph] = max(o.peaks[ph], bytes)
 }
 
-// heldBytes are the bytes of the tensors that an execution was given and that the model has: what is
-// there throughout.
+// heldBytes are the bytes of an execution's input tensors that the model has, which live throughout.
 func heldBytes(p *memopt.Plan, x *memopt.Execution) (n int64) {
 	g := x.Of.Graph
 	for i := range g.Values {

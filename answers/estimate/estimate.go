@@ -16,8 +16,8 @@ import (
 	"memopt/view/report"
 )
 
-// Options say for what a step is estimated. The zero value estimates the step of a forward model as
-// its graph is, for no particular device.
+// Options describe the estimated step. The zero value estimates the step of a forward model with its own types,
+// for no particular device.
 type Options struct {
 	// Recipe says which step is made of a forward model. A graph that has a backward half is taken
 	// as it is.
@@ -34,24 +34,24 @@ type Options struct {
 	// Effort bounds the work of the search for a plan, as in planner.Budget; the deadline of the
 	// context bounds the time of all searches together.
 	Effort float64
-	// Chunk says in which parts a plan may compute regions of the graph, as in planner.Options.
+	// Chunk is the mode of chunking for plans, as in planner.Options.
 	Chunk   chunk.Mode
 	Seed    int64
-	Threads int // of kernels on the CPU, on which workspaces may depend; 0: one per core
-	// Advise asks for what else would make the step fit, if it does not.
+	Threads int // of kernels on the CPU, whose workspaces may depend on it; 0 means one per core
+	// Advise asks for further ways to make the step fit, if it does not.
 	Advise bool
-	// Found is called when there is a plan that fits; nil: nobody wants to know.
+	// Found is called when there is a plan that fits; it may be nil.
 	Found func()
 }
 
-// Result is what a step comes to.
+// Result is the memory of a step, by kind, without and with a plan.
 type Result struct {
 	Runtime         Runtime // whose step it is
 	Path            string
 	StructureSHA256 string
 	Dims            map[string]int64
-	// Made says that the step was made of a forward model; Optimizer is then what updates it, and
-	// Micros how many steps an update is of.
+	// Made says that the step was derived from a forward model; Optimizer is then its optimizer, and Micros the
+	// number of micro-steps of an update.
 	Made      bool
 	Optimizer string
 	Micros    int
@@ -65,15 +65,15 @@ type Result struct {
 	Lossless bool
 	// Text names the step for reports; "": they do not name it.
 	Text string
-	// Precision are the types in which values are counted; Types is nil for the graph's own.
+	// Precision is the types that values are counted with; Types is nil for the graph's own.
 	Precision parts.Precision
 	Types     *parts.Types
 	// Parameters is how many numbers are trained; 0: the graph does not tell.
 	Parameters int64
-	// PerParameter is what each of them costs by arithmetic; nil: the graph does not tell.
+	// PerParameter is the arithmetic cost of one parameter; nil if the graph does not determine it.
 	PerParameter *parts.PerParameter
 
-	Device        string // the name of the profile; "": none was named
+	Device        string // the name of the profile; "" without a profile
 	DeviceSource  string // of its figures
 	Memory        int64  // that the device has, in bytes; 0: not known, so there is no answer
 	ReserveSource string // whose reserve it is, where it is not Device's own
@@ -89,7 +89,7 @@ type Result struct {
 	Stopped bool
 	Advice  []Advice
 	Notes   []string
-	Check   *Ledger // of a run on this machine; nil: there was none
+	Check   *Ledger // of a run on this machine; nil without a run
 }
 
 // Outcome is a step with a plan, or without.
@@ -97,7 +97,7 @@ type Outcome struct {
 	Parts    parts.Parts
 	Overhead float64 // more time than without a plan, as a share; an estimate
 	Nodes    int     // that run again
-	Node     string  // at which memory is at its worst
+	Node     string  // where memory is at its worst
 	// Plans are those of the step and, where gradients are accumulated, of the update.
 	Plans []*memopt.Plan
 }
@@ -143,7 +143,7 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	return r, nil
 }
 
-// note says what the figures leave out.
+// note lists the memory that the figures leave out.
 func (r *Result) note() {
 	most := int64(0)
 	for _, p := range r.Plain.Plans {

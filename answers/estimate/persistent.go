@@ -12,7 +12,7 @@ import (
 	"memopt/planner/arena"
 )
 
-// kind is what something holds that stays throughout a step.
+// kind is the use of a value that stays throughout a step.
 type kind uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	moment               // the optimizer's state
 )
 
-// classify finds out what each value holds that stays throughout a step.
+// classify finds the kind of each value that stays throughout a step.
 func (s *step) classify() error {
 	s.params, s.kinds = map[string]int64{}, map[string]kind{}
 	for i, m := range s.models {
@@ -98,9 +98,9 @@ func stays(g *graph.Graph, v graph.ValueID) bool {
 	return x.Input || x.IsInitializer() || x.Def != graph.NoNode && live.Persistent(g, v)
 }
 
-// isData reports whether an input that is no state is given anew for every step: where the step was
-// made, what a job has to give; else what is no number of floats of a fixed shape, which is a weight
-// that the graph is given.
+// isData reports whether an input that is no state is given anew for every step: for a derived step, the inputs
+// that a job has to give; else every input but floats of a fixed shape, which are weights that the graph is
+// given.
 func (s *step) isData(g *graph.Graph, v graph.ValueID) bool {
 	if s.steps != nil {
 		return !s.steps.IsState(g.ValueName(v)) && g.Values[v].Data == nil
@@ -179,7 +179,7 @@ func (s *step) rounding(arenaBytes int64) int64 {
 	return parts.Rounding(held, arenaBytes, arena.Alignment)
 }
 
-// slack is at most what rounding is with any arena.
+// slack is an upper bound on the rounding of any arena.
 func (s *step) slack() int64 {
 	if s.reserve == 0 {
 		return 0

@@ -74,7 +74,7 @@ type lineJSON struct {
 	Info      bool   `json:"information"`
 }
 
-// RankJSON is what one of several devices holds.
+// RankJSON is the memory of one of several devices.
 type RankJSON struct {
 	Stage int   `json:"stage"`
 	Total int64 `json:"total_bytes"`
@@ -136,7 +136,7 @@ func (r *Result) sources() []string {
 	return list
 }
 
-// Report writes a result: the answer first, then what it is made of.
+// Report writes a result: the answer first, then the memory by kind.
 func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 	switch format {
 	case report.JSONFormat:
@@ -180,7 +180,7 @@ func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 	return r.adviceTable().WriteAs(w, format)
 }
 
-// answer says what a run came to.
+// answer sums up the measurements of a run.
 func (l *Ledger) answer() string {
 	text := "Run on this machine's CPU"
 	for i := range l.Lines {
@@ -217,7 +217,7 @@ func (l *Ledger) table() *report.Table {
 	return t
 }
 
-// adviceTable lists what else would make the step fit.
+// adviceTable lists further ways to make the step fit.
 func (r *Result) adviceTable() *report.Table {
 	var sizes []int64
 	for _, a := range r.Advice {

@@ -61,13 +61,13 @@ func (s *step) retyped(m *memopt.Model) *memopt.Model {
 	return &out
 }
 
-// counted reports whether a precision says in which type something of a type is kept: the floats
-// that training computes with.
+// counted reports whether a precision determines the type of such values: the floats that training
+// computes with.
 func counted(d graph.DType) bool {
 	return d == graph.Float32 || d == graph.Float16 || d == graph.BFloat16 || d == graph.Float64
 }
 
-// stateType is the type of what stays throughout a step. Data and constants keep their own.
+// stateType is the type of a value that stays throughout a step. Data and constants keep their own.
 func (s *step) stateType(t parts.Types, name string, own graph.DType) graph.DType {
 	if !counted(own) {
 		return own
@@ -83,14 +83,14 @@ func (s *step) stateType(t parts.Types, name string, own graph.DType) graph.DTyp
 	return own
 }
 
-// updateValues says of the values of a model what they have to do with its update.
+// updateValues are the roles of a model's values in its update.
 type updateValues struct {
-	next     map[graph.ValueID]string // the state of which it is the next value
+	next     map[graph.ValueID]string // the state whose next value it is
 	by       []bool                   // made by a node that updates, of a weight or a moment
 	gradient []bool                   // is the gradient of a parameter, or made of gradients for an update
 }
 
-// updates finds what a model's values have to do with its update.
+// updates finds the roles of a model's values in its update.
 func (s *step) updates(m *memopt.Model) updateValues {
 	u := updateValues{next: map[graph.ValueID]string{}, by: make([]bool, len(m.Graph.Values)),
 		gradient: make([]bool, len(m.Graph.Values))}
@@ -112,8 +112,8 @@ func (s *step) updates(m *memopt.Model) updateValues {
 	return u
 }
 
-// fromStates says which values depend on weights or moments. What an update makes of gradients alone,
-// as when their norm is bounded, has the type of gradients, whose memory it takes over.
+// fromStates marks the values that depend on weights or moments. A value computed from gradients
+// alone, as for a bound on their norm, has the type of gradients, whose memory it takes over.
 func (s *step) fromStates(m *memopt.Model, gradient []bool) []bool {
 	g := m.Graph
 	from := make([]bool, len(g.Values))

@@ -17,7 +17,7 @@ import (
 	"memopt/train"
 )
 
-// step is what is estimated: the models that a training step executes, in the types that count.
+// step is the estimated object: the models that a training step executes, in the types that count.
 type step struct {
 	opts  Options
 	read  *memopt.Model
@@ -31,10 +31,10 @@ type step struct {
 	lossless bool
 	// params are the parameters, by name, with their elements.
 	params map[string]int64
-	kinds  map[string]kind // of what stays throughout a step, by name
+	kinds  map[string]kind // of values that stay throughout a step, by name
 	master int64           // bytes of master weights
 	memory int64
-	// reserve is what no step can have, without what the allocator rounds up.
+	// reserve is the memory that no step can have, without the allocator's rounding.
 	reserve int64
 	arena   int64 // of the step without a plan
 }
@@ -73,7 +73,7 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 	return s, nil
 }
 
-// differentiate makes the models of a forward model's step. Of one that makes no loss, the gradients
+// differentiate makes the models of a forward model's step. If the model makes no loss, the gradients
 // of its outputs come from outside.
 func (s *step) differentiate(r train.Recipe) (err error) {
 	r.Seeds = true
@@ -105,7 +105,7 @@ func (s *step) make(r train.Recipe) (*train.Steps, error) {
 	if err != nil || s.opts.Precision == parts.AsIs {
 		return made, err
 	}
-	// The names of what is trained, and which states are whose, are those of the graph's own types.
+	// The names of trained parameters and the roles of states are those of the graph's own types.
 	own := &step{opts: s.opts, read: s.read, steps: made, models: modelsOf(made), trained: made.Params}
 	if err := own.classify(); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (s *step) bound() error {
 	return nil
 }
 
-// describe is a result with what is known before anything is planned.
+// describe is a result with the facts that precede any plan.
 func (s *step) describe() *Result {
 	r := &Result{Runtime: Own, Path: s.read.Path, StructureSHA256: s.read.StructureSHA256,
 		Dims: maps.Clone(s.read.Dims), Precision: s.opts.Precision, Memory: s.memory}
@@ -159,7 +159,7 @@ func (s *step) describe() *Result {
 	return r
 }
 
-// limit is what inputs, weights and the arena may take of the device.
+// limit is the bytes of the device for inputs, weights and the arena.
 func (s *step) limit() int64 { return s.memory - s.reserve - s.master - s.slack() }
 
 // profile is the device whose times count.
@@ -170,7 +170,7 @@ func (s *step) profile() *planner.Profile {
 	return &planner.DefaultProfile
 }
 
-// device is what executes, where its kernels' workspaces are known: the CPU, in the graph's own
+// device is the executing device if its kernels' workspaces are known: the CPU, in the graph's own
 // types; else nil.
 func (s *step) device() executor.Device {
 	if s.profile().Name == cpuProfile && s.opts.Precision == parts.AsIs {
@@ -252,7 +252,7 @@ func (s *step) planModel(ctx context.Context, m *memopt.Model, strategy memopt.S
 	return m.Plan(ctx, strategy, o)
 }
 
-// beside is a budget for everything less what is there throughout that the step does not read.
+// beside is a budget for everything less persistent memory that the step does not read.
 func (s *step) beside(strategy memopt.Strategy) memopt.Strategy {
 	b, ok := strategy.(memopt.Budget)
 	if !ok || len(s.models) == 1 {
@@ -278,7 +278,7 @@ func arenaParts(p *memopt.Plan) parts.Parts {
 		Temporaries: at.Temporaries + at.Inner + gaps, Gaps: gaps, Workspace: at.Workspace}
 }
 
-// countParameters fills in what parameters there are and what each costs.
+// countParameters fills in the number of parameters and the cost of each.
 func (r *Result) countParameters(s *step) {
 	for _, n := range s.params {
 		r.Parameters += n

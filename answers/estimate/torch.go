@@ -34,7 +34,7 @@ type torchStep struct {
 	plan    *pytorch.Plan
 	inputs  int64 // bytes of the data of the step
 	update  torchUpdate
-	sums    int64 // bytes of the sums in which gradients are accumulated
+	sums    int64 // bytes of the sums that accumulate gradients
 	memory  int64
 	reserve int64
 	gpu     bool
@@ -46,8 +46,8 @@ type torchUpdate struct {
 	temporaries int64 // the most that an update makes at one time beside parameters, gradients and state
 }
 
-// MakeTorch estimates PyTorch's own step of a forward model. Of the options, Precision, Effort, Chunk, Threads and
-// Advise are not looked at; outputs that Options.Recipe keeps are those that the program keeps to the end of the step.
+// MakeTorch estimates PyTorch's own step of a forward model. It ignores the options Precision, Effort, Chunk,
+// Threads and Advise; outputs that Options.Recipe keeps are those that the program keeps to the end of the step.
 // The errors are those of pytorch.Read.
 func MakeTorch(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	p, err := pytorch.Read(m, pytorch.Options{Profile: o.Device, Gradients: o.Recipe.Differentiate,
@@ -168,7 +168,7 @@ func (s *torchStep) countParameters(r *Result) {
 	}
 }
 
-// search looks for the cheapest choice of modules with which the step fits.
+// search looks for the cheapest choice of modules that makes the step fit.
 func (s *torchStep) search(ctx context.Context, r *Result) {
 	beside := s.reserve + s.update.state + s.sums
 	if s.rounds() {
@@ -194,8 +194,8 @@ func (s *torchStep) search(ctx context.Context, r *Result) {
 // rounds reports whether the rounding of PyTorch's allocator for GPUs counts.
 func (s *torchStep) rounds() bool { return s.gpu && s.reserve > 0 }
 
-// outcome is the step with a choice of modules, at the worse of two moments: the peak of forward and backward, and the
-// update, at which all gradients are there.
+// outcome is the step with a choice of modules, at the worse of two moments: the peak of forward and backward, and
+// the update, when all gradients are live.
 func (s *torchStep) outcome(x *moduleplan.Plan) *Outcome {
 	p := s.plan.Program
 	out := &Outcome{Overhead: s.plan.Overhead(x), Nodes: s.again(x)}

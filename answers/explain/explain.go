@@ -13,53 +13,53 @@ import (
 	"memopt/symbolic"
 )
 
-// Options say what is explained.
+// Options select the values to explain.
 type Options struct {
 	// Name is the name of a value, a node or a layer, or a glob of these (graph.Graph.Find); "":
 	// everything that is live at the peak.
 	Name string
-	// Top is of how many of the largest values fixes are sought, which takes a plan each; 0:
-	// all, negative: none.
+	// Top is the number of largest values that get fixes, which takes a plan each; 0 means all values,
+	// a negative number no fixes.
 	Top int
 }
 
 // Result explains the peak of a plan.
 type Result struct {
 	Plan     *memopt.Plan
-	Name     string // what was asked for; "": everything
+	Name     string // the requested name; "" for all values
 	Step     int    // place of the peak among the runs of a step, clones included
 	Steps    int    // runs of a step
 	PeakNode string // the node that runs then
 	Values   []*Value
 	// Elsewhere are the values that were asked for and are not live at the peak, or live throughout.
 	Elsewhere []*Absent
-	// Order is what another order of execution comes to; nil where it does not lower the peak, or was
-	// not tried because the plan has a fixed order or is one to a budget.
+	// Order is the fix by another order of execution; nil if it does not lower the peak, or was not
+	// tried because the plan has a fixed order or is one for a budget.
 	Order *Fix
-	// Parts is what the graph with regions in parts comes to, and Cuts says which these are; nil where
-	// that does not lower the peak, or was not tried because the plan recomputes.
+	// Parts is the fix by chunked regions, and Cuts is these regions; nil if that does not lower the
+	// peak, or was not tried because the plan recomputes.
 	Parts *Fix
 	Cuts  *planner.Cuts
 }
 
-// Value is one row of what is live at the peak.
+// Value is one row of the memory at the peak.
 type Value struct {
-	ID       graph.ValueID // of the graph as it is; NoValue for what belongs to no value of it
-	Name     string        // clones end in _recompute; "" for what belongs to no value
+	ID       graph.ValueID // of the original graph; NoValue for a row without a value of it
+	Name     string        // clones end in _recompute; "" for a row of no value
 	Bytes    int64         // that it takes at the peak
 	Expr     symbolic.Expr // its size as a formula; unknown where it takes only a part of that
 	Kind     live.Kind
 	Layer    string
 	Op       string // of the producer
-	Producer string // "" for what no node makes
+	Producer string // "" for inputs and weights
 	// LastReader is the last node that reads the value, or a view of it, in the whole step. HeldBy is
-	// the first one to do so at the peak or behind it: what it is live for. "" where there is none:
-	// Why says why it is live then.
+	// the first reader at the peak or behind it, for whose sake it is live. "" means that there is no
+	// such reader: Why says why it is live then.
 	LastReader, HeldBy string
 	Cluster            string // that could make it again, as a configuration names it; ""
 	Why                string // it is live
 	Again              string // why it is or is not made again, as far as that is known; else ""
-	Fixes              []Fix  // the best first; nil where none were sought
+	Fixes              []Fix  // the best first; nil if not sought
 
 	made, next, last int // steps: that makes it, of HeldBy and of LastReader; -1
 	program          graph.ValueID
@@ -73,8 +73,8 @@ type Absent struct {
 	Expr         symbolic.Expr
 	Why          string // it is not there
 	Producer     string // "" for inputs and weights
-	LastReader   string // "" where nobody reads it
-	First, Until int    // the steps in which it is live, both included; -1 for what is live throughout
+	LastReader   string // "" without readers
+	First, Until int    // its live range, both steps included; -1 if it is live throughout
 }
 
 // Sum is the bytes of all values that are live at the peak.
@@ -86,9 +86,9 @@ func (r *Result) Sum() int64 {
 	return sum
 }
 
-// Explain explains the peak of a plan, whose context and options are those of planning. A context
-// that is done leaves fixes out. The error is a *symbolic.UnboundError where sizes are unknown,
-// wraps planner.ErrDemand where nothing has the name, or is the planner's.
+// Explain explains the peak of a plan, whose context and options are those of planning. A context that
+// is done leaves fixes out. The error is a *symbolic.UnboundError for unknown sizes, wraps
+// planner.ErrDemand for a name without a match, or is the planner's.
 func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
 	if p.Sizes == nil {
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
@@ -118,7 +118,7 @@ func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
 	return r, e.fixes(r, o.Top)
 }
 
-// shown marks the values of the program that show what is asked for, or whose views do.
+// shown marks the values of the program that show a requested one, or whose views do.
 func (e *explainer) shown(asked []bool) []bool {
 	shown := make([]bool, len(e.program.Bytes))
 	for v, id := range e.origin {
@@ -142,7 +142,7 @@ type explainer struct {
 	source  []graph.ValueID // by value of the program: the one that it shows
 	made    []int32         // by value of the program: the step that makes it, or -1
 	origin  []graph.ValueID // by value of the program: the value of the graph that it is or repeats
-	copies  []int           // by value of the program: which clone makes it; 0: none
+	copies  []int           // by value of the program: the number of the clone that makes it, or 0
 	next    []int32         // by source: the first step at the peak or behind it that reads it; -1
 	last    []int32         // by source: the last step that reads it; -1
 	stash   []int           // by source: one past its first row in Plan.Stashed, or 0
@@ -213,7 +213,7 @@ func (e *explainer) reads() {
 		s := &e.program.Steps[i]
 		for _, v := range s.In {
 			if v == graph.NoValue || s.Output0() != graph.NoValue && e.source[s.Output0()] == e.source[v] {
-				continue // a view reads nothing
+				continue // a view does not read its bytes
 			}
 			src := e.source[v]
 			if e.last[src] = int32(i); i >= e.peak && e.next[src] < 0 {
@@ -223,7 +223,7 @@ func (e *explainer) reads() {
 	}
 }
 
-// label is the name of the node that a step runs; "" for none.
+// label is the name of the node that a step runs; "" without a node.
 func (e *explainer) label(step int32) string {
 	if step < 0 {
 		return ""

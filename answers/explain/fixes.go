@@ -12,7 +12,7 @@ import (
 	"memopt/planner"
 )
 
-// What a fix does.
+// The kinds of fixes.
 const (
 	Recompute = "recompute" // make the value again: --recompute
 	Reorder   = "order"     // run the nodes in another order: --order memory
@@ -23,11 +23,11 @@ const (
 // maxFixes is how many fixes of a value are kept.
 const maxFixes = 4
 
-// Fix is a change that was tried, and what came of it.
+// Fix is a change that was tried, and its effect.
 type Fix struct {
 	What   string // Recompute, Reorder, Parts or Offload
-	How    string // flags, or what to do
-	Saves  int64  // bytes by which the peak becomes lower; 0 or less where it does not
+	How    string // flags, or an instruction
+	Saves  int64  // bytes that the peak drops by; 0 or less if it does not
 	Millis float64
 	// Peak is the peak that is left, at the node PeakNode.
 	Peak     int64
@@ -35,7 +35,7 @@ type Fix struct {
 	Hint     bool // memopt does not do that
 }
 
-// pcieBytesPerSecond is what a device can move to the host or back at most: PCI Express 4.0 with 16
+// pcieBytesPerSecond is the largest rate between a device and the host: PCI Express 4.0 with 16
 // lanes of 16 GT/s and 128 of 130 bits of data (PCI-SIG, PCI Express Base Specification 4.0, 2017).
 const pcieBytesPerSecond = 16e9 / 8 * 16 * 128 / 130
 
@@ -105,7 +105,7 @@ func (e *explainer) fix(what, how string, q *planner.Plan) *Fix {
 		PeakNode: e.g.NodeLabel(q.Planned.Peak.Node)}
 }
 
-// options are those of the plan, for another one of which only the peak is wanted.
+// options are those of the plan, for another plan whose peak alone is read.
 func (e *explainer) options() planner.Options {
 	o := e.p.Options
 	o.RowPeaks, o.Alternatives, o.Within = false, false, nil
@@ -114,8 +114,8 @@ func (e *explainer) options() planner.Options {
 	return o
 }
 
-// recompute plans with a value made again; nil where it cannot be, or is already. A plan to a budget
-// keeps what it has chosen.
+// recompute plans with a recomputed value; nil if it cannot be recomputed, or already is. A plan for
+// a budget keeps its choices.
 func (e *explainer) recompute(v *Value) (*Fix, error) {
 	if e.copies[v.program] > 0 || e.stash[v.program] == 0 || e.p.Stashed[e.stash[v.program]-1].WhyKept == "" {
 		return nil, nil
@@ -173,7 +173,7 @@ func (e *explainer) offload(v *Value) (*Fix, error) {
 		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil
 }
 
-// without is the program in which a value comes back from elsewhere right before its next reader.
+// without is the program with a value fetched from elsewhere right before its next reader.
 func (e *explainer) without(v *Value) *live.Program {
 	p := e.program.Clone()
 	back := graph.ValueID(len(p.Bytes))

@@ -11,9 +11,9 @@ import (
 	"memopt/recompute"
 )
 
-// inParts plans with the regions around what the worst steps need in as few parts as lower the peak,
-// exact ones if there are any; nil where none does. It is not tried for plans that have been chosen
-// to a budget, which has weighed it, nor beside other strategies.
+// inParts chunks the regions around the operands of the worst steps, in as few parts as lower the
+// peak, exactly if possible; nil if no chunking does. It is not tried for plans for a budget, whose
+// search has weighed it, nor beside other strategies.
 func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 	o := e.options()
 	if o.Strategy != nil || len(o.Keep)+len(o.Recompute) > 0 || e.ctx.Err() != nil {

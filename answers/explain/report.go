@@ -15,10 +15,10 @@ import (
 // Schema is the schema of the JSON that `memopt explain -O json` prints.
 const Schema = "memopt.explain/v1"
 
-// ByValue is the grouping in which every value has a row of its own.
+// ByValue is the grouping with a row for every value.
 const ByValue = "value"
 
-// Groupings are what tables can be grouped by.
+// Groupings are the possible groupings of tables.
 var Groupings = []string{ByValue, "kind", "layer", "op"}
 
 // View says how a result is shown.
@@ -31,7 +31,7 @@ type View struct {
 	Reserved int64
 }
 
-// Answer says in a sentence or two where the peak is and what it is made of.
+// Answer describes the peak and its composition in a sentence or two.
 func (r *Result) Answer() string {
 	peak := r.Plan.Planned.Peak.Bytes
 	text := fmt.Sprintf("The peak is %s, at node %q, run %d of %d.", report.Bytes(peak), r.PeakNode, r.Step+1, r.Steps)
@@ -305,7 +305,7 @@ func (v *Value) key(by string) string {
 	return cmp.Or(v.Op, "(none)")
 }
 
-// facts has what is known of one value.
+// facts has the facts about one value.
 func (r *Result) facts(v *Value) *report.Table {
 	t := &report.Table{Header: []string{"What", "Value"}, Fit: []report.Fit{report.Whole, report.Wrap}}
 	size := fmt.Sprintf("%s, %s bytes", report.Bytes(v.Bytes), report.Thousands(v.Bytes))
@@ -335,7 +335,7 @@ func parenthesis(text string) string {
 	return "(" + text + ")"
 }
 
-// fixes lists what would lower the peak: the fixes of one value, or the best of each.
+// fixes lists changes that would lower the peak: the fixes of one value, or the best of each.
 func (r *Result) fixes(top int, single bool) *report.Table {
 	t := &report.Table{Title: "What would lower the peak, tried one at a time",
 		Header: []string{"Saves", "Costs", "Peak then", "How"}, Right: []bool{true, true, true},
@@ -376,7 +376,7 @@ func addFix(t *report.Table, f *Fix) {
 	t.Add(report.Bytes(f.Saves), fmt.Sprintf("%.3g ms", f.Millis), report.Bytes(f.Peak), how)
 }
 
-// absent lists what was asked for and is not live at the peak.
+// absent lists requested values that are not live at the peak.
 func (r *Result) absent(top int) *report.Table {
 	t := &report.Table{Title: "Not in the peak", Header: []string{"Size", "Steps", "Value", "Why"},
 		Right: []bool{true}, Fit: []report.Fit{report.Whole, report.Whole, report.Cut, report.Wrap}}

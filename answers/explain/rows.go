@@ -9,7 +9,7 @@ import (
 	"memopt/symbolic"
 )
 
-// rows are what is live at the peak.
+// rows are the memory live at the peak.
 func (e *explainer) rows() []*Value {
 	rows := make([]*Value, 0, len(e.tenants))
 	for _, t := range e.tenants {
@@ -40,7 +40,7 @@ func (e *explainer) row(t live.Tenant) *Value {
 	return v
 }
 
-// fill says what is known of a value of the program.
+// fill fills in the facts about a value of the program.
 func (e *explainer) fill(v *Value, x graph.ValueID) {
 	v.ID = e.origin[x]
 	v.Name = recompute.CloneName(e.g.ValueName(v.ID), e.copies[x])
@@ -56,7 +56,7 @@ func (e *explainer) fill(v *Value, x graph.ValueID) {
 	v.Why, v.Again = e.whyLive(v, x), e.whyMade(v, x)
 }
 
-// whyLive says what a value is live for.
+// whyLive is the reason why a value is live.
 func (e *explainer) whyLive(v *Value, x graph.ValueID) string {
 	switch {
 	case v.Kind == live.Unfilled:
@@ -119,7 +119,7 @@ func (e *explainer) placed(node graph.NodeID, copy int) string {
 	return "yes, this is a clone"
 }
 
-// elsewhere describes what was asked for and is in no row of the peak.
+// elsewhere describes the requested values that are in no row of the peak.
 func (e *explainer) elsewhere(asked, present []bool) []*Absent {
 	var out []*Absent
 	seen := make([]bool, len(e.program.Bytes))
@@ -135,7 +135,7 @@ func (e *explainer) elsewhere(asked, present []bool) []*Absent {
 	return out
 }
 
-// absent describes a value of the program, and what it shows, if that is not itself.
+// absent describes a value of the program, and the value that it shows, if that is another one.
 func (e *explainer) absent(x, src graph.ValueID) *Absent {
 	id := e.origin[x]
 	a := &Absent{Name: recompute.CloneName(e.g.ValueName(id), e.copies[x]), Layer: e.g.LayerOfValue(id),

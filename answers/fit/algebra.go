@@ -30,8 +30,8 @@ func (f *finder) box() envelope.Box {
 	return envelope.Box{{Symbol: f.symbol, Lo: f.over.Lo, Hi: f.over.Hi}}
 }
 
-// reach is the largest size at which a formula's bytes are within the limit; one below the range if
-// there is none.
+// reach is the largest size whose bytes by a formula are within the limit; one below the range if
+// there is no such size.
 func (f *finder) reach(formula *planner.Formula) int64 {
 	for _, p := range slices.Backward(formula.Pieces) {
 		if n, ok := f.reachIn(&p, formula.Persistent); ok {
@@ -80,8 +80,8 @@ func (f *finder) rises(p *envelope.Piece, persistent symbolic.Expr) bool {
 		!slices.ContainsFunc(p.Peaks, func(l envelope.Load) bool { return !envelope.Rises(l.Bytes, p.Box, f.symbol) })
 }
 
-// proves reports whether a formula shows that live bytes and what stays are within the limit at all
-// sizes up to n.
+// proves reports whether a formula shows that live bytes and persistent ones are within the limit at
+// all sizes up to n.
 func (f *finder) proves(formula *planner.Formula, n int64) bool {
 	for i := range formula.Pieces {
 		p := &formula.Pieces[i]

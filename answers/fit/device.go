@@ -36,9 +36,9 @@ type Devices struct {
 	Stopped bool
 }
 
-// OnDevices finds the smallest devices on which a training step fits, of profiles that have a
-// memory. All symbols must be bound. Of the options, MaxOverhead, Plan, Effort, Seed and Progress
-// count; the profile of Plan is that of each device. Errors are those of Largest.
+// OnDevices finds the smallest devices that fit a training step, among profiles that have a memory. All
+// symbols must be bound. The options MaxOverhead, Plan, Effort, Seed and Progress count; the profile of
+// Plan is that of each device. Errors are those of Largest.
 func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile, o Options) (*Devices, error) {
 	d := &Devices{Model: m, Options: o}
 	for _, p := range profiles {
@@ -109,7 +109,7 @@ func (d *Devices) fill(ctx context.Context, on *Device) error {
 	return nil
 }
 
-// Smallest is the first device on which a kind fits; nil if there is none.
+// Smallest is the first device that fits a kind; nil if there is no such device.
 func (d *Devices) Smallest(k Kind) *Device {
 	for i := range d.List {
 		if d.List[i].By[k].Fits {

@@ -23,7 +23,7 @@ type finder struct {
 	symbol string
 	fixed  symbolic.Env
 	over   symbolic.Range // values that need to be considered
-	capped bool           // over.Hi is no limit that anybody asked for: nothing above can fit
+	capped bool           // over.Hi is an implied limit: no size above it can fit
 	base   *planner.Formula
 	pool   []reusable
 }
@@ -53,8 +53,8 @@ func newFinder(ctx context.Context, m *memopt.Model, o *Options, symbol string, 
 	return f, err
 }
 
-// cap lowers the range to what could fit: a value that is larger than the limit by itself never
-// does, and sizes do not shrink as symbols grow.
+// cap lowers the range to sizes that could fit: a value that is larger than the limit by itself
+// never does, and sizes do not shrink as symbols grow.
 func (f *finder) cap() {
 	sizes := envelope.NewSizes(f.model.Graph, nil)
 	largest := func(n int64) bool { return sizes.Largest(f.env(n)) > f.opts.Limit }
@@ -115,7 +115,7 @@ func (f *finder) sizes() (*Sizes, error) {
 	return out, nil
 }
 
-// titles say of every kind what may run again.
+// titles are the headings of the kinds.
 var titles = [numKinds]string{"without a plan", "with level 1", "with a plan"}
 
 func (f *finder) tell(what string) {
@@ -124,16 +124,17 @@ func (f *finder) tell(what string) {
 	}
 }
 
-// outcome is what a kind comes to at a size.
+// outcome is the plan and the memory of a kind at a size.
 type outcome struct {
-	plan  *memopt.Plan // nil: none was found
+	plan  *memopt.Plan // nil if no plan was found
 	total int64        // the fewest bytes that were reached; 0: not known
-	price float64      // the overhead of the cheapest plan that was found, where that is what is too much
+	price float64      // the overhead of the cheapest plan found, if that is too much
 	fits  bool
 }
 
-// judge makes a plan and packs it, unless its live bytes are too many already. Once the time is up one plan is made,
-// with its layout: the few sizes that are tried then are those of which formulas say that they fit.
+// judge makes a plan and packs it, unless its live bytes are too many already. Once the time is up
+// one plan is made, with its layout: the few sizes that are tried then are those that formulas say
+// to fit.
 func (f *finder) judge(n int64, s memopt.Strategy) (*outcome, error) {
 	if !f.late() {
 		p, err := f.make(n, s, true)

@@ -24,24 +24,24 @@ type Options struct {
 	Limit int64
 	// MaxOverhead is how much longer a step may take with the plan, as a share: 0.2.
 	MaxOverhead float64
-	// Plan has the options of plans: device profile, order, costs, and with Chunk in which parts plans may compute
-	// regions at sizes that recomputation alone does not reach. With a Device, the workspaces of its
-	// kernels count; these have no formula, so sizes are then found by plans alone.
+	// Plan has the options of plans: device profile, order, costs, and with Chunk the mode of chunking for sizes
+	// that recomputation alone does not reach. With a Device, the workspaces of its kernels count; these have no
+	// formula, so sizes are then found by plans alone.
 	Plan memopt.PlanOptions
 	// Effort is the work of all searches for plans, in seconds of a typical core; 0: each takes the
 	// first plan that fits. Seed is that of their random choices.
 	Effort float64
 	Seed   int64
-	// Progress is told what is being done, in a few words; nil: nobody wants to know.
+	// Progress is called with a description of the current work, in a few words; it may be nil.
 	Progress func(what string)
 }
 
-// Kind is what may run again.
+// Kind is a kind of plan: the nodes that it may recompute.
 type Kind int
 
-// The kinds, in the order in which reports have them.
+// The kinds, in the order of reports.
 const (
-	Plain  Kind = iota // nothing
+	Plain  Kind = iota // no node
 	Level1             // every cluster, layer by layer (planner.Layerwise)
 	Best               // whatever the cheapest plan that fits says, within Options.MaxOverhead
 	numKinds
@@ -50,7 +50,7 @@ const (
 // String is the name of a kind in JSON.
 func (k Kind) String() string { return [...]string{"plain", "level1", "plan"}[k] }
 
-// Size is the largest size that fits, or that nothing does.
+// Size is the largest size that fits, or the fact that every size is infeasible.
 type Size struct {
 	// Value is the size; 0: not even Least fits.
 	Value int64
@@ -58,18 +58,18 @@ type Size struct {
 	Least int64
 	// Unlimited says that Value is the largest that was considered.
 	Unlimited bool
-	// Plan is the step at Value, or at Least where nothing fits; nil where no plan was found there.
+	// Plan is the step at Value, or at Least if every size is infeasible; nil if no plan was found there.
 	Plan *memopt.Plan
 	// Total is the bytes of that plan, or the fewest that were reached.
 	Total int64
 	// Above is the fewest bytes that were reached one above Value; 0 where that is not known.
 	Above int64
-	// AbovePrice is the overhead of the cheapest plan that was found one above, where the overhead is
-	// what is too much there.
+	// AbovePrice is the overhead of the cheapest plan found at the next larger size, if it is infeasible only for
+	// its overhead.
 	AbovePrice float64
-	// Peak is the formula of the plan's live bytes around Value, and Persistent that of inputs and
-	// weights. Without formulas, where sizes change the ways in which memory is shared too often, the
-	// values between were not proved to fit.
+	// Peak is the formula of the plan's live bytes around Value, and Persistent that of inputs and weights.
+	// Without formulas, because sizes change the sharing of memory too often, the values between were not proved
+	// to fit.
 	Peak, Persistent symbolic.Expr
 	Proved           bool // that everything from Least up to Value fits, by the formula
 	Searches         int  // for plans
@@ -84,7 +84,7 @@ type Sizes struct {
 	By    [numKinds]Size
 }
 
-// Result is what Largest found.
+// Result is the answer of Largest.
 type Result struct {
 	Model   *memopt.Model
 	Options Options
@@ -97,11 +97,10 @@ type Result struct {
 // ErrNothing says that not even the smallest size fits.
 var ErrNothing = errors.New("nothing fits")
 
-// Largest finds the largest sizes at which a training step fits. The model must have a backward
-// half, and every symbol that is not varied must be bound. The deadline of the context ends the
-// search with the largest sizes so far (Size.Stopped); an interrupt ends it with its error. Other
-// errors are those of planning, a *symbolic.UnboundError among them, and a
-// *memopt.Error for options that make no sense.
+// Largest finds the largest sizes that make a training step fit. The model must have a backward half, and every
+// symbol that is not varied must be bound. The deadline of the context ends the search with the largest sizes so
+// far (Size.Stopped); an interrupt ends it with its error. Other errors are those of planning, a
+// *symbolic.UnboundError among them, and a *memopt.Error for options that make no sense.
 func Largest(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	if err := o.check(m); err != nil {
 		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: err}
@@ -151,8 +150,7 @@ func (o *Options) check(m *memopt.Model) error {
 // frontiers bounds how many values of the first symbol a frontier has.
 const frontiers = 24
 
-// frontier finds the largest of the second symbol for 1, 2, 4, … of the first, up to where nothing
-// fits.
+// frontier finds the largest of the second symbol for 1, 2, 4, … of the first, up to an infeasible one.
 func (r *Result) frontier(ctx context.Context) error {
 	first := r.Options.Vary[0]
 	over, given := r.Options.Ranges[first]

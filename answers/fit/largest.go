@@ -4,15 +4,14 @@ import (
 	"memopt"
 )
 
-// bracket is what is known of the largest size: fits does, unless it is below the range, and above
-// does not.
+// bracket bounds the largest size: fits does, unless it is below the range, and above does not.
 type bracket struct {
 	size  Size
 	fits  int64
 	above int64
 	total int64   // the fewest bytes that were reached at above; 0: not known
 	price float64 // the overhead that was too much there
-	end   int64   // nothing from here on can fit
+	end   int64   // no size from here on can fit
 	tried bool    // a size was
 }
 
@@ -64,8 +63,8 @@ func (b *bracket) note(n int64, o *outcome) {
 	}
 }
 
-// hint is the largest size up to which the placements of a plan keep live bytes within the limit;
-// below the range if none does.
+// hint is the largest size up to where the placements of a plan keep live bytes within the limit;
+// below the range if there is no such size.
 func (f *finder) hint(k Kind, p *memopt.Plan, b *bracket) (int64, error) {
 	formula, err := f.formulaOf(k, p)
 	if err != nil || formula == nil {

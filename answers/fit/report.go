@@ -14,7 +14,7 @@ import (
 // Schema is the schema of the JSON that `memopt fit -O json` prints.
 const Schema = "memopt.fit/v1"
 
-// Target says what the limit is made of.
+// Target is the composition of the limit.
 type Target struct {
 	Device  string // the name of a profile; "": a size was given
 	Memory  int64
@@ -143,7 +143,7 @@ func (s *Sizes) details() []sizeJSON {
 	return list
 }
 
-// Answer says in a sentence what fits.
+// Answer names the largest sizes in a sentence.
 func (r *Result) Answer(t *Target) string {
 	if r.Sizes == nil {
 		return r.frontierAnswer(t)
@@ -256,7 +256,7 @@ func (r *Result) csv() *report.Table {
 	return t
 }
 
-// cell is a number, or nothing.
+// cell is a number, or "" for nil.
 func cell[T int64 | float64](x *T) string {
 	if x == nil {
 		return ""
@@ -327,7 +327,7 @@ func (r *Result) formulas() *report.Table {
 // stoppedNote says that a longer search may find more.
 const stoppedNote = "The time limit ended the search: a longer one may find more that fits."
 
-// doubts are what the answers leave open.
+// doubts are the open questions of the answers.
 func (r *Result) doubts() []string {
 	var list []string
 	if r.Stopped() {
@@ -342,7 +342,7 @@ func (r *Result) doubts() []string {
 	return list
 }
 
-// above says what one above the answer would take.
+// above describes the memory of the next larger size.
 func (s *Size) above() string {
 	switch {
 	case s.Value == 0 || s.Unlimited:
@@ -387,7 +387,7 @@ func (r *Result) frontierTable() *report.Table {
 	return t
 }
 
-// Answer says in a sentence on which devices the step fits.
+// Answer names the devices that fit the step in a sentence.
 func (d *Devices) Answer() string {
 	name := func(k Kind) string {
 		if s := d.Smallest(k); s != nil {
@@ -402,7 +402,7 @@ func (d *Devices) Answer() string {
 		"most an estimated %s more time.", name(Plain), name(Best), report.Percent(d.Options.MaxOverhead))
 }
 
-// Report writes on which devices a step fits.
+// Report lists the devices that fit a step.
 func (d *Devices) Report(w io.Writer, f report.Format, step *report.Step) error {
 	switch f {
 	case report.JSONFormat:

@@ -13,19 +13,19 @@ import (
 // maxPool is how many plans are kept whose placements may do at other sizes.
 const maxPool = 4
 
-// reusable is a plan and the largest size at which its placements keep live bytes within the limit.
+// reusable is a plan and the largest size that its placements keep within the limit of live bytes.
 type reusable struct {
 	plan  *memopt.Plan
 	reach int64
 }
 
-// seeker finds the largest size at which a plan within the overhead fits: first between bounds, by
-// plans that are the first to fit, then from there on by plans that are searched with all effort.
+// seeker finds the largest size with a plan that fits within the overhead: first between bounds, by plans that
+// are the first to fit, then from there on by plans that are searched with all effort.
 type seeker struct {
 	*finder
 	bracket
 	plain, level1 *Size
-	chunk         chunk.Mode // in which parts plans may compute regions
+	chunk         chunk.Mode // the mode of chunking
 	low, high     float64    // the overheads at fits and above; high is 0 where there was no plan
 	searches      int
 }
@@ -88,8 +88,8 @@ func (s *seeker) ended() bool {
 	return s.size.Stopped
 }
 
-// guess is a size within the bracket at which the overhead may be just allowed: overheads tend to
-// grow with what does not fit. Every third guess halves the bracket.
+// guess is a size within the bracket whose overhead may be just allowed: overheads tend to grow with the excess
+// over the limit. Every third guess halves the bracket.
 func (s *seeker) guess(round int) int64 {
 	width := s.above - s.fits
 	share := 0.5

@@ -45,7 +45,7 @@ func runChild(ctx context.Context, cmd *exec.Cmd) (waited, err error) {
 	waited = cmd.Wait()
 	close(ended)
 	<-asked
-	item.Keep() // it has ended: there is nothing to undo
+	item.Keep() // it has ended: there is no process to kill
 	return waited, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"memopt/view/report"
 )
 
-// Costs is what lower budgets cost: how much longer a step takes, over the budget, a line per model,
-// and per combination of the other values where these vary. Budgets are shares where all of them are;
+// Costs charts the price of lower budgets: the added time of a step over the budget, a line per
+// model, and per combination of the other values that vary. Budgets are shares if all of them are;
 // else bytes, inputs and weights included.
 func (s *Summary) Costs() (*figure.Chart, error) {
 	c := &figure.Chart{Title: "Cost of budgets", X: "budget, % of the baseline's peak", Y: "more time, %"}
@@ -65,7 +65,7 @@ func (r *Row) budgetAt(shares bool) (x float64, ok bool) {
 	return *base*x/100 + *rest, true
 }
 
-// lineName is the model, with the values of what varies beside it and the budget.
+// lineName is the model, with the varying values beside it and the budget.
 func (s *Summary) lineName(r *Row) string {
 	parts := []string{strings.Join(r.Models, " ")}
 	for name, v := range r.Dims {

@@ -15,7 +15,7 @@ import (
 // PointSchema is the schema of a point's result.
 const PointSchema = "memopt.point/v1"
 
-// Outcome is what became of a point.
+// Outcome is how a point ended.
 type Outcome string
 
 // The outcomes.
@@ -41,7 +41,7 @@ const (
 	codeSignal     = 128 // and above: ended by a signal that the program has caught
 )
 
-// outcomeOf is what an exit code of a verb says.
+// outcomeOf is the meaning of a verb's exit code.
 func outcomeOf(code int) Outcome {
 	switch code {
 	case 0:
@@ -59,7 +59,7 @@ func outcomeOf(code int) Outcome {
 	return Failed
 }
 
-// Result is what a point came to.
+// Result is the stored result of a point.
 type Result struct {
 	Schema    string          `json:"schema"`
 	ID        string          `json:"id"`
@@ -72,7 +72,7 @@ type Result struct {
 	Error     string          `json:"error,omitempty"`
 	ElapsedMS float64         `json:"elapsed_ms"`
 	Version   string          `json:"version"`
-	Report    json.RawMessage `json:"report,omitempty"` // what the verb printed, without lists
+	Report    json.RawMessage `json:"report,omitempty"` // the verb's report, without lists
 }
 
 // Folder is the shared folder of a sweep.
@@ -86,7 +86,7 @@ const (
 	jobsName   = "jobs"
 )
 
-// Make creates what is missing.
+// Make creates missing folders.
 func (f *Folder) Make() error {
 	for _, name := range []string{pointsName, locksName, logsName} {
 		if err := fileio.MakeFolder(filepath.Join(f.Path, name)); err != nil {
@@ -106,7 +106,7 @@ func (f *Folder) Job(id string) string { return filepath.Join(f.Path, jobsName, 
 // maxResult bounds a result's file, which others can write, too.
 const maxResult = 64 << 20
 
-// Load returns the result of a point; nil if there is none. The error says why its file cannot be read.
+// Load returns the result of a point; nil without a result. The error says why its file cannot be read.
 func (f *Folder) Load(id string) (*Result, error) {
 	path := f.point(id)
 	data, err := inputfile.Read(path, maxResult)

@@ -11,7 +11,7 @@ import (
 	"memopt/view/report"
 )
 
-// Summary is a grid's points with what is known of each.
+// Summary is a grid's points with their results.
 type Summary struct {
 	Grid   *Grid
 	Folder string
@@ -25,7 +25,7 @@ type Row struct {
 	Result *Result
 }
 
-// Outcome is what became of the point.
+// Outcome is how the point ended.
 func (r *Row) Outcome() Outcome {
 	if r.Result == nil {
 		return Unfinished
@@ -34,7 +34,7 @@ func (r *Row) Outcome() Outcome {
 }
 
 // Gather collects the results of a grid's points, and writes them to results.jsonl and results.csv,
-// which depend on nothing but the results.
+// which are functions of the results alone.
 func (r *Runner) Gather() (*Summary, error) {
 	s := &Summary{Grid: r.Grid, Folder: r.Folder.Path, Counts: map[Outcome]int{}}
 	var lines bytes.Buffer
@@ -69,7 +69,7 @@ func (r *Runner) Gather() (*Summary, error) {
 	return s, fileio.WriteFile(filepath.Join(r.Folder.Path, "results.csv"), table.Bytes())
 }
 
-// number finds a number in a result's report; nil where there is none. Of several paths the first that
+// number finds a number in a result's report; nil if it is absent. Among several paths the first that
 // leads to one counts.
 func (r *Result) number(paths ...[]string) *float64 {
 	if r == nil || r.Report == nil {
@@ -129,7 +129,7 @@ func (s *Summary) failures() []Row {
 	return slices.DeleteFunc(slices.Clone(s.Rows), func(r Row) bool { return r.Outcome() != Failed })
 }
 
-// FirstFailure is the first point that failed; nil if none did.
+// FirstFailure is the first point that failed; nil without a failure.
 func (s *Summary) FirstFailure() *Row {
 	if list := s.failures(); len(list) > 0 {
 		return &list[0]

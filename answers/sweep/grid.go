@@ -25,7 +25,7 @@ const (
 // Verbs are the verbs that a grid can have.
 var Verbs = []string{"plan", "verify", "train"}
 
-// Grid is a grid file: what is run at which points.
+// Grid is a grid file: a verb and its points.
 type Grid struct {
 	Path   string
 	Verb   string
@@ -47,7 +47,7 @@ func (e *GridError) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Path, e.Key, e.Why)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *GridError) Unwrap() error { return e.Why }
 
 // axis is one key of a grid with its values.
@@ -65,7 +65,7 @@ func (a *axis) key() string {
 	return a.part + "." + a.name
 }
 
-// value is one value of an axis: the texts that it has on a command line; none if the flag is left
+// value is one value of an axis: the texts that it has on a command line; nil if the flag is left
 // out.
 type value struct {
 	texts []string
@@ -208,7 +208,7 @@ func newAxis(part, name string, data json.RawMessage) (axis, error) {
 	return a, nil
 }
 
-// value reads one value: a text, number or boolean; null, with which a flag is left out; or a list of
+// value reads one value: a text, number or boolean; null, which leaves a flag out; or a list of
 // these, for a flag that is given several times, or the two models of verify.
 func (a *axis) value(raw json.RawMessage) (value, error) {
 	var v value

@@ -17,7 +17,7 @@ type Kubernetes struct {
 	AtOnce int    // most pods that run at a time; 0: all
 	Grace  int    // seconds that a pod has for its checkpoint
 	Image  string // that has memopt
-	Claim  string // the PersistentVolumeClaim that stands for the folder in which this is called
+	Claim  string // the PersistentVolumeClaim of the current folder
 }
 
 // podAttempts is how often a point is tried again whose pod was killed, as where memory is short.
@@ -58,7 +58,7 @@ func (k *Kubernetes) Write() (path string, err error) {
 // fields are an object of the manifest.
 type fields map[string]any
 
-// manifest is the Indexed Job. What memopt's exit codes call a result, or no better on a second try,
+// manifest is the Indexed Job. An exit code that is a result, or that a second try cannot improve,
 // fails its index at once; a pod that was stopped with its checkpoint saved, or evicted, does not
 // count as an attempt.
 func (k *Kubernetes) manifest(folder, here string) fields {

@@ -19,25 +19,25 @@ type Point struct {
 	Models []string
 	Dims   map[string]any // by symbol, as the grid has them
 	Flags  map[string]any // by flag, likewise
-	Args   []string       // of the verb, without what the sweep itself adds
-	files  []string       // what its arguments may name
+	Args   []string       // of the verb, without the sweep's own ones
+	files  []string       // that its arguments may name
 	budget string
 }
 
-// Checker is what package sweep asks of the program about its verbs.
+// Checker is the interface of package sweep to the program's verbs.
 type Checker interface {
 	// Flag says of a verb's flag whether a grid may have it; the error says why not.
 	Flag(verb, flag string) (Flag, error)
-	// Check parses the arguments of a verb and runs nothing.
+	// Check parses the arguments of a verb without running it.
 	Check(verb string, args []string) error
 	// Inputs lists the further files that a model consists of.
 	Inputs(model string) ([]string, error)
 }
 
-// Flag is what a sweep must know of a flag.
+// Flag is a flag as a sweep sees it.
 type Flag struct {
 	Many  bool // it can be given several times
-	Reads bool // its value may be the path of what is read
+	Reads bool // its value may be the path of an input
 }
 
 // expand makes the points of all combinations.
@@ -140,7 +140,8 @@ type Hasher struct {
 	known map[string]string
 }
 
-// ID is a point's identity: a hash of its arguments, and of the contents of what they name.
+// ID is a point's identity: a hash of its arguments, and of the contents of the files that they
+// name.
 func (h *Hasher) ID(p *Point) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "memopt.point/v1 %s %q\n", p.Verb, p.Args)
@@ -155,7 +156,7 @@ func (h *Hasher) ID(p *Point) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:digits], nil
 }
 
-// contents is a hash of the files that a name stands for; "" if it stands for none.
+// contents is a hash of the files that a name stands for; "" if it names no file.
 func (h *Hasher) contents(name string) (string, error) {
 	if text, ok := h.known[name]; ok {
 		return text, nil
@@ -181,7 +182,7 @@ func (h *Hasher) contents(name string) (string, error) {
 	return text, nil
 }
 
-// add hashes a file, with what a model has outside of it, or all files of a folder.
+// add hashes a file, with a model's external data, or all files of a folder.
 func (h *Hasher) add(sum io.Writer, name string) error {
 	return filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

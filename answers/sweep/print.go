@@ -42,7 +42,7 @@ type rowJSON struct {
 	Loss       *float64       `json:"loss"`
 }
 
-// outcomes in the order in which they are counted.
+// outcomes in the order of their counts.
 var outcomes = []Outcome{Done, Infeasible, Negative, Failed, Unfinished}
 
 // Write prints a summary.
@@ -111,7 +111,7 @@ func whole(x *float64) *int64 {
 	return &n
 }
 
-// table is the summary as a table: for people with what varies, for programs whole.
+// table is the summary as a table: for people the columns that vary, for programs all.
 func (s *Summary) table(f report.Format) *report.Table {
 	if f == report.CSVFormat {
 		return s.csvTable()
@@ -192,7 +192,7 @@ func (s *Summary) csvTable() *report.Table {
 	return t
 }
 
-// exact is a number for programs; "" where there is none.
+// exact is a number for programs; "" for nil.
 func exact(x *float64) string {
 	if x == nil {
 		return ""

@@ -54,7 +54,7 @@ func (r *Runner) ID(p *Point) (string, error) {
 	return id, nil
 }
 
-// Result is what is known of a point; nil if it has to be run.
+// Result is the stored result of a point; nil if it has to be run.
 func (r *Runner) Result(p *Point) (*Result, error) {
 	id, err := r.ID(p)
 	if err != nil {
@@ -67,8 +67,8 @@ func (r *Runner) Result(p *Point) (*Result, error) {
 	return res, nil
 }
 
-// load is the result of a point; nil where there is none, or where its file is damaged, of which is warned
-// once: the point is run again, and the others go on.
+// load is the result of a point; nil without a result, or if its file is damaged: then it warns once, the
+// point is run again, and the others go on.
 func (r *Runner) load(id string) *Result {
 	res, err := r.Folder.Load(id)
 	if err == nil {
@@ -106,8 +106,8 @@ func (r *Runner) Missing() (list []*Point, err error) {
 	return list, nil
 }
 
-// Local runs all missing points, jobs at a time. Points that another sweep has begun are waited for.
-// When the context ends, so do the processes, and what they have finished stays.
+// Local runs all missing points, jobs at a time. Points that another sweep has begun are waited for. When
+// the context ends, so do the processes, and finished results stay.
 func (r *Runner) Local(ctx context.Context, jobs int) error {
 	if err := r.Folder.Make(); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (r *Runner) Run(ctx context.Context, p *Point) (*Result, error) {
 		return nil, err
 	}
 	if res.Outcome == Unfinished || ctx.Err() != nil && res.Outcome != Done {
-		res.Outcome = Unfinished // also if somebody else has stopped the process: the other points go on
+		res.Outcome = Unfinished // also if another program has stopped the process: the other points go on
 		return res, ctx.Err()
 	}
 	if err := r.Folder.save(res); err != nil {
@@ -322,7 +322,7 @@ func (r *Runner) execute(ctx context.Context, p *Point, id string) (*Result, err
 	return res, nil
 }
 
-// tail keeps the end of what is written.
+// tail keeps the end of the written text.
 type tail struct{ data []byte }
 
 // keptTail is how much a tail keeps.

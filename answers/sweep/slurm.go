@@ -105,7 +105,7 @@ func (s *Slurm) Run(ctx context.Context) error {
 		return err
 	}
 	file := filepath.Join(s.Folder.Path, jobName)
-	data, _ := os.ReadFile(file) // none: nothing was submitted
+	data, _ := os.ReadFile(file) // absent: no job was submitted
 	job := strings.TrimSpace(string(data))
 	active := job != ""
 	if active {
@@ -190,7 +190,7 @@ func (s *Slurm) active(ctx context.Context, job string) (bool, error) {
 	return strings.TrimSpace(out) != "", nil
 }
 
-// slurmCommand runs a command of Slurm and returns what it prints.
+// slurmCommand runs a command of Slurm and returns its output.
 func slurmCommand(ctx context.Context, name string, args ...string) (string, error) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, name, args...)

@@ -8,8 +8,8 @@ import (
 	"memopt/view/report"
 )
 
-// Curve draws what lower memory costs: for each budget of a curve the inputs, weights and arena of its
-// plan, and how much longer a step takes, beside the bound that no plan goes below.
+// Curve draws the cost of lower memory: for each budget of a curve the inputs, weights and arena of
+// its plan, and the added time of a step, beside the lower bound on it.
 func Curve(w io.Writer, format Format, title string, c *planner.Curve) error {
 	var most int64
 	for i := range c.Points {

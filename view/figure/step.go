@@ -62,7 +62,7 @@ type stepFigure struct {
 	span    float64 // of the horizontal axis
 }
 
-// stack draws the live bytes by kind, each kind above those before it, without the kinds that have none.
+// stack draws the live bytes by kind, each kind above those before it, without empty kinds.
 func (s *stepFigure) stack(t *timeline.Timeline) {
 	at := t.Bins(bins, s.seconds)
 	below := make([]int64, bins)
@@ -97,7 +97,7 @@ func (s *stepFigure) total(t *timeline.Timeline) []point {
 	return s.steps(out)
 }
 
-// steps is a line of level pieces, one for each span of time; what does not change is one piece.
+// steps is a line of level pieces, one for each span of time; equal neighbours are one piece.
 func (s *stepFigure) steps(heights []int64) (points []point) {
 	x := func(i int) float64 { return s.span * float64(i) / bins }
 	for i, h := range heights {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// unit is what numbers on an axis are divided by, and its name.
+// unit is the divisor of numbers on an axis, and its name.
 type unit struct {
 	name string
 	each float64

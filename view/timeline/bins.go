@@ -28,8 +28,9 @@ func (t *Timeline) Bins(n int, seconds float64) []int32 {
 	return bins
 }
 
-// Color returns the colour of a kind in pictures, as #rrggbb, that of pages in light: of the palette of
-// Okabe and Ito, whose colours people with any colour vision tell apart, and greys for what stays.
+// Color returns the colour of a kind in pictures, as #rrggbb, that of pages in light: from the palette
+// of Okabe and Ito, whose colours people with any colour vision tell apart, and greys for persistent
+// kinds.
 func (k Kind) Color() string { return kindColors[k] }
 
 var kindColors = [NumKinds]string{"#9aa1ab", "#5b6470", "#cc79a7", "#56b4e9", "#e69f00", "#009e73", "#d55e00"}

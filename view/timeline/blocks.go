@@ -8,11 +8,11 @@ import (
 	"memopt/recompute"
 )
 
-// kinds are the kinds of bytes by what the simulation calls them.
+// kinds are the kinds of bytes by the simulation's names.
 var kinds = [...]Kind{live.Gradient: Gradients, live.Activation: Activations, live.Temporary: Temporaries,
 	live.Workspace: Workspaces, live.Inner: Subgraphs, live.Unfilled: Temporaries, live.Beside: Temporaries}
 
-// blocks says what bytes hold.
+// blocks fills in the contents of the memory.
 func (b *builder) blocks() {
 	b.t.Blocks = make([]Block, len(b.history.Spans))
 	for i := range b.history.Spans {
@@ -32,7 +32,7 @@ func (b *builder) blocks() {
 	}
 }
 
-// describe says what is known of a value that lies in a buffer.
+// describe fills in the facts about a value that lies in a buffer.
 func (b *builder) describe(x *Block, s *live.Span) {
 	x.Made, x.Reader = b.made[s.Value], b.reader[s.Value]
 	x.Buffer, x.Lo = b.buffer[s.Root], s.Lo
@@ -43,7 +43,7 @@ func (b *builder) describe(x *Block, s *live.Span) {
 	x.Name = recompute.CloneName(b.g.ValueName(x.Value), int(b.copies[s.Value]))
 }
 
-// sum adds up what is live at each step.
+// sum adds up the live bytes of each step.
 func (b *builder) sum() {
 	steps := b.t.Steps
 	for i := range b.t.Blocks {

@@ -12,8 +12,8 @@ import (
 	"memopt/symbolic"
 )
 
-// Of returns the step that a plan makes. The error is a *symbolic.UnboundError where sizes are
-// unknown, or the simulator's.
+// Of returns the step of a plan. The error is a *symbolic.UnboundError if sizes are unknown, or the
+// simulator's.
 func Of(p *planner.Plan) (*Timeline, error) {
 	b, err := newBuilder(p)
 	if err != nil {
@@ -68,7 +68,7 @@ type builder struct {
 	program *live.Program
 	history *live.History
 	origin  []graph.ValueID // by value of the program: the value of the graph that it is or repeats
-	copies  []int32         // by value of the program: which clone makes it; 0: none
+	copies  []int32         // by value of the program: the number of the clone that makes it, or 0
 	made    []int32         // by value of the program: the step that makes it; -1
 	reader  []int32         // by value of the program that shows no other: the last step that reads it; -1
 	buffer  []int32         // by root: its buffer
@@ -101,7 +101,7 @@ func (b *builder) build(program *live.Program, simulated *live.Timeline, layout 
 	return b.t
 }
 
-// steps says what runs when, and which values that makes.
+// steps fills in the node of each step, and its outputs.
 func (b *builder) steps() {
 	n := len(b.program.Bytes)
 	b.origin, b.copies, b.made = make([]graph.ValueID, n), make([]int32, n), make([]int32, n)
@@ -166,7 +166,7 @@ func (b *builder) reads() {
 		s := &b.program.Steps[i]
 		for _, v := range s.In {
 			if v == graph.NoValue || s.Output0() != graph.NoValue && source[s.Output0()] == source[v] {
-				continue // a view reads nothing
+				continue // a view does not read its bytes
 			}
 			b.reader[source[v]] = int32(i)
 		}
@@ -189,7 +189,7 @@ func (b *builder) buffers() {
 	}
 }
 
-// always lists what lives throughout.
+// always lists the values that live throughout.
 func (b *builder) always() {
 	t := b.t
 	for i := range b.g.Values {

@@ -1,13 +1,13 @@
 package timeline
 
-// Decision says what a plan does about what a step makes.
+// Decision is the plan's treatment of a step's outputs.
 type Decision uint8
 
 // The decisions.
 const (
-	Plain      Decision = iota // nothing: no backward node reads it
+	Plain      Decision = iota // no backward node reads them
 	Stashed                    // it is kept for the backward half
-	Recomputed                 // it runs again, so that what it makes need not be kept
+	Recomputed                 // recomputed, so that the outputs need not be kept
 	Again                      // it is a run for the second time, or for one more
 )
 
@@ -16,7 +16,7 @@ var decisionNames = [...]string{"plain", "stashed", "recomputed", "clone"}
 // String returns the decision in one word, as data have it.
 func (d Decision) String() string { return decisionNames[d] }
 
-// Decisions returns what is decided about each step.
+// Decisions returns the decision about each step.
 func (t *Timeline) Decisions() []Decision {
 	out := make([]Decision, len(t.Steps))
 	for i := range t.Blocks {
@@ -32,8 +32,8 @@ func (t *Timeline) Decisions() []Decision {
 	return out
 }
 
-// Made returns the bytes that each step puts into memory: those of the values that it makes, views and
-// what lies in the memory of a state left out.
+// Made returns the bytes that each step puts into memory: those of its outputs, without views and
+// values in the memory of a state.
 func (t *Timeline) Made() []int64 {
 	out := make([]int64, len(t.Steps))
 	for i := range t.Blocks {
@@ -57,8 +57,8 @@ func (t *Timeline) Held() []int64 {
 	return out
 }
 
-// Until returns the last step at which something that each step has made is live; the step itself where
-// it makes nothing that is.
+// Until returns the last step at which an output of each step is live; the step itself if no output
+// outlives it.
 func (t *Timeline) Until() []int32 {
 	out := make([]int32, len(t.Steps))
 	for i := range out {

@@ -6,7 +6,7 @@ import (
 	"memopt/planner/arena"
 )
 
-// Kind is what bytes are, in the words of estimates and reports.
+// Kind is the use of bytes, in the words of estimates and reports.
 type Kind uint8
 
 // The kinds of bytes.
@@ -14,11 +14,11 @@ const (
 	// Weights are parameters, statistics, constants and the inputs of the step.
 	Weights     Kind = iota
 	State            // of the optimizer
-	Gradients        // of parameters, and the sums in which they are accumulated
+	Gradients        // of parameters, and the sums that accumulate them
 	Activations      // stashed: made by the forward half, or made again, for the backward half
 	Temporaries      // all other values, and bytes that wait for one
 	Workspaces       // of kernels
-	Subgraphs        // what lives inside the subgraphs of a node while it runs
+	Subgraphs        // values inside the subgraphs of a node while it runs
 	NumKinds
 )
 
@@ -44,17 +44,17 @@ type Step struct {
 	Node  graph.NodeID // of Timeline.Graph
 	Name  string       // of the node; of one that runs again, the name of its clone
 	Op    string
-	Layer string // graph.NoLayer where the name mentions none
+	Layer string // graph.NoLayer if the name has no layer
 	Phase live.Phase
 	// Repeats is the step that ran the node first, where this one runs it again; else -1.
 	Repeats int32
 	Copy    int32 // of a step that runs a node again, the number of times that it has run before; else 0
-	// Region is the region in parts (planner.Plan.Fission) of which the node computes Part, counted from
-	// 0; -1 where it computes none.
+	// Region is the chunked region (planner.Plan.Fission) of the node, and Part its part, counted from
+	// 0; -1 for a node outside of them.
 	Region, Part int32
 	Seconds      float64 // one run of it, measured or estimated; 0 for a view
 	Start        float64 // seconds since the first step began
-	// Live is what is live while it runs, what lives throughout left out. All kinds together are
+	// Live is the live bytes while it runs, without those that live throughout. All kinds together are
 	// Timeline.Simulated.Live.
 	Live Bytes
 }
@@ -64,36 +64,36 @@ func (s *Step) Clone() bool { return s.Repeats >= 0 }
 
 // Block is a run of bytes that holds one thing from one step to another.
 type Block struct {
-	// Value is the value of Timeline.Graph that lies there, or that a clone made again; NoValue for
-	// what belongs to no value of it.
+	// Value is the value of Timeline.Graph that lies there, or that a clone recomputed; NoValue for a
+	// block without a value of it.
 	Value graph.ValueID
-	// Name is that of the value in the rewritten graph; where there is none, it says what it is.
+	// Name is that of the value in the rewritten graph; without a value, it describes the block.
 	Name  string
 	Kind  Kind
 	Bytes int64
 	// First and Last are the steps between which the bytes hold it, both included.
 	First, Last int32
-	// Made is the step that makes the value, and Reader the last one that reads it, or a view of it;
-	// -1 where there is none.
+	// Made is the step that makes the value, and Reader the last one that reads it, or a view of it; -1
+	// without such a step.
 	Made, Reader int32
-	// Buffer is the buffer in which it lies, an index into Timeline.Buffers; -1 for what lies in none:
-	// what lives throughout, what is inside of subgraphs, and what clones take besides values.
+	// Buffer is the buffer that it lies in, an index into Timeline.Buffers; -1 for persistent values,
+	// values inside subgraphs, and the memory of clones besides values, which lie in no buffer.
 	Buffer int32
-	Lo     int64 // the byte of the buffer at which it begins
+	Lo     int64 // its first byte in the buffer
 	// Unfilled says that the value is not there yet: parts of it, which lie in the same buffer, are.
 	Unfilled bool
 }
 
-// Buffer is memory that a layout gives one place: that of a value with its views, its parts, and what
-// is written over it in place.
+// Buffer is memory that a layout gives one place: that of a value with its views, its parts, and the
+// values written over it in place.
 type Buffer struct {
-	Value       graph.ValueID // of Timeline.Graph: that for which it is made; NoValue for a workspace
+	Value       graph.ValueID // of Timeline.Graph, that the buffer is made for; NoValue for a workspace
 	First, Last int32         // steps, both included
 	Bytes       int64
 	Offset      int64 // in the arena; -1 without a layout
 }
 
-// Timeline is a step of training: what runs, and what is live.
+// Timeline is a step of training: its nodes, and the live memory.
 type Timeline struct {
 	Graph *graph.Graph
 	Steps []Step
@@ -101,12 +101,12 @@ type Timeline struct {
 	// First to Last have a step are together Live of that step.
 	Blocks  []Block
 	Buffers []Buffer
-	// Always are the values that are live throughout, in the order of their IDs, and Persistent what
-	// they are together, by kind.
+	// Always are the values that are live throughout, in the order of their IDs, and Persistent their
+	// bytes by kind.
 	Always     []Block
 	Persistent Bytes
 	Peak       int // step
-	// Simulated is the simulation, of which IDs are those of the program.
+	// Simulated is the simulation; its IDs are those of the program.
 	Simulated *live.Timeline
 	// Layout is the arena; nil without one (Pack).
 	Layout *arena.Layout
@@ -115,7 +115,7 @@ type Timeline struct {
 	roots   []graph.ValueID // by buffer
 }
 
-// PeakBytes is what is live at the peak, what lives throughout left out.
+// PeakBytes is the live bytes at the peak, without those that live throughout.
 func (t *Timeline) PeakBytes() int64 { return t.Simulated.Peak.Bytes }
 
 // Seconds is the time of the whole step.
@@ -127,7 +127,7 @@ func (t *Timeline) Seconds() float64 {
 	return last.Start + last.Seconds
 }
 
-// Offset returns the byte of the arena at which a block begins; -1 where it lies in none.
+// Offset returns the first byte of a block in the arena; -1 for a block outside of it.
 func (t *Timeline) Offset(b *Block) int64 {
 	if b.Buffer < 0 || t.Buffers[b.Buffer].Offset < 0 {
 		return -1

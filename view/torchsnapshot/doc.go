@@ -4,12 +4,12 @@
 //
 // A snapshot is a pickled dict. Its device_traces are the events of the allocator, here those that the
 // plan implies: the blocks of a node's outputs are allocated when it begins, and freed when the node
-// after the last one that needs them begins. Its segments are the memory in the end, tiled by blocks;
-// the page plays the events backwards from there. Frames, which name lines of source in a run, name
-// here what lies in a block, its last reader, its maker and the layer.
+// after the last one that needs them begins. Its segments are the memory in the end, tiled by blocks; the
+// page plays the events backwards from there. Frames, which name lines of source in a run, here name the
+// value in a block, its last reader, its producer and the layer.
 //
-// What the page's reader demands: a pickle of protocol 2 to 4 of the opcodes that [pickler] has, lists in
-// batches, free_completed right behind free_requested, every address in a segment, and, since
+// Requirements of the page's reader: a pickle of protocol 2 to 4 of the opcodes that [pickler] has, lists
+// in batches, free_completed right behind free_requested, every address in a segment, and, since
 // categories are used, one event of the category "unknown". It hides frames whose texts have words of
-// Python's and PyTorch's own sources; [visible] keeps ours readable.
+// Python's and PyTorch's own sources, for example "/python"; [visible] keeps ours readable.
 package torchsnapshot

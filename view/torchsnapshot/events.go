@@ -8,9 +8,8 @@ import (
 // unknown is the category that the page looks for among those of events.
 const unknown = "unknown"
 
-// events writes what the allocator does: it gets its segments, gives what lives throughout its
-// memory, and then, as each node begins, frees what no later node needs and allocates what this one
-// makes.
+// events writes the allocator's events: it gets its segments, allocates the values that live throughout,
+// and then, as each node begins, frees values without later readers and allocates the node's outputs.
 func (s *snapshot) events() {
 	list := s.list()
 	for i := range s.segments {
@@ -37,7 +36,7 @@ func (s *snapshot) events() {
 	list.done()
 }
 
-// snapshotEvent writes the event that has the category that the page looks for. It changes nothing.
+// snapshotEvent writes the event with the category that the page looks for. It has no effect.
 func (s *snapshot) snapshotEvent() {
 	action := word{text: "snapshot"}
 	s.begin(&action, s.segments[throughout].addr, 0, 0)
@@ -122,8 +121,8 @@ func (s *snapshot) begin(action *word, addr, size, time int64) {
 	s.word(&w.frames)
 }
 
-// stack writes the frames of a block, the innermost first: what lies there, who reads it last, who makes
-// it, and the layer.
+// stack writes the frames of a block, the innermost first: its value, the last reader, the producer, and
+// the layer.
 func (s *snapshot) stack(b *timeline.Block) {
 	list := s.list()
 	list.item()

@@ -8,10 +8,10 @@ var hidden = []string{"unwind::unwind", "CapturedTraceback::gather", "gather_wit
 	"PyEval_", "PyObject_", "PyFunction_", "core/boxing", "/Register", "/Redispatch", "pythonrun.c", "Modules/main.c",
 	"Objects/call.c", "Objects/methodobject.c", "pycore_ceval.h", "ceval.c", "cpython/abstract.h"}
 
-// joiner is a character without width, at which no line is broken: U+2060.
+// joiner is a character without width that forbids a line break: U+2060.
 const joiner = "\u2060"
 
-// visible returns a text that the page shows: a joiner parts the words for which it hides frames.
+// visible returns a text that the page shows: a joiner splits the words that make it hide frames.
 func visible(text string) string {
 	for _, w := range hidden {
 		if strings.Contains(text, w) {
@@ -37,7 +37,7 @@ func (s *snapshot) frame(file string, line int64, name string) {
 // stepFrames are the numbers of a step's frames, each plus 1; 0: not written yet.
 type stepFrames struct{ maker, reader, layer uint32 }
 
-// once writes a frame, or what was written before.
+// once writes a frame, or a reference to an earlier one.
 func (s *snapshot) once(object *uint32, write func()) {
 	if *object == 0 {
 		write()

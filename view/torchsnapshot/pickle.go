@@ -30,7 +30,7 @@ const (
 )
 
 // batch is how many items are appended to a list at once: a page's reader passes them as arguments of a
-// function, of which engines take some ten thousands. CPython's pickler has the same number.
+// function, and engines limit these to some ten thousands. CPython's pickler has the same number.
 const batch = 1000
 
 // pickler writes a pickle in one pass. Errors stay in the writer.
@@ -89,7 +89,7 @@ func (p *pickler) again(object uint32) {
 // word is a text that is written often: once as itself, then by its number.
 type word struct {
 	text  string
-	again uint32 // one past its number; 0: it has none yet
+	again uint32 // one past its number; 0 before it has one
 }
 
 func (p *pickler) word(w *word) {

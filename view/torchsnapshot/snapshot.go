@@ -46,8 +46,8 @@ func newWords() (w words) {
 	return w
 }
 
-// segment is a piece of the device's memory: the bytes that live throughout, the arena, or what lies
-// beside it.
+// segment is a piece of the device's memory: the bytes that live throughout, the arena, or those beside
+// it.
 type segment struct {
 	what        string
 	addr, bytes int64
@@ -61,14 +61,14 @@ type held struct {
 	stack uint32 // the number of its frames
 }
 
-// snapshot is what is being written.
+// snapshot is the state of the writer.
 type snapshot struct {
 	pickler
 	t        *timeline.Timeline
 	words    words
 	steps    []stepFrames
 	segments [3]segment // throughout, arena, beside
-	always   []int64    // by what lives throughout: address
+	always   []int64    // addresses of the values that live throughout
 }
 
 const (
@@ -129,7 +129,7 @@ func (s *snapshot) settle() error {
 		b := &s.t.Buffers[i]
 		sizes[inArena].bytes = max(sizes[inArena].bytes, sum(b.Offset, b.Bytes))
 	}
-	// Of what lies beside the arena, clones' share is there throughout, and subgraphs come on top.
+	// In the bytes beside the arena, clones' share is there throughout, and subgraphs come on top.
 	hidden := s.t.Simulated.Hidden
 	for i := range s.t.Steps {
 		sizes[beside].bytes = max(sizes[beside].bytes, sum(hidden, s.t.Steps[i].Live[timeline.Subgraphs]))
@@ -204,7 +204,7 @@ func (s *snapshot) segment(g *segment) {
 	s.op(opSetItems)
 }
 
-// tile writes the blocks of a segment; what lies between is inactive.
+// tile writes the blocks of a segment; the bytes between are inactive.
 func (s *snapshot) tile(g *segment) {
 	list, at := s.list(), g.addr
 	for i := range g.held {
@@ -224,7 +224,7 @@ func (s *snapshot) tile(g *segment) {
 	list.done()
 }
 
-// block writes a block; nil: nothing is in it.
+// block writes a block; a nil h leaves it empty.
 func (s *snapshot) block(addr, bytes int64, h *held) {
 	w := &s.words
 	s.op(opEmptyDict)

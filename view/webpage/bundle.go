@@ -56,7 +56,7 @@ func pack(data []byte) (string, error) {
 	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// policy allows scripts and styles by their hashes, and nothing else: no request to anywhere.
+// policy allows scripts and styles by their hashes alone, and no request to anywhere.
 func policy(scripts, styles []string) string {
 	hashes := func(texts []string) string {
 		var out []string
@@ -74,13 +74,13 @@ func policy(scripts, styles []string) string {
 const mainScript = "main"
 
 // Scripts are modules that import each other by lines of this form, so that editors and linters know
-// them, and export what is declared at the beginning of a line.
+// them, and export the declarations at the beginning of a line.
 var (
 	importLine = regexp.MustCompile(`(?m)^import (\{[^}]*\}) from "\./(\w+)\.js";\n`)
 	exportWord = regexp.MustCompile(`(?m)^export ((?:async )?(?:function|class|const) (\w+))`)
 )
 
-// bundle joins the scripts: each becomes a function that is called once and returns what it exports,
+// bundle joins the scripts: each becomes a function that is called once and returns its exports,
 // behind those that it imports. Browsers do not load modules from file://.
 func bundle() string {
 	var out strings.Builder

@@ -18,8 +18,8 @@ type Point struct {
 	Nodes    int     // that run again
 }
 
-// Curve plans to n budgets at equal distances below the baseline's peak, from the highest one on, and
-// ends at one that nothing fits. Each gets the plan that is found first, without regions in parts,
+// Curve plans for n budgets at equal distances below the baseline's peak, from the highest one on,
+// and ends at an infeasible one. Each gets the plan that is found first, without chunked regions,
 // which takes little time and is the same on every machine. Plans that cost no less than one with a
 // lower peak are left out. The result begins with the lowest peak and ends with the baseline. A
 // context that is done cuts it short.

@@ -20,8 +20,8 @@ type document struct {
 	Names      []string        `json:"names"`
 	Graphs     []graphJSON     `json:"graphs"`
 	Executions []executionJSON `json:"executions"`
-	// Limit is what the budget leaves the arena, and LowerBound what no plan comes below that computes
-	// regions in parts if this one does.
+	// Limit is the bytes that the budget leaves the arena, and LowerBound a lower bound on every plan,
+	// chunked ones included if this one is.
 	Limit         *int64          `json:"limit_bytes"`
 	LowerBound    int64           `json:"lower_bound_bytes"`
 	Plan          json.RawMessage `json:"plan"`           // memopt.plan/v1
@@ -133,7 +133,7 @@ type stepsJSON struct {
 	Repeats     []int64  `json:"repeats"` // the step that ran the node first; -1
 	Phase       []int64  `json:"phase"`
 	Nanoseconds []int64  `json:"nanoseconds"`
-	Live        []deltas `json:"live_bytes"` // by kind; empty for one of which there is nothing
+	Live        []deltas `json:"live_bytes"` // by kind; empty for a kind without bytes
 }
 
 type blocksJSON struct {
@@ -144,7 +144,7 @@ type blocksJSON struct {
 	Layer  []int64 `json:"layer"`
 	Kind   []int64 `json:"kind"`
 	Bytes  []int64 `json:"bytes"`
-	Made   deltas  `json:"made"`   // step; -1 for none
+	Made   deltas  `json:"made"`   // step; -1 without a step
 	Reader []int64 `json:"reader"` // steps behind First of the last reader; -1 for no step
 	Offset deltas  `json:"offset"` // in the arena; -1
 }
@@ -176,7 +176,7 @@ func newStepsJSON(t *timeline.Timeline, n *names) stepsJSON {
 	return out
 }
 
-// nanoseconds rounds seconds, of which a cost file may have any number.
+// nanoseconds rounds seconds, which may be any number in a cost file.
 func nanoseconds(seconds float64) int64 {
 	const most = 1 << 50 // two weeks, and exact in a script's numbers with room to add
 	return int64(min(max(seconds, 0)*1e9+0.5, most))

@@ -2,8 +2,8 @@ package webpage
 
 import "memopt/view/timeline"
 
-// levelJSON is a level of detail: of every width steps in a row, the one at which the least and the
-// one at which the most is live, in their order. A chart that draws these has all peaks.
+// levelJSON is a level of detail: from every width steps in a row, those with the least and the
+// most live bytes, in their order. A chart that draws these has all peaks.
 type levelJSON struct {
 	Width int    `json:"width"`
 	At    deltas `json:"at"`
@@ -16,7 +16,7 @@ const (
 	narrowest    = 4
 )
 
-// levels are the levels of detail of a timeline, the finest first; none where there are few steps.
+// levels are the levels of detail of a timeline, the finest first; nil for few steps.
 func levels(t *timeline.Timeline) []levelJSON {
 	out := []levelJSON{}
 	for width := narrowest; 2*len(t.Steps)/width >= fewestPoints; width *= 2 {

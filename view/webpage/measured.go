@@ -18,7 +18,7 @@ import (
 // maxRun is the size of the largest file of measurements: a profile of some hundred steps.
 const maxRun = 1 << 28
 
-// Run is what was measured, of a file.
+// Run is the measurements of a file.
 type Run struct {
 	file    string
 	schema  string
@@ -35,7 +35,7 @@ type runJSON struct {
 	Profile *profileJSON      `json:"profile,omitempty"`
 }
 
-// profileJSON has what nodes took, in the order of their first events.
+// profileJSON has the times of nodes, in the order of their first events.
 type profileJSON struct {
 	Backend string            `json:"backend"`
 	Steps   int               `json:"steps"`
@@ -69,9 +69,9 @@ var reports = []string{report.RunSchema, report.VerifySchema, report.TrainSchema
 // MetricsSchema names a job's metrics.jsonl, whose lines have no schema of their own.
 const MetricsSchema = "memopt.metrics/v1"
 
-// ReadRun reads what was measured: what verify, run or train printed as JSON, the metrics.jsonl of a
-// training job, or what run --profile wrote. Which of these it is, the contents say. The error names
-// the file and what is wrong.
+// ReadRun reads measurements: the JSON printed by verify, run or train, the metrics.jsonl of a
+// training job, or the trace of run --profile. The contents tell them apart. The error names the
+// file and its fault.
 func ReadRun(path string) (*Run, error) {
 	data, err := inputfile.Read(path, maxRun)
 	if err != nil {
@@ -84,11 +84,11 @@ func ReadRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// wanted ends errors of files that are none of those that are known.
+// wanted ends errors about files of an unknown kind.
 const wanted = "wanted what verify, run or train print with -O json, a job's metrics.jsonl, or a trace of " +
 	"run --profile"
 
-// head is what tells the kinds of files from each other.
+// head is the fields that tell the kinds of files apart.
 type head struct {
 	Schema string          `json:"schema"`
 	Events json.RawMessage `json:"traceEvents"`
@@ -183,7 +183,7 @@ func (r *Run) readProfile(h *head) error {
 	return nil
 }
 
-// read takes the events of nodes out of a list, one by one: a list of nothing takes no memory.
+// read takes the events of nodes out of a list, one by one: other events take no memory.
 func (p *profileJSON) read(list []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(list))
 	if open, err := dec.Token(); err != nil || open != json.Delim('[') {

@@ -13,19 +13,19 @@ import (
 	"memopt/view/timeline"
 )
 
-// Options say what a page has besides its plan.
+// Options are the contents of a page besides its plan.
 type Options struct {
-	// Explained says why memory is live at the plan's peak, and what would lower it.
+	// Explained says why memory is live at the plan's peak, and which changes would lower it.
 	Explained *explain.Result
 	// Step says which training step is planned; nil: it is not said.
 	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64
-	// Curve has what plans to other budgets cost; nil for none.
+	// Curve has the costs of plans for other budgets; nil without a curve.
 	Curve []Point
 	// Marks are usual ways to save memory, by the flags that ask for them.
 	Marks []planner.Alternative
-	// Runs are what was measured.
+	// Runs are measurements.
 	Runs []*Run
 	// Version is the program that makes the page.
 	Version string
@@ -77,7 +77,7 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 	return d, err
 }
 
-// lowerBound is what no plan comes below; for one with regions in parts, whatever is in parts.
+// lowerBound is a lower bound on every plan; for one with chunked regions, on every chunking.
 func lowerBound(p *planner.Plan) int64 {
 	r := p.PeakRecord()
 	if p.Whole != nil {
@@ -110,7 +110,8 @@ func kinds() []string {
 	return out
 }
 
-// stashClusters has the configuration of a cluster that makes each stash again; nil for none.
+// stashClusters has the configuration of a cluster that recomputes each stash; nil without a
+// cluster.
 func stashClusters(p *planner.Plan) []*string {
 	a := p.Analysis
 	out := make([]*string, len(p.Stashed))
@@ -133,7 +134,7 @@ func compact(write func(io.Writer) error) (json.RawMessage, error) {
 	return short.Bytes(), err
 }
 
-// paretoJSON is what plans cost.
+// paretoJSON is the costs of plans.
 type paretoJSON struct {
 	Points []pointJSON `json:"points"` // from the lowest peak to the baseline
 	Marks  []markJSON  `json:"marks"`

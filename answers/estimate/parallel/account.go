@@ -7,7 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// account adds up what a stage takes without a plan.
+// account adds up the memory of a stage without a plan.
 func (s *splitter) account(st *Stage) {
 	st.InFlight = inFlight(s.layout, st.Stage)
 	for _, c := range st.Chunks {
@@ -22,7 +22,7 @@ func (s *splitter) account(st *Stage) {
 	st.Parts, st.load = s.worst(st, uses)
 }
 
-// worst is what a stage takes at its worst moment, if its chunks take so much.
+// worst is the memory of a stage at its worst moment, given the usage of its chunks.
 func (s *splitter) worst(st *Stage, uses []Usage) (parts.Parts, load) {
 	stash, peak := make([]int64, len(uses)), make([]int64, len(uses))
 	for i, u := range uses {
@@ -39,7 +39,7 @@ func (s *splitter) worst(st *Stage, uses []Usage) (parts.Parts, load) {
 	return p, l
 }
 
-// parameters adds up parameters, and what each costs.
+// parameters adds up parameters, and the cost of each.
 func (s *splitter) parameters(st *Stage) {
 	var all []graph.ValueID
 	for _, c := range st.Chunks {
@@ -97,7 +97,7 @@ func (s *splitter) elements(v graph.ValueID) int64 {
 	return n
 }
 
-// layerOf is the layer of the first node that reads a parameter, else what its name says.
+// layerOf is the layer of the first node that reads a parameter, else the layer in its name.
 func (s *splitter) layerOf(v graph.ValueID) string {
 	g := s.step.Graph
 	for _, id := range s.whole.Analysis.Order {

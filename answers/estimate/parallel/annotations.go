@@ -47,7 +47,8 @@ func (d *divider) annotations() (any bool, err error) {
 	return true, nil
 }
 
-// annotation notes what a sharding says of a value; along axes that are cut into one shard, nothing.
+// annotation notes the division of a value by a sharding; axes that are cut into one shard are not
+// divided.
 func (d *divider) annotation(n *graph.Node, s *graph.Sharding) (found bool, err error) {
 	v := s.Value(n)
 	for i := range s.Axes {

@@ -7,8 +7,8 @@ import (
 	"memopt/view/report"
 )
 
-// Fits reports whether every device has the memory for what it takes without a plan; known is false
-// where the memory is not.
+// Fits reports whether every device has enough memory without a plan; known is false if the memory
+// of the device is unknown.
 func (r *Result) Fits() (fits, known bool) {
 	for i := range r.Stages {
 		if r.Stages[i].Parts.Total() > r.Options.Memory {
@@ -18,8 +18,7 @@ func (r *Result) Fits() (fits, known bool) {
 	return true, r.Options.Memory > 0
 }
 
-// FitsPlanned reports whether every device has the memory for what it takes with its plan, if it
-// needs one.
+// FitsPlanned reports whether every device has enough memory with its plan, if it needs one.
 func (r *Result) FitsPlanned() bool {
 	for i := range r.Stages {
 		st := &r.Stages[i]

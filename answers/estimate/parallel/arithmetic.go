@@ -7,7 +7,7 @@ import (
 	"memopt/view/report"
 )
 
-// Line is one term of what a device takes, with the sum that it comes from.
+// Line is one term of a device's memory, with the arithmetic behind it.
 type Line struct {
 	What  string
 	Sum   string // with the numbers put in
@@ -44,7 +44,7 @@ func (r *Result) Arithmetic(st *Stage) []Line {
 	return append(lines, Line{"total", "", p.Total()})
 }
 
-// shared is a line of what ZeRO divides from a stage on.
+// shared is a line for memory that ZeRO divides from a stage on.
 func (r *Result) shared(what string, bytes int64, stage int) Line {
 	if r.Layout.Zero < stage || r.Layout.DP == 1 {
 		return Line{what, fmt.Sprintf("%s bytes on each device", report.Thousands(bytes)), bytes}
@@ -83,7 +83,7 @@ func (r *Result) waiting(st *Stage) (lines []Line) {
 	return lines
 }
 
-// budgetSum says what is left for the arena of one micro-batch.
+// budgetSum is the arithmetic of the bytes left for the arena of one micro-batch.
 func (r *Result) budgetSum(st *Stage) string {
 	run := st.Chunks[st.load.chunk].Peak
 	return fmt.Sprintf("budget of one micro-batch: %s of memory - %s of all but its arena = %s",
@@ -98,7 +98,7 @@ func signed(n int64) string {
 	return report.Bytes(n)
 }
 
-// layers names what a stage runs.
+// layers names the layers of a stage.
 func (st *Stage) layers() string {
 	var names []string
 	for _, c := range st.Chunks {

@@ -5,13 +5,13 @@ import (
 	"memopt/symbolic"
 )
 
-// cutKind says which ranks a value is divided among, and what for.
+// cutKind is the group of ranks that divide a value.
 type cutKind uint8
 
 const (
 	whole    cutKind = iota
 	tensor           // features, heads or tokens of the vocabulary, by tensor parallel
-	sequence         // what tensor parallel leaves whole, along the sequence
+	sequence         // along the sequence, values that tensor parallel leaves whole
 )
 
 // cut is how a value is divided: along one axis, in Layout.TP parts.
@@ -42,8 +42,8 @@ type divider struct {
 	param []bool    // by value
 	back  []bool    // by node: it is of the backward half
 	data  []bool    // by value: it depends on no parameter
-	fixed []bool    // by value: annotations say how it is divided, and nothing else does
-	fixes []cut     // by value: what they say
+	fixed []bool    // by value: annotations alone say how it is divided
+	fixes []cut     // by value: its division by annotations
 	// annotated says that annotations divide, and no rule of ours begins to.
 	annotated bool
 
@@ -54,7 +54,7 @@ type divider struct {
 	params []graph.ValueID
 
 	cuts   []cut
-	role   []string        // by parameter: how it is divided; "" where nothing has been decided
+	role   []string        // by parameter: how it is divided; "" while undecided
 	ban    []string        // by parameter: why it is not divided
 	origin []graph.ValueID // by value: a parameter that a forward cut comes from
 	group  []graph.ValueID // by parameter: union-find of those that must be divided together
@@ -96,5 +96,5 @@ func (d *divider) unite(p, q graph.ValueID) {
 	}
 }
 
-// part is a rank's share of a dim: what is left over is padded.
+// part is a rank's share of a dim; the last one is padded.
 func (d *divider) part(n int64) int64 { return (n + d.ways - 1) / d.ways }

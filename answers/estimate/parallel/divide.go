@@ -12,7 +12,7 @@ import (
 	"memopt/symbolic"
 )
 
-// stepGraph is the graph of a micro-step and what is known of its nodes.
+// stepGraph is the graph of a micro-step with facts about its nodes.
 type stepGraph struct {
 	g        *graph.Graph
 	env      symbolic.Env
@@ -22,7 +22,7 @@ type stepGraph struct {
 	opsets   []graph.Opset
 }
 
-// newDivider makes a divider that has divided nothing.
+// newDivider makes a divider without any divided value.
 func newDivider(s *stepGraph, l Layout) *divider {
 	g := s.g
 	d := &divider{g: g, ways: int64(l.TP), seq: l.SequenceParallel, back: s.backward, env: s.env,
@@ -148,8 +148,8 @@ func (d *divider) known(n *graph.Node) bool {
 	return true
 }
 
-// stop keeps the parameters whole that are divided together with the one at which a blocked division
-// began, and reports whether any was divided.
+// stop keeps the parameters whole that are divided together with the one that begins a blocked
+// division, and reports whether any was divided.
 func (d *divider) stop(b *blocked) (any bool) {
 	root := d.root(b.origin)
 	for _, p := range d.params {
@@ -169,8 +169,8 @@ func (d *divider) sums() {
 	}
 }
 
-// refine divides values of which every reader takes a part, where what makes them can make that
-// part alone: zeros, one-hot rows, the gradient of a table, and elementwise of such.
+// refine divides values whose readers all take a part, if their producers can make that part alone:
+// zeros, one-hot rows, the gradient of a table, and elementwise functions of such.
 func (d *divider) refine(order graph.Order) {
 	readers := make([]int, len(d.g.Values))
 	for _, n := range d.g.Nodes {
@@ -194,8 +194,8 @@ func (d *divider) refine(order graph.Order) {
 	}
 }
 
-// makesPart reports whether a node can make a part of its output from parts of its inputs, or from
-// none: zeros, and the rows of a table's gradient that a rank has.
+// makesPart reports whether a node can make a part of its output from parts of its inputs, or
+// without inputs: zeros, and the rows of a table's gradient that a rank has.
 func (d *divider) makesPart(n *graph.Node, c cut) bool {
 	v := &visit{d, n}
 	if !slices.ContainsFunc(n.Inputs, func(in graph.ValueID) bool { return in != graph.NoValue && !d.numbers(in) }) {
@@ -252,9 +252,9 @@ func (d *divider) apply() {
 type WeightRule struct {
 	Names []string // of parameters
 	Dims  []int64  // of one of them, whole
-	Axis  int      // that is divided; -1: none
+	Axis  int      // the divided axis; -1 if the parameter stays whole
 	Role  string   // "column-parallel", …; "" for those that stay whole
-	Why   string   // they stay whole; "" where nothing would divide them
+	Why   string   // why they stay whole; "" if no rule would divide them
 }
 
 // weightRules lists how parameters are divided, those of one kind in different layers together.

@@ -11,7 +11,7 @@ import (
 	"memopt/graph/op"
 )
 
-// chunk is the graph of what one chunk of layers does with one micro-batch.
+// chunk is the graph of one chunk of layers for one micro-batch.
 type chunk struct {
 	model  *memopt.Model
 	params []graph.ValueID // that its forward nodes read; IDs are those of the whole graph
@@ -19,8 +19,8 @@ type chunk struct {
 	// received are the values that come from other stages: activations from the one before, gradients
 	// from the one behind.
 	received  []graph.ValueID
-	inputs    []graph.ValueID // what is received, and data
-	gradient  []graph.ValueID // of received: what backward nodes make
+	inputs    []graph.ValueID // received values, and data
+	gradient  []graph.ValueID // received values that backward nodes make
 	constants int64           // bytes
 }
 
@@ -52,8 +52,8 @@ func newExtractor(step *memopt.Model, d *divider, order graph.Order, s *stages) 
 	return x, nil
 }
 
-// followStates finds the values that become the next values of states: what adds to a sum, and adds
-// to that.
+// followStates finds the values that become the next values of states, through chains of additions to
+// a sum.
 func (x *extractor) followStates() {
 	g := x.step.Graph
 	x.sums = make([]graph.ValueID, len(g.Values))
@@ -72,9 +72,8 @@ func (x *extractor) followStates() {
 	}
 }
 
-// chain lists the values from the next value of a state back to the one that is made of the state
-// itself, each of which is made of the one before it as its first input; nil where there is no such
-// chain.
+// chain lists the values from the next value of a state back to the one made of the state itself,
+// each made of the one before it as its first input; nil if there is no such chain.
 func (x *extractor) chain(in, out graph.ValueID) (list []graph.ValueID) {
 	g := x.step.Graph
 	for v := out; g.Values[v].Def != graph.NoNode; {
@@ -166,8 +165,8 @@ func (c *chunk) addParams(g *graph.Graph, n *graph.Node, param []bool) {
 	}
 }
 
-// connect makes inputs of what other stages make, and returns the states of the chunk: a sum of
-// gradients to which several stages add has a part on each of them.
+// connect makes inputs of the outputs of other stages, and returns the states of the chunk: a sum of
+// gradients over several stages has a part on each of them.
 func (x *extractor) connect(g *graph.Graph, c *chunk, k int) []live.StatePair {
 	old := x.step.Graph
 	ends := map[graph.ValueID]graph.ValueID{} // by state, which of its values is the chunk's last
@@ -223,8 +222,8 @@ func (x *extractor) connect(g *graph.Graph, c *chunk, k int) []live.StatePair {
 	return pairs
 }
 
-// ofTied takes from a sum what another stage adds to the gradient of a weight that both have: each
-// has a sum of its own, which an all-reduce adds up before the update.
+// ofTied removes from a sum another stage's addend to the gradient of a weight that both have: each
+// has a sum of its own, and an all-reduce adds these up before the update.
 func (x *extractor) ofTied(n *graph.Node, v graph.ValueID) bool {
 	if !adders[n.Kind] || !x.back[x.step.Graph.Values[v].Def] || !x.likeTied(v) {
 		return false

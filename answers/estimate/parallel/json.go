@@ -112,7 +112,7 @@ func (r *Result) json(f *Facts) *resultJSON {
 	return out
 }
 
-// plannedJSON says what plans do for the stage that limits.
+// plannedJSON adds the plan of the stage that limits.
 func (r *Result) plannedJSON(out *resultJSON) {
 	st := &r.Stages[r.Limiting]
 	switch {

@@ -4,21 +4,21 @@ import (
 	"fmt"
 )
 
-// Layout says how many devices share a training step, and how. Zero fields stand for 1, ZeRO stage 0
-// for none.
+// Layout is the number of devices that share a training step, by kind of parallelism. Zero fields
+// stand for 1, ZeRO stage 0 for no sharing.
 type Layout struct {
 	DP   int // replicas, each with data of its own
 	Zero int // 1: replicas share the optimizer's state; 2: gradients, too; 3: weights, too
-	TP   int // devices among which tensors are divided
+	TP   int // devices that divide tensors among them
 	PP   int // stages of the pipeline
 	// Microbatches is how many micro-batches make an update.
 	Microbatches int
 	Interleave   int // stages on each device
-	// SequenceParallel divides along the sequence what tensor parallel leaves whole.
+	// SequenceParallel divides along the sequence the values that tensor parallel leaves whole.
 	SequenceParallel bool
 }
 
-// WithDefaults returns the layout with 1 for what is 0.
+// WithDefaults returns the layout with 1 for fields that are 0.
 func (l Layout) WithDefaults() Layout {
 	for _, n := range []*int{&l.DP, &l.TP, &l.PP, &l.Microbatches, &l.Interleave} {
 		if *n == 0 {
@@ -37,7 +37,7 @@ func (l Layout) Devices() int {
 // maxDevices bounds each number of a layout, so that products of them are no overflow.
 const maxDevices = 1 << 16
 
-// Check reports a layout that means nothing.
+// Check reports a contradictory layout.
 func (l Layout) Check() error {
 	l = l.WithDefaults()
 	for _, n := range []struct {

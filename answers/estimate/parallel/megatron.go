@@ -8,17 +8,17 @@ import (
 )
 
 // Megatron's rule (arXiv 1909.08053, section 3): of two linears in a row the first is divided into
-// columns and the second into rows, so that what lies between them is divided and one sum over ranks
-// is needed behind them. Queries, keys and values are one first linear, or three; their columns go by
-// whole heads. The table of tokens is divided into rows, and so is the head, which makes scores of a
-// part of the vocabulary on each rank.
+// columns and the second into rows, so that the values between them are divided and one sum over
+// ranks is needed behind them. Queries, keys and values are one first linear, or three; their columns
+// are divided by whole heads. The table of tokens is divided into rows, and so is the head: each rank
+// makes the scores of a part of the vocabulary.
 
 // The roles of parameters as reports name them.
 const (
 	columnParallel     = "column-parallel"
 	rowParallel        = "row-parallel"
 	vocabularyParallel = "vocabulary-parallel"
-	alikeDivided       = "alike" // what is added to divided features, or multiplied by them
+	alikeDivided       = "alike" // added to divided features, or multiplied by them
 )
 
 // linear is a product of an activation with a weight of two dims.
@@ -56,8 +56,8 @@ func (v *visit) linear(factors []op.Factor) (l linear, ok bool) {
 	return l, false
 }
 
-// beginLinear divides the weight of a linear of the forward half: its rows where what it reads is
-// divided, else its columns.
+// beginLinear divides the weight of a linear of the forward half: its rows if its input is divided,
+// else its columns.
 func (v *visit) beginLinear(factors []op.Factor) {
 	l, ok := v.linear(factors)
 	if !ok {

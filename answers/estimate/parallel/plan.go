@@ -32,7 +32,7 @@ func (s *splitter) plan() error {
 	return nil
 }
 
-// need is what a stage takes, with its plan where it has one.
+// need is the memory of a stage, with its plan if it has one.
 func (st *Stage) need() int64 {
 	if st.Plan != nil {
 		return st.Plan.Total
@@ -40,10 +40,10 @@ func (st *Stage) need() int64 {
 	return st.Parts.Total()
 }
 
-// planStage finds a plan with which a stage fits. A plan that recomputes makes stashes smaller, too,
-// so the budget of one micro-batch that fits is looked for between the one beside stashes as they
-// are, which is tried first, and the arena as it is. A context that is done ends the search with the
-// first plan that was found.
+// planStage finds a plan that makes a stage fit. Recomputation shrinks stashes, too, so a micro-batch's
+// largest budget that fits lies between the device's free memory beside unchanged stashes, which is
+// tried first, and the arena of the unchanged graph; it is found by bisection. A context that is done
+// ends the search with the first plan that was found.
 func (s *splitter) planStage(ctx context.Context, st *Stage) error {
 	total := st.Parts.Total()
 	st.Budget = s.opts.Memory - (total - st.load.peak(st))

@@ -9,13 +9,13 @@ import (
 	"memopt/view/report"
 )
 
-// Facts are what a report says of the model and the step besides the result.
+// Facts are the facts of a report about the model and the step besides the result.
 type Facts struct {
 	Path            string
 	StructureSHA256 string
 	Dims            map[string]int64
 	Text            string // names the step; "": it is not named
-	Device          string // the profile's name; "": none
+	Device          string // the profile's name; "" without a profile
 	Sources         []string
 	Optimizer       string // "": the graph is taken as it is
 	Precision       parts.Precision
@@ -116,7 +116,7 @@ func (r *Result) stageTable() *report.Table {
 	return t
 }
 
-// layerTable says what runs on which stage.
+// layerTable lists the layers by stage.
 func (r *Result) layerTable() *report.Table {
 	t := &report.Table{Header: []string{"stage", "micro-batch", "layers"}, Right: []bool{true, true, false}}
 	for i := range r.Stages {

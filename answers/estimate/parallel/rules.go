@@ -7,7 +7,7 @@ import (
 	"memopt/graph/op"
 )
 
-// factors are the directions in which a node's work falls into parts (op.Factor).
+// factors are the directions that divide a node's work (op.Factor).
 func (v *visit) factors() []op.Factor {
 	p := &op.Pieces{Graph: v.g, Node: v.n, Dims: func(id graph.ValueID) []int64 {
 		if id == graph.NoValue {
@@ -57,8 +57,8 @@ func (v *visit) along(factors []op.Factor) error {
 	return nil
 }
 
-// lead is the input whose division counts, -1 where none is divided: one by tensor parallel, else the
-// first along the sequence.
+// lead is the input whose division counts, -1 if no input is divided: one by tensor parallel, else
+// the first along the sequence.
 func (v *visit) lead() int {
 	lead := -1
 	for i := range v.n.Inputs {
@@ -96,7 +96,7 @@ func (v *visit) other(i int, f *op.Factor, s stretch, c cut) error {
 }
 
 // reduce makes the output a sum over ranks. In the forward half, that is for linears, losses and
-// lookups: what else needs all features, as a norm that is written out, is kept whole.
+// lookups: other nodes that need all features, such as a norm that is written out, are kept whole.
 func (v *visit) reduce(f *op.Factor) error {
 	info := op.Of(v.n.Kind)
 	if !v.backward() && !info.Has(op.Loss) && (info.Class != op.Expensive || f.Reduce != op.SumOf) {
@@ -106,7 +106,7 @@ func (v *visit) reduce(f *op.Factor) error {
 	return nil
 }
 
-// factorOf finds the factor along which an input is divided, and which stretch of it is.
+// factorOf finds the factor of an input's divided axis, and the divided stretch of it.
 func (v *visit) factorOf(factors []op.Factor, i int, c cut) (*op.Factor, stretch) {
 	var list []*op.Factor
 	for k := range factors {
@@ -136,7 +136,7 @@ func (v *visit) factorOf(factors []op.Factor, i int, c cut) (*op.Factor, stretch
 	return list[at], stretch{1, 1}
 }
 
-// within is the cut of an operand that lies along a factor of which a stretch is divided.
+// within is the cut of an operand along a factor with a divided stretch.
 func (c cut) within(place op.Place, s stretch) cut {
 	c.axis = place.Dim
 	c.outer, c.inner = place.Outer*s.before, place.Inner*s.behind
@@ -146,9 +146,9 @@ func (c cut) within(place op.Place, s stretch) cut {
 	return c
 }
 
-// without is for a node that has no factor along the divided axis. What cuts and joins along it does
-// so with the parts of each rank: columns of a weight can be permuted. A loss over divided classes,
-// and in the backward half all that has the same dims, is made with sums over ranks.
+// without is for a node that has no factor along the divided axis. Nodes that cut and join along it
+// do so with the parts of each rank: columns of a weight can be permuted. A loss over divided
+// classes, and in the backward half every value of the same dims, is made with sums over ranks.
 func (v *visit) without(lead int, c cut) error {
 	info := op.Of(v.n.Kind)
 	moves := info.Cuts != nil || info.Joins != nil
@@ -183,14 +183,13 @@ func (v *visit) without(lead int, c cut) error {
 	return nil
 }
 
-// numbers reports whether a value is a list of integers, or a scalar, that tells an operator what to
-// do.
+// numbers reports whether a value is a list of integers, or a scalar, that parameterizes an operator.
 func (d *divider) numbers(v graph.ValueID) bool {
 	return len(d.dims[v]) <= 1 && !d.g.Values[v].Type.DType.IsFloat()
 }
 
-// slices reports whether every rank can take its part of a whole value of the forward half: a
-// weight, a constant, or what depends on data alone.
+// slices reports whether every rank can take its part of a whole value of the forward half: a weight,
+// a constant, or a value that depends on data alone.
 func (d *divider) slices(v graph.ValueID) bool {
 	_, _, weight := d.weight(v, 0)
 	return weight || d.data[v]

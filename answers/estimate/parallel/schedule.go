@@ -1,17 +1,17 @@
 package parallel
 
-// unit is what a device does next with a chunk of its layers: the forward or the backward half for
-// the next micro-batch of that chunk.
+// unit is a device's next work on a chunk of its layers: the forward or the backward half for the next
+// micro-batch of that chunk.
 type unit struct {
 	chunk    int
 	backward bool
 }
 
-// schedule is what a device of the pipeline does for one update. Without interleaving it is 1F1B:
-// stage i of p runs the forward halves of min(m, p−i−1) micro-batches, then one forward and one
-// backward half in turn, then the backward halves that are left. With v chunks on each device the
-// micro-batches go through in groups of p, chunk by chunk, and the first phase has 2(p−i−1)+(v−1)p
-// forward halves (arXiv 2104.04473, section 2.2; Megatron-LM's forward_backward_pipelining_with_interleaving).
+// schedule is the sequence of a pipeline device's work for one update. Without interleaving it is 1F1B: stage
+// i of p runs the forward halves of min(m, p−i−1) micro-batches, then one forward and one backward half in
+// turn, then the remaining backward halves. With v chunks on each device the micro-batches go through in
+// groups of p, chunk by chunk, and the first phase has 2(p−i−1)+(v−1)p forward halves (arXiv 2104.04473,
+// section 2.2; Megatron-LM's forward_backward_pipelining_with_interleaving).
 func schedule(l Layout, device int) []unit {
 	p, m, v := l.PP, l.Microbatches, l.Interleave
 	total := m * v
@@ -43,16 +43,16 @@ func chunkOf(l Layout, i int) int {
 	return i % (l.PP * l.Interleave) / l.PP
 }
 
-// load is what a device holds when it is at its worst: the chunk whose backward half runs then, and
-// of every chunk how many other micro-batches wait for theirs.
+// load is the state of a device at its worst moment: the chunk whose backward half runs then, and for every
+// chunk the number of other micro-batches that wait for theirs.
 type load struct {
 	chunk   int
 	waiting []int
 	bytes   int64 // the peak of that chunk, and the stashes of those that wait
 }
 
-// worst finds the backward half at which a device holds the most. stash is what a micro-batch of a
-// chunk holds between its halves, peak the most that it takes.
+// worst finds the backward half when a device holds the most. stash is the bytes of a micro-batch of a chunk
+// between its halves, peak its largest memory.
 func worst(l Layout, device int, stash, peak []int64) load {
 	held := make([]int, l.Interleave)
 	at := load{chunk: -1}

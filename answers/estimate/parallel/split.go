@@ -14,11 +14,11 @@ import (
 
 // Options of Split.
 type Options struct {
-	// Cost is what one element of a parameter of a type costs throughout a step. nil: as the graph
-	// has it, with gradients in float32 where the parameter has 16 bits, and no optimizer.
+	// Cost is the cost of one element of a parameter of a type throughout a step. nil means the
+	// graph's own types, with gradients in float32 for parameters of 16 bits, and no optimizer.
 	Cost func(graph.DType) parts.PerParameter
-	// Memory is the bytes of a device, and Reserve what of them no step can have. Memory 0: not
-	// known, and nothing is planned.
+	// Memory is the bytes of a device, and Reserve those that no step can have. Memory 0 means that it
+	// is unknown, and that no plans are made.
 	Memory, Reserve int64
 	// Plan says how the planner plans; its strategy is chosen here.
 	Plan memopt.PlanOptions
@@ -26,13 +26,13 @@ type Options struct {
 	Search memopt.Budget
 }
 
-// Result says what a layout takes on each of its devices.
+// Result is the memory of a layout on each of its devices.
 type Result struct {
 	Layout  Layout
 	Options Options
-	Cuts    string       // what the stages were cut by
+	Cuts    string       // the source of the cuts into stages
 	Weights []WeightRule // how tensor parallel divides parameters
-	Rule    string       // by what rule: Megatron's, or the file's annotations
+	Rule    string       // of the division: Megatron's, or the file's annotations
 	Stages  []Stage      // by device of the pipeline
 	// Parameters is how many numbers are trained, those of all devices of a replica.
 	Parameters int64
@@ -40,7 +40,7 @@ type Result struct {
 	Limiting int
 }
 
-// Stage is what each device of one stage of the pipeline takes.
+// Stage is the memory of each device of one stage of the pipeline.
 type Stage struct {
 	Stage  int
 	Chunks []Chunk
@@ -52,38 +52,38 @@ type Stage struct {
 	States   parts.PerParameter // bytes of these, before ZeRO divides them
 	// Constants are the bytes of constants and statistics.
 	Constants int64
-	// Gathered is what ZeRO 3 gathers, in bytes: the weights of the largest layer, twice.
+	// Gathered is the bytes that ZeRO 3 gathers: the weights of the largest layer, twice.
 	Gathered int64
-	// Gather is what one node reads whole that lies divided along the sequence, in bytes: the most
-	// that any does.
+	// Gather is the largest input, in bytes, that a node reads whole although it lies divided along
+	// the sequence.
 	Gather int64
 	Parts  parts.Parts // at the worst moment, without a plan
 	load   load
-	// Budget is what the arena of one micro-batch may take: what is left of the device's memory.
-	// It and Plan are set where Options.Memory is.
+	// Budget is the remaining bytes of the device's memory for the arena of one micro-batch. It and
+	// Plan are set if Options.Memory is.
 	Budget int64
-	Plan   *StagePlan // nil: there was none to make
+	Plan   *StagePlan // nil if no plan was needed
 }
 
 // Chunk is a run of layers on a device.
 type Chunk struct {
 	Name   string
-	Node   string // at which it is at its worst
+	Node   string // where it is at its worst
 	Nodes  int
-	Inputs int64 // bytes of its data and of what it receives
+	Inputs int64 // bytes of its data and of received values
 	Usage
 	model     *chunk
 	constants int64
 }
 
-// Usage is what one micro-batch of a chunk takes.
+// Usage is the memory of one micro-batch of a chunk.
 type Usage struct {
 	Stash int64      // bytes held between its halves
 	Peak  int64      // bytes of the arena
 	parts live.Parts // of the arena at its worst, among others
 }
 
-// StagePlan is what planning does for a stage.
+// StagePlan is the plan of a stage.
 type StagePlan struct {
 	Fits     bool
 	Total    int64 // of the device with the plan
@@ -116,10 +116,10 @@ func MicroStep(m *memopt.Model) (*memopt.Model, []string, error) {
 	return step, how.Wrt, nil
 }
 
-// Split says what a micro-step takes on the devices of a layout. step is not changed; params names
-// its parameters. The error is a *LayoutError for a layout that means nothing, a *StageError or a
-// *ShardError where the model cannot be divided so, a *symbolic.UnboundError where sizes are
-// unbound, or an error of the planner.
+// Split computes the memory of a micro-step on the devices of a layout. step is not changed; params
+// names its parameters. The error is a *LayoutError for a contradictory layout, a *StageError or a
+// *ShardError if the model cannot be divided so, a *symbolic.UnboundError for unbound sizes, or an
+// error of the planner.
 func Split(ctx context.Context, step *memopt.Model, params []string, l Layout, o Options) (*Result, error) {
 	if err := l.Check(); err != nil {
 		return nil, &LayoutError{err.Error()}
@@ -148,7 +148,7 @@ func asTheGraph(d graph.DType) parts.PerParameter {
 	return parts.PerParameter{Weight: bytes, Gradient: max(bytes, 4)}
 }
 
-// LayoutError is a layout that means nothing.
+// LayoutError is a contradictory layout.
 type LayoutError struct{ Why string }
 
 func (e *LayoutError) Error() string { return e.Why }

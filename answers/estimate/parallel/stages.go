@@ -24,7 +24,7 @@ type StageError struct{ Why string }
 
 func (e *StageError) Error() string { return e.Why }
 
-// cutter assigns nodes to units, layers or what else is not cut, and units to chunks.
+// cutter assigns nodes to units (layers, or other indivisible nodes), and units to chunks.
 type cutter struct {
 	*divider
 	order   graph.Order
@@ -117,8 +117,8 @@ func (c *cutter) annotated() bool {
 	return len(list) > 0
 }
 
-// layers takes the layers that the names of forward nodes have in common as units; where names tell
-// of none, each forward node is one.
+// layers takes the layers in the names of forward nodes as units; without such names, each forward
+// node is one.
 func (c *cutter) layers(chunks int) error {
 	count := map[string]int{}
 	var layers []string
@@ -183,9 +183,9 @@ func (c *cutter) stated(n *graph.Node) (int, bool) {
 	return u, ok
 }
 
-// assign gives every node its unit: a forward node that says none is where what it reads is made; a
-// backward node is where the forward values and parameters are that it reads, else where its
-// gradients come from.
+// assign gives every node its unit: a forward node without a layer gets that of its operands'
+// producers; a backward node that of the forward values and parameters that it reads, else that of
+// its gradients' producers.
 func (c *cutter) assign() {
 	for _, id := range c.order {
 		n := c.g.Nodes[id]
@@ -208,8 +208,8 @@ func (c *cutter) assign() {
 	}
 }
 
-// shared reports whether every stage that needs a node's output makes it: what depends on data alone,
-// and a weight in another form.
+// shared reports whether every stage that needs a node's output makes it: a value that depends on
+// data alone, or a weight in another form.
 func (c *cutter) shared(n *graph.Node) bool {
 	out := n.Output(0)
 	if out == graph.NoValue {
@@ -275,8 +275,8 @@ func (c *cutter) costs() []float64 {
 	return cost
 }
 
-// partition cuts a row of costs into the given number of runs, none empty, such that the largest sum
-// is as small as possible; of several such cuts, the first runs are the longest.
+// partition cuts a row of costs into the given number of nonempty runs such that the largest sum is
+// as small as possible; among several such cuts, the first runs are the longest.
 func partition(cost []float64, runs int) []int {
 	low, high := slices.Max(cost), total(cost)
 	for range 100 { // more halvings than a float64 has bits

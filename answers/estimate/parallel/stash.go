@@ -8,7 +8,7 @@ import (
 	"memopt/graph/op"
 )
 
-// usage is what a plan of a chunk takes.
+// usage is the memory of a chunk's plan.
 func (c *chunk) usage(p *memopt.Plan) Usage {
 	return Usage{Stash: c.stash(p), Peak: p.Arena.Bytes, parts: p.After.Peak.Parts}
 }
@@ -32,8 +32,8 @@ func (c *chunk) persistent(p *memopt.Plan, param []bool) {
 	}
 }
 
-// stash is what a micro-batch holds between its halves: the values of the arena that live across the
-// boundary, and the inputs that the backward half reads again.
+// stash is the bytes of a micro-batch between its halves: the values of the arena that live across
+// the boundary, and the inputs that the backward half reads again.
 func (c *chunk) stash(p *memopt.Plan) (bytes int64) {
 	last := int32(-1)
 	for i, r := range p.Sequence() {

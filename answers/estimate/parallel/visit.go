@@ -78,7 +78,7 @@ func (v *visit) in(i int) cut {
 	return cut{}
 }
 
-// shape is the dims of an input; nil where it has none or they are not known.
+// shape is the dims of an input; nil for an absent input or unknown dims.
 func (v *visit) shape(i int) []int64 {
 	if id := v.n.Input(i); id != graph.NoValue {
 		return v.dims[id]
@@ -182,8 +182,8 @@ func (v *visit) want(i int, c cut) bool {
 	return true
 }
 
-// weight follows a value up to the parameter that it is, through what only moves its elements, and
-// says which axis of the parameter an axis is.
+// weight follows a value to its parameter, through nodes that only move its elements, and returns the
+// parameter's axis for an axis of the value.
 func (d *divider) weight(v graph.ValueID, axis int) (p graph.ValueID, at int, ok bool) {
 	for !d.param[v] {
 		def := d.g.Values[v].Def
@@ -216,8 +216,8 @@ func permutation(n *graph.Node, rank int) []int {
 	return perm
 }
 
-// divide divides a parameter, and what moves its elements. It reports false where the parameter is
-// divided otherwise, or must stay whole.
+// divide divides a parameter, and the values that are its elements moved. It reports false if the
+// parameter is divided otherwise, or must stay whole.
 func (d *divider) divide(p graph.ValueID, axis int, role string, with graph.ValueID) bool {
 	c := cut{kind: tensor, axis: axis}
 	switch {

@@ -57,7 +57,7 @@ func (t *Types) JSON(p Precision) *PrecisionJSON {
 	return out
 }
 
-// ParametersJSON counts parameters; what each costs is null where they cost differently.
+// ParametersJSON counts parameters; their individual cost is null if they cost differently.
 type ParametersJSON struct {
 	Count    int64  `json:"count"`
 	Weight   *int64 `json:"weight_bytes"`
@@ -74,7 +74,7 @@ func (p *PerParameter) JSON(count int64) ParametersJSON {
 	return ParametersJSON{count, &p.Weight, &p.Gradient, &p.Master, &p.Moments}
 }
 
-// PlannedJSON is what a device takes with a plan.
+// PlannedJSON is the memory of a device with a plan.
 type PlannedJSON struct {
 	Total    int64   `json:"total_bytes"`
 	Overhead float64 `json:"overhead"`

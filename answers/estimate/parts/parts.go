@@ -1,29 +1,27 @@
-// Package parts says what the memory of a training step is made of on one device, and what a
-// parameter costs there by arithmetic alone.
+// Package parts divides the memory of a training step on one device by kind, and computes the cost of a parameter
+// there by arithmetic alone, for example 16 bytes with Adam in float32.
 package parts
 
-// Parts are the bytes of a device's memory when a step is at its worst, by what they hold. Weights,
-// Gradients, State, Activations, Temporaries, Workspace and Reserve add up to Total; the other
-// fields are shares of one of these.
+// Parts are the bytes of a device's memory at the worst moment of a step, by kind. Weights, Gradients, State,
+// Activations, Temporaries, Workspace and Reserve add up to Total; the other fields are shares of one of these.
 type Parts struct {
 	// Weights are parameters, statistics, constants and Inputs.
 	Weights int64
 	Inputs  int64 // of Weights: the data of a step
-	// Gradients are those of parameters, and the sums in which they are accumulated.
+	// Gradients are those of parameters, and the sums that accumulate them.
 	Gradients int64
 	// State is the optimizer's: moments, and Master.
 	State  int64
 	Master int64 // of State: weights of more bits beside those that a step computes with
-	// Activations are what the forward half stashes for the backward half.
+	// Activations are the forward half's stashes for the backward half.
 	Activations int64
 	// Temporaries are all other values, and Gaps.
 	Temporaries int64
-	Gaps        int64 // of Temporaries: bytes of the arena in which no value lies at that moment
+	Gaps        int64 // of Temporaries: bytes of the arena without a value at that moment
 	Workspace   int64 // of kernels
-	// Reserve is what no step can have: the driver's, the context's and the libraries' share, and
-	// Rounding.
+	// Reserve is memory that no step can have: the driver's, the context's and the libraries' share, and Rounding.
 	Reserve  int64
-	Rounding int64 // of Reserve: bytes by which the allocator rounds up what is asked of it
+	Rounding int64 // of Reserve: bytes that the allocator adds to requests by rounding up
 }
 
 // Total is the bytes of all parts.
@@ -47,7 +45,7 @@ func (p Parts) Add(q Parts) Parts {
 	return p
 }
 
-// page is the unit in which allocators of GPUs take memory from the driver: cudaMalloc takes whole pages of 2 MiB.
+// page is the unit of GPU allocators: cudaMalloc takes whole pages of 2 MiB from the driver.
 const page = 2 << 20
 
 // Rounding is by how many bytes a GPU's driver rounds up the two blocks of a step: the tensors that stay
@@ -68,7 +66,7 @@ type Row struct {
 	Name  string
 	Field string // in JSON and CSV
 	Bytes int64
-	// Share is the part that a share is of, as an index into Rows; -1 for what adds up to the total.
+	// Share is the part that a share is of, as an index into Rows; -1 for parts that add up to the total.
 	Share int
 }
 

@@ -8,7 +8,7 @@ import (
 	"memopt/graph"
 )
 
-// Precision says in which types a step keeps what: a question of what if, put to a graph whose
+// Precision is the types of a step's weights, gradients and states: a hypothesis about a graph whose
 // types may be others.
 type Precision string
 
@@ -69,7 +69,7 @@ func (p Precision) Types() Types {
 	return t
 }
 
-// PerParameter is what one parameter costs throughout a step, in bytes.
+// PerParameter is the bytes of one parameter throughout a step.
 type PerParameter struct{ Weight, Gradient, Master, Moments int64 }
 
 // Total is the bytes of all.
@@ -89,7 +89,7 @@ func (p PerParameter) String() string {
 	return fmt.Sprintf("%s = %d bytes", strings.Join(terms, " + "), p.Total())
 }
 
-// PerParameter returns what a parameter costs with so many moments.
+// PerParameter returns the bytes of a parameter with so many moments.
 func (t Types) PerParameter(moments int) PerParameter {
 	p := PerParameter{Weight: bytesOf(t.Weights), Gradient: bytesOf(t.Gradients),
 		Moments: int64(moments) * bytesOf(t.Moments)}
