@@ -41,7 +41,7 @@ type states struct {
 type TornError struct{ Err error }
 
 func (e *TornError) Error() string {
-	return fmt.Sprintf("%v; the step had begun to update its states, so that what they hold now belongs to no step: "+
+	return fmt.Sprintf("%v; the step had begun to update its states, so that their present values belong to no step: "+
 		"start from a checkpoint, or from the inputs", e.Err)
 }
 

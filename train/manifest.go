@@ -139,8 +139,8 @@ func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (ch
 	}
 	refuse := func(what string, then, now any) {
 		if err == nil && fmt.Sprint(then) != fmt.Sprint(now) {
-			err = callerError("checkpoint %s: its job has %s %v, this one %v: a job goes on with what it "+
-				"began with; begin another one with --init %s/weights.safetensors", c.Path, what, then, now, c.Path)
+			err = callerError("checkpoint %s: its job has %s %v, this one %v: a job keeps the settings of "+
+				"its start; begin another one with --init %s/weights.safetensors", c.Path, what, then, now, c.Path)
 		}
 	}
 	refuse("data with the hash", c.Data.Identity, now.Data.Identity)

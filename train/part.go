@@ -69,7 +69,7 @@ func (j *job) bind(x *part) error {
 		default:
 			from = slices.IndexFunc(j.Inputs, func(in data.Input) bool { return in.Name == name })
 			if from < 0 {
-				return fmt.Errorf("input %q: nothing gives it a value", name)
+				return fmt.Errorf("input %q has no source for its value", name)
 			}
 		}
 		if err != nil {

@@ -53,7 +53,7 @@ func TestDoesNotFit(t *testing.T) {
 	require.Equal(t, 0, inProcess(t.Context(), nil, "run example:cnn --dim batch=4 -e null -q").code)
 }
 
-// TestRuntimeDoesNotFit: what ONNX Runtime is predicted to take is held against what there is, and
+// TestRuntimeDoesNotFit: the predicted memory of ONNX Runtime is compared with the available memory, and
 // a process of its that the system kills had no memory.
 func TestRuntimeDoesNotFit(t *testing.T) {
 	var e *exitError
@@ -68,7 +68,7 @@ func TestRuntimeDoesNotFit(t *testing.T) {
 	defer memlimit.Pretend(8 << 20)()
 	got := inProcess(t.Context(), nil, "run example:cnn --dim batch=8 --data-dir . --init random:1 -e ort -q")
 	require.Equal(t, exitInfeasible, got.code, got.errors)
-	require.Contains(t, got.errors, "what ONNX Runtime is predicted to take")
+	require.Contains(t, got.errors, "the predicted memory of ONNX Runtime")
 }
 
 // TestControlGroup runs the program in a control group of 500 MB, where the test may make one: as

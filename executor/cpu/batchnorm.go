@@ -105,7 +105,7 @@ func (k *batchNormKernel[T]) Run(c *executor.Ctx) error {
 		}
 	}
 	if k.training && k.n*k.d == 0 && k.c > 0 {
-		return c.Errorf("input 0 is %v: there is nothing to take the mean of", x)
+		return c.Errorf("input 0 is %v: the mean of no elements is undefined", x)
 	}
 	k.scale, k.bias, k.mean, k.vari = c.In(1), c.In(2), c.In(3), c.In(4)
 	k.x, k.y = normOpen[T](x), normOpen[T](c.Out(0, x.Shape...))

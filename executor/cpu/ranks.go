@@ -66,7 +66,7 @@ func newWait(p *executor.Prep) (executor.Kernel, error) { return &waitKernel{p.R
 // Run waits.
 func (k *waitKernel) Run(c *executor.Ctx) error {
 	if k.group == nil {
-		return c.Errorf("nothing can have begun in a session that is no rank")
+		return c.Errorf("no operation can have begun in a session that is no rank")
 	}
 	x := c.In(0)
 	if err := k.group.Wait(x.Data); err != nil {

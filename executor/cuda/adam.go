@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// adamKernel is a step of AdamOptimizer: a kernel for what all elements share, and one for the
-// elements. Nothing comes back to the host.
+// adamKernel is a step of AdamOptimizer: a kernel for the numbers that all elements share, and one
+// for the elements. The host reads no results.
 type adamKernel struct {
 	prepare, step                         *launch
 	alpha, beta, lambda, epsilon, maxNorm float32
@@ -43,7 +43,7 @@ func newAdamOptimizer(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, err
 }
 
-// Workspace has room for what all elements share.
+// Workspace has space for the shared numbers.
 func (k *adamKernel) Workspace(_, _ [][]int) int { return executor.RoundUp(adamScalarBytes) }
 
 // Run updates the weight.
@@ -108,7 +108,7 @@ var adamNumbers = [10]string{
 	9: "the update signal",
 }
 
-// share computes what all elements share.
+// share computes the numbers that all elements share.
 func (k *adamKernel) share(c *executor.Ctx, to []byte) error {
 	a := k.prepare.begin()
 	a.In(c.In(0).Data)

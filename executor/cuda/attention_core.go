@@ -30,10 +30,10 @@ type attentionCore struct {
 	scale, softcap float32
 	causal         bool
 	mask           cpu.AttentionMask
-	maskData       []byte // nil: none
+	maskData       []byte // nil without a mask
 	admits         bool   // the mask's elements are bools
-	lengths        []byte // int64 for each entry of the batch; nil: all keys
-	show           []byte // output of scores; nil: not wanted
+	lengths        []byte // int64 for each entry of the batch; nil means all keys
+	show           []byte // output of scores; nil if not wanted
 	stage          int
 }
 

@@ -12,7 +12,7 @@ type channelLayout struct {
 	wide    uint32
 }
 
-// channelChunk is how many elements of a channel one block sums up: what 256 threads hold.
+// channelChunk is the number of elements of a channel that one block, of 256 threads, sums up.
 const channelChunk = 256 * rowHeld
 
 // set sets the layout of a shape; one channel per element of a sample if perPlace.
@@ -144,7 +144,7 @@ func (k *batchNormKernel) Run(c *executor.Ctx) error {
 		}
 	}
 	if k.training && k.n*k.d == 0 && k.c > 0 {
-		return c.Errorf("input 0 is %v: there is nothing to take the mean of", x)
+		return c.Errorf("input 0 is %v: the mean of no elements is undefined", x)
 	}
 	y := c.Out(0, x.Shape...)
 	stats := c.In(1).Shape

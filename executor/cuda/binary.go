@@ -45,7 +45,7 @@ func (k *broadcastKernel) Run(c *executor.Ctx) error {
 	return k.line(k.n, k.perThread)
 }
 
-// binaryOf makes kernels of binary.h, of two operands of the same type for which takes holds.
+// binaryOf makes kernels of binary.h, of two operands of the same type, one that takes accepts.
 func binaryOf(name string, takes func(graph.DType) bool, why string) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		t := p.DType(0)
@@ -67,7 +67,7 @@ func binary(name string) maker {
 	return binaryOf(name, func(t graph.DType) bool { return isFloat(t) || t == graph.Int32 || t == graph.Int64 }, "")
 }
 
-// floatBinary is for floats; why says why there is none for integers.
+// floatBinary is for floats; why is the reason for other types' lack of a kernel.
 func floatBinary(name, why string) maker { return binaryOf(name, isFloat, why) }
 
 // compare is binary, for bools as well where the operator is Equal.

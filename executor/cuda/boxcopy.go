@@ -174,7 +174,7 @@ func packAxes(a *driver.Args, n int, length func(i int) int) {
 	}
 }
 
-// packInts packs moveDims numbers of which the first n count.
+// packInts packs moveDims numbers; the first n count.
 func packInts(a *driver.Args, n int, value func(i int) int) {
 	for i := range moveDims {
 		if i < n {
@@ -185,12 +185,12 @@ func packInts(a *driver.Args, n int, value func(i int) int) {
 	}
 }
 
-// leastPlane is the length from which on axes are transposed by tiles: below it, most of a tile
+// leastPlane is the least length of axes that are transposed by tiles: below it, most of a tile
 // would be idle.
 const leastPlane = 8
 
-// planeAxis returns the axis along which the source's elements lie together where the destination's
-// do along the last one; -1: there is none, or it is too short.
+// planeAxis returns the axis whose elements are contiguous in the source while the last axis is in
+// the destination, or -1 if there is no such axis or it is too short.
 func (b *boxCopy) planeAxis() int {
 	last := b.axes[len(b.axes)-1]
 	if last.to != 1 || last.from <= 1 || last.n < leastPlane {

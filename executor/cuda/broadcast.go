@@ -19,7 +19,7 @@ type broadcast struct {
 	strides [3][]int
 }
 
-// set finds the shape to which all operands are stretched, as numpy does.
+// set finds the common shape of the operands, by numpy's broadcasting.
 func (b *broadcast) set(c *executor.Ctx, in ...*executor.Tensor) error {
 	b.in = append(b.in[:0], in...)
 	rank := 0
@@ -67,8 +67,8 @@ func (b *broadcast) place(c *executor.Ctx) error {
 	return nil
 }
 
-// merge lists dims from the innermost on, with each operand's strides. A dim joins the one inside
-// it where every operand goes on there as it does within.
+// A dim joins the one inside it if every operand's stride fits: one step of the outer dim is a
+// whole run of the inner one.
 func (b *broadcast) merge() {
 	b.dims = b.dims[:0]
 	var next [3]int // stride of the next dim of an operand that has it

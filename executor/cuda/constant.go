@@ -47,7 +47,7 @@ func bitsOf(t graph.DType, v float64) (bits uint64, ok bool) {
 type filler struct {
 	*launch
 	bytes int
-	value uint64 // of which bytes bytes count
+	value uint64 // its first bytes bytes count
 }
 
 func newFiller(d *Device, p *executor.Prep, size int, value uint64) (filler, error) {

@@ -19,11 +19,11 @@ type convolver struct {
 
 	columns, swap, finish, back, depth, depthBack, deep, depthWeights, biasGrad *launch
 
-	// Of halves, else nil: conversions, and movement of and to float32.
+	// For halves, else nil: conversions, and movement of and to float32.
 	widen, narrow, columnsWide, swapWide *launch
 }
 
-// convOf returns what makes a kernel that is a convolver: its geometry is read first.
+// convOf returns the maker of a kernel that is a convolver: it first reads the geometry.
 func convOf(
 	geometry func(*executor.Prep) (*cpu.ConvGeometry, error), kernel func(*convolver) executor.Kernel,
 ) func(*Device, *executor.Prep) (executor.Kernel, error) {
@@ -108,7 +108,7 @@ type convKernel struct {
 // newConv makes the kernel of Conv and FusedConv.
 var newConv = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel { return &convKernel{convolver: k} })
 
-// Workspace returns what cuDNN takes, or the columns and cuBLAS.
+// Workspace returns the workspace of cuDNN, or that of the columns and cuBLAS.
 func (k *convKernel) Workspace(in, _ [][]int) int {
 	return k.workspace(in, driver.ConvForward, k.forwardBytes)
 }
@@ -118,8 +118,8 @@ func (k *convKernel) LibraryWork(in, _ [][]int) []executor.LibraryWork {
 	return k.libraryWork(in, driver.ConvForward, "convolution", k.forwardBytes)
 }
 
-// forwardBytes returns the workspace of a convolution by own kernels: the columns and what cuBLAS
-// is lent.
+// forwardBytes returns the workspace of a convolution by own kernels: the columns and cuBLAS's
+// loan.
 func (k *convolver) forwardBytes(p *convPlan) int {
 	p.forward()
 	return p.forwardBytes() + executor.RoundUp(k.d.libraryWorkspace())
@@ -299,7 +299,7 @@ func (k *convKernel) finishSums(from, count int, sums []byte, imageStride, rowSt
 	return k.finish.line(n, 4)
 }
 
-// activation packs what FusedConv applies, numbered as in kernels/conv.h.
+// activation packs FusedConv's activation, numbered as in kernels/conv.h.
 func (k *convolver) activation(a *driver.Args) {
 	a.Int32(int32(k.geometry.Activation))
 	a.Float32(float32(k.geometry.Alpha))

@@ -15,7 +15,7 @@ import (
 // Convolutions are computed by cuDNN if it is available. The algorithm is chosen once for each
 // case, when the first session that has it is opened, because the workspace must be known in order
 // to lie in the arena. A Device keeps its choices, so that a recomputed convolution gives the same
-// bits as the original, and so that a plan counts what the run will take.
+// bits as the original, and a plan counts the memory of the run.
 //
 // The searches and the clamp are those of ONNX Runtime's CUDA execution provider (its
 // documentation, section "Performance tuning" and the options cudnn_conv_algo_search and
@@ -38,7 +38,7 @@ func ParseConvSearch(name string) (driver.ConvSearch, error) {
 	return 0, fmt.Errorf("%q: wanted exhaustive, heuristic or default", name)
 }
 
-// convKey is what a choice depends on.
+// convKey has all that a choice depends on.
 type convKey struct {
 	driver.ConvCase
 	convSearch
@@ -54,7 +54,7 @@ type convSearch struct {
 // convChoice says how a convolution is computed.
 type convChoice struct {
 	algo driver.ConvAlgo
-	own  string // why memopt's own kernels compute it; "": cuDNN does
+	own  string // why memopt's own kernels compute it; "" if cuDNN does
 	err  error  // of the search
 	// clamped is the workspace under the clamp, -1 if own kernels would then compute the
 	// convolution.
@@ -73,7 +73,7 @@ func (d *Device) chooseConv(key convKey) convChoice {
 	return choice
 }
 
-// searchConv chooses among what the library offers.
+// searchConv chooses among the library's algorithms.
 func (d *Device) searchConv(key convKey) convChoice {
 	limit := math.MaxInt
 	if key.clamp {
@@ -98,7 +98,7 @@ func (d *Device) searchConv(key convKey) convChoice {
 	return choice
 }
 
-// withoutCuDNN says what to do about a library that fails.
+// withoutCuDNN adds the remedy to the error of a library that fails.
 func withoutCuDNN(err error) error {
 	if err == nil {
 		return nil

@@ -20,7 +20,7 @@ var newConvGrad = convOf(cpu.NewConvGeometry, func(k *convolver) executor.Kernel
 	return &convGradKernel{convolver: k}
 })
 
-// Workspace returns what the libraries and the columns take.
+// Workspace returns the workspace of the libraries and the columns.
 func (k *convGradKernel) Workspace(in, out [][]int) int {
 	p, err := newConvPlan(k.geometry, in[1], in[2], k.size)
 	if err != nil {

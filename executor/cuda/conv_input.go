@@ -12,7 +12,7 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent [
 		return nil
 	}
 	if p.mg == 0 || p.outPlane == 0 {
-		// Nothing is added: a window without places leaves the bias.
+		// a window without places leaves the bias
 		return k.addBack(p, nil, bias, dx, p.n, p.c, 0)
 	}
 	choice := k.choice(p, driver.ConvData)
@@ -69,8 +69,7 @@ func (k *convolver) spread(c *executor.Ctx, p *convPlan, dy, w, bias, dx, lent [
 	return nil
 }
 
-// spreadBytes returns the workspace of the transpose by own kernels: the columns and what cuBLAS is
-// lent.
+// spreadBytes returns the workspace of the transpose by own kernels: the columns and cuBLAS's loan.
 func (k *convolver) spreadBytes(p *convPlan) int {
 	p.backward(k.size)
 	return p.backwardBytes() + executor.RoundUp(k.d.libraryWorkspace())

@@ -45,7 +45,7 @@ func (k *convolver) choice(p *convPlan, kind driver.ConvKind) convChoice {
 // library reports whether the library computes a planned convolution.
 func (c *convChoice) library() bool { return c.own == "" && c.err == nil }
 
-// bytes returns the workspace that the library is lent; 0 where it does nothing.
+// bytes returns the workspace that the library is lent, 0 if own kernels compute the node.
 func (c *convChoice) bytes() int { return executor.RoundUp(c.algo.Workspace) }
 
 // convolve lets the library compute a planned convolution, in a workspace that may be larger than

@@ -5,8 +5,8 @@ import (
 	"memopt/executor/cpu"
 )
 
-// convColumnBytes bounds the columns that are made at once, as long as one image's one place, or
-// one channel, is below it. Tests lower it.
+// convColumnBytes bounds the columns that are made at once, unless one place of one image, or one
+// channel, takes more.
 var convColumnBytes = 32 << 20
 
 // convWay names a way to compute a convolution.

@@ -19,7 +19,7 @@ var newConvTranspose = convOf(cpu.NewConvTransposeGeometry, func(k *convolver) e
 	return &convTransposeKernel{convolver: k}
 })
 
-// Workspace returns what cuDNN takes, or the columns and cuBLAS.
+// Workspace returns the workspace of cuDNN, or that of the columns and cuBLAS.
 func (k *convTransposeKernel) Workspace(in, _ [][]int) int {
 	return k.workspace(in, driver.ConvData, k.spreadBytes)
 }

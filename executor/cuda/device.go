@@ -1,19 +1,19 @@
-// Package cuda is the device for NVIDIA GPUs: one row per operator says which kernel computes it,
-// or why the host does. README.md says how to add a kernel.
+// Package cuda is the device for NVIDIA GPUs: one row per operator names its kernel, or the reason why the
+// host runs it. README.md explains how to add a kernel.
 //
 // # The CUDA device
 //
-// A kernel takes one struct, packed by driver.Args member by member; a launch allocates nothing. Kernels are
+// A kernel takes one struct, packed by driver.Args member by member; a launch does not allocate. Kernels are
 // compiled by clang without a toolkit and embedded as PTX; the driver compiles a module for the GPU when its
 // first kernel is made. Products go to cuBLAS and convolutions to cuDNN, which are lent workspace from the
-// arena (Session.LibraryNodes tells how much, and what own kernels compute in cuDNN's place), or to own
-// kernels where these are missing. One stream does everything in order, but for fetched outputs, which a
-// second one copies between two events. Which algorithm a convolution takes is settled once for each case,
-// when a session is opened (conv_choice.go); by which kernel a product is computed, by shapes and type
-// (product_plan.go). Operators whose rows have no kernel, and nodes of types that a kernel does not take, run
-// on the host (Session.HostNodes says why). The double (internal/test/double) runs the same sources on the
-// host, each launch on copies of its operands with poison around them; what no event orders it does now in one
-// order, now in the other.
+// arena (Session.LibraryNodes tells how much, and the nodes that own kernels compute in cuDNN's place), or to
+// own kernels if these are missing. One stream does all work in order, except for fetched outputs, which a
+// second one copies between two events. The algorithm of a convolution is chosen once for each case, when a
+// session is opened (conv_choice.go), the kernel of a product by shapes and type (product_plan.go). Operators
+// whose rows have no kernel, and nodes of types that a kernel does not take, run on the host
+// (Session.HostNodes has the reasons). The double (internal/test/double) runs the same sources on the host,
+// each launch on copies of its operands with poison around them; it alternates the order of work that events
+// leave open.
 package cuda
 
 import (
@@ -41,8 +41,8 @@ type Options struct {
 	ConvClamp bool
 }
 
-// Device is one GPU with a stream on which everything is done in order, except for copies of
-// outputs (fetches). It serves one session at a time, or several that take turns.
+// Device is one GPU with a stream that does all work in order, except for copies of outputs
+// (fetches). It serves one session at a time, or several that take turns.
 type Device struct {
 	driver   driver.Driver // which is products
 	products *products
@@ -56,7 +56,7 @@ type Device struct {
 	convs     map[convKey]convChoice
 }
 
-// Open opens GPU number ordinal. The error wraps a *driver.Missing if there is none.
+// Open opens GPU number ordinal. The error wraps a *driver.Missing if there is no driver or GPU.
 func Open(ordinal int, o Options) (*Device, error) {
 	drv, err := driver.Open(ordinal)
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *Device) Name() string { return "cuda" }
 // Driver returns the driver that the device was made of.
 func (d *Device) Driver() driver.Driver { return d.products.Driver }
 
-// Host returns the device that runs what this one has no kernel for.
+// Host returns the device for nodes without a kernel on this one.
 func (d *Device) Host() executor.Device { return cpu.Device{} }
 
 // Kernel returns the device's kernel for a node.
@@ -130,7 +130,7 @@ func (d *Device) newKernel(row *Row, p *executor.Prep) (executor.Kernel, error) 
 	return row.New(d, p)
 }
 
-// Assign returns the device's kernel for a node, or the host's where there is none.
+// Assign returns the device's kernel for a node, or else the host's.
 func (d *Device) Assign(p *executor.Prep) (executor.Assigned, error) {
 	row := Of(p.Node.Kind)
 	why := row.Why

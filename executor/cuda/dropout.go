@@ -7,7 +7,7 @@ import (
 	"memopt/graph/op"
 )
 
-// dropSlots says in which slots the inputs of a relative of Dropout lie; 0: it has none.
+// dropSlots has the input slots of a relative of Dropout; 0 means that it has no such input.
 type dropSlots struct {
 	bias, residual, ratio, training int
 	packed                          bool // the mask has a bit per element
@@ -79,8 +79,7 @@ func (k *dropout) Run(c *executor.Ctx) error {
 	return k.draw(c, dropped{x.Data, bias, residual, y, mask, bits, x.Len(), period}, ratio)
 }
 
-// dropped are the operands of a draw, of which all but x may be nil: period is the length of the
-// bias.
+// dropped are the operands of a draw; all but x may be nil. period is the length of the bias.
 type dropped struct {
 	x, bias, residual, y, mask, bits []byte
 	n, period                        int

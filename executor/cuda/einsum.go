@@ -14,7 +14,7 @@ type einsumKernel struct {
 	d                    *Device
 	size                 int
 	plan, space          *einsum.Plan // space is Workspace's
-	products             *product     // nil: integers
+	products             *product     // nil for integers
 	small, sum, teams    *launch
 	copies, kept, summed boxCopy
 	axes                 []batchAxis
@@ -52,7 +52,7 @@ func newEinsum(d *Device, p *executor.Prep) (executor.Kernel, error) {
 	return k, nil
 }
 
-// Workspace holds intermediate results, and what the library is lent.
+// Workspace holds intermediate results, and the library's loan.
 func (k *einsumKernel) Workspace(in, _ [][]int) int {
 	if !k.space.Fits(in) && k.space.Build(in) != nil {
 		return 0
@@ -98,8 +98,8 @@ func (k *einsumKernel) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// einsumSmall is the size of a product of matrices below which calling the library does not pay, as
-// in executor/cpu.
+// Below einsumSmall, the size of a product of matrices, a call of the library does not pay, as in
+// executor/cpu.
 const einsumSmall = 64
 
 func (k *einsumKernel) step(c *executor.Ctx, s *einsum.Step) error {
@@ -158,7 +158,7 @@ func addKept(b *boxCopy, s *einsum.Step) {
 	}
 }
 
-// einsumTerms is the number of terms from which on more than one thread adds up a result.
+// From einsumTerms terms on, several threads add up a result.
 const einsumTerms = 256
 
 // fold runs a gather that sums.

@@ -10,9 +10,9 @@ import (
 // events.
 type fetches struct {
 	stream  driver.Stream
-	made    driver.Event // on the device's stream: what is to be fetched next exists
+	made    driver.Event // on the device's stream: the data to be fetched next exist
 	copied  driver.Event // on the fetches' stream: all of them are done
-	pending bool         // there are some for which the device's stream does not wait yet
+	pending bool         // the device's stream does not wait for some of them yet
 }
 
 func newFetches(drv driver.Driver) (f fetches, err error) {

@@ -22,7 +22,7 @@ func biasActivation(name string) maker {
 }
 
 // activationGrad makes kernels of fused.h: of the gradient dY and the operand or the result in
-// input 1, with the bias in an input that may be left out, -1 where there is none.
+// input 1, with the bias in an input that may be left out. bias is -1 for operators without one.
 func activationGrad(name string, bias int, attrs ...attr) maker {
 	return func(d *Device, p *executor.Prep) (executor.Kernel, error) {
 		k := &fusedKernel{dy: 0, x: 1, bias: bias}

@@ -37,7 +37,7 @@ var fusionCodes = func() map[string]uint32 {
 type fusionNode struct {
 	code        uint32
 	alpha, beta float32
-	x, z        int // inputs: operands of the operator, -1 where it has none
+	x, z        int // inputs: operands of the operator; -1 for a missing one
 	cond        int // input, -1 but for Where
 }
 
@@ -66,8 +66,8 @@ func fusionNodeOf(l *executor.Fusible) (fusionNode, bool) {
 func fusedNode(l *executor.Fusible, k *fusedKernel) (fusionNode, bool) {
 	node := fusionNode{code: codeOf(k.launch), alpha: k.alpha, x: k.x, z: k.bias, cond: -1}
 	biased := k.bias >= 0 && l.Prep.Has(k.bias)
-	// The interpreter has biasgelu and fastgelu only with a bias, and gradients only without. It
-	// rejects what the operator's own kernel would reject.
+	// The interpreter has biasgelu and fastgelu only with a bias, and gradients only without. Nodes
+	// that the operator's own kernel rejects are rejected here, too.
 	switch {
 	case node.code == fusionTake || biased != (k.dy < 0):
 		return node, false
@@ -129,8 +129,8 @@ type fusionPart struct {
 // Part returns node i's part.
 func (k *fusionGroup) Part(i int) executor.Beginner { return &k.parts[i] }
 
-// Bytes returns what the nodes move one by one, and what the group moves, of operands with as many
-// elements as the results.
+// Bytes returns the bytes that the nodes move one by one, and those that the group moves, with
+// operands of as many elements as the results.
 func (k *fusionGroup) Bytes() (alone, fused int64) { return k.alone, k.moved }
 
 // Begin takes the output's memory.

@@ -28,7 +28,7 @@ type fusionStep struct {
 	store            bool
 }
 
-// fusionProgram is what the interpreter does for the nodes of a fusion group.
+// fusionProgram is the interpreter's program for a fusion group.
 type fusionProgram struct {
 	dtype        graph.DType
 	n, width     int // elements, and those of 16 bytes
@@ -50,7 +50,7 @@ type fusionCompiler struct {
 // never is the next use of a value that is not used again.
 const never = math.MaxInt
 
-// compileFusion makes a program of nodes, or returns false where there is none.
+// compileFusion makes a program of nodes, or returns false if they cannot be fused.
 func compileFusion(nodes []executor.Fusible) (*fusionProgram, bool) {
 	c := &fusionCompiler{nodes: nodes, acc: graph.NoValue, kept: [2]graph.ValueID{graph.NoValue, graph.NoValue},
 		madeBy: map[graph.ValueID]int{}}
@@ -186,8 +186,8 @@ func (c *fusionCompiler) read(s *fusionStep, i, in int) {
 }
 
 // keep finds a register for a value of node i that is read behind node after: a free one, or that
-// of a value whose next use is farther. What has no register is read from memory again, so it must
-// be stored if the group has made it. spare's register is not given away.
+// of a value whose next use is farther. A value without a register is read from memory again, so it
+// must be stored if the group has made it. spare's register is not given away.
 func (c *fusionCompiler) keep(v graph.ValueID, i, after int, spare graph.ValueID) (int, bool) {
 	if c.next(v, after) == never {
 		return 0, false

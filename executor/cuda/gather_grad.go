@@ -5,10 +5,10 @@ import (
 	"memopt/executor/operand"
 )
 
-// Gradients of Gather, GatherND and GatherElements: zeros, to which every row of the incoming
-// gradient is added where it came from, in the order of the indices.
+// Gradients of Gather, GatherND and GatherElements: every row of the incoming gradient is added to
+// zeros at the row's source, in the order of the indices.
 
-// rowsGrad is what they share: the shape of the data is in host memory.
+// rowsGrad is their common part: the shape of the data is in host memory.
 type rowsGrad struct {
 	scatterer
 	shape []int

@@ -13,7 +13,7 @@ type gemmKernel struct {
 	beta float64
 	bias *broadcastKernel
 
-	activation  *launch // FusedGemm's, on Y; nil: none
+	activation  *launch // FusedGemm's, on Y, or nil
 	alpha, base float32 // its attributes
 }
 

@@ -5,8 +5,8 @@ import "memopt/executor"
 // groupNormKernel is GroupNormalization, or InstanceNormalization, whose groups have one channel.
 type groupNormKernel struct {
 	*launch
-	groups   int64 // 0: as many as channels
-	perGroup bool  // scale and bias are of groups
+	groups   int64 // 0 means as many as channels
+	perGroup bool  // scale and bias have an element per group
 	epsilon  float32
 }
 

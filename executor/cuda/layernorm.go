@@ -166,7 +166,7 @@ func (k *layerNormKernel) Run(c *executor.Ctx) error {
 	return k.teams(rows, n)
 }
 
-// dataOf returns the memory of an operand, none where it is left out.
+// dataOf returns the memory of an operand, nil if it is left out.
 func dataOf(t *executor.Tensor) []byte {
 	if t == nil {
 		return nil

@@ -72,7 +72,7 @@ func (k *layerNormGradKernel) Workspace(in, _ [][]int) int {
 	return executor.RoundUp(4 * 2 * chunks * n)
 }
 
-// normGradRun is what a run has to do.
+// normGradRun is the work of a run.
 type normGradRun struct {
 	dy, x, scale, bias, mean, inv *executor.Tensor
 	dx, dscale, dbias             *executor.Tensor // nil if not wanted

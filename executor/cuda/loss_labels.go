@@ -9,14 +9,14 @@ import (
 	"memopt/graph"
 )
 
-// lossLabels is what losses and their gradients share: scores [N, C, D], labels [N, D] that choose
-// a class, and weights of the classes. The kernels read labels that were checked before: int32, -1
-// for ignored ones.
+// lossLabels is the common part of losses and their gradients: scores [N, C, D], labels [N, D] that
+// choose a class, and weights of the classes. The kernels read labels that were checked before:
+// int32, -1 for ignored ones.
 type lossLabels struct {
 	reduction string
 	ignores   bool
 	ignore    int64
-	scoresAt  int // input slots; -1: the operator has no such input
+	scoresAt  int // input slots; -1 if the operator has no such input
 	ignoreAt  int
 
 	n, c, places int

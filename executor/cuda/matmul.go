@@ -291,7 +291,7 @@ func (k *matMulKernel) batch(c *executor.Ctx, a, b []int) error {
 }
 
 // fold merges neighbouring axes of the batch, and makes rows of the innermost one where B is the
-// same for all of it. What is left innermost is the library's batch.
+// same for all of it. The remaining innermost axis is the library's batch.
 func (k *matMulKernel) fold() {
 	g, axes := &k.gemm, mergeBatch(k.all)
 	if last := len(axes) - 1; last >= 0 && !g.TransA && axes[last].b == 0 && axes[last].a == g.M*g.K {

@@ -27,8 +27,8 @@ func newMoved(makeMove func(*executor.Prep) (operand.Move, error)) maker {
 // Run copies.
 func (k *moved) Run(c *executor.Ctx) error { return k.move.Run(c, &k.boxCopy) }
 
-// joiner puts inputs together along an axis. Of ConcatTraining, output 1 lists how long they are
-// along it.
+// joiner concatenates inputs along an axis. Output 1 of ConcatTraining lists their lengths along
+// it.
 type joiner struct {
 	boxCopy
 	whole   operand.Joining

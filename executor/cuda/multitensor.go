@@ -6,7 +6,7 @@ import (
 	"memopt/graph"
 )
 
-// What of many tensors a launch takes: MANY and CHUNK of kernels/many.cu.
+// The share of many tensors in a launch: MANY and CHUNK of kernels/many.cu.
 const (
 	manyTensors = 64
 	manyChunk   = 16384
@@ -29,7 +29,7 @@ func (s *manyStarts) set(c *executor.Ctx, lo int) int {
 // chunksOf returns into how many chunks n elements are cut.
 func chunksOf(n int) int { return (n + manyChunk - 1) / manyChunk }
 
-// pack packs many_args up to what the kernels differ in.
+// pack packs the common part of many_args.
 func (s *manyStarts) pack(a *driver.Args, c *executor.Ctx, lo, hi int) {
 	for i := range manyTensors {
 		if lo+i < hi {
@@ -82,7 +82,7 @@ func someFloats(p *executor.Prep, types []graph.DType) error {
 // allFinite computes IsAllFinite.
 type allFinite struct {
 	*launch
-	infinite, nan bool // what counts
+	infinite, nan bool // the kinds of numbers that count
 	starts        manyStarts
 }
 

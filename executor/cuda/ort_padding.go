@@ -48,7 +48,7 @@ func (k *unpadder) Run(c *executor.Ctx) error {
 }
 
 // unflattener puts the rows of input 0, [n, d...], at the indices of input 1 into zeros whose first
-// two dims input 2 lists. Of rows with the same index the last one counts.
+// two dims input 2 lists. The last one of rows with the same index counts.
 type unflattener struct {
 	scatterer
 	dtype graph.DType

@@ -165,9 +165,9 @@ func (k *scaledSum) Run(c *executor.Ctx) error {
 	return k.line(x.Len(), 4)
 }
 
-// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 where replace holds: in V2, the
-// scalar in input 2 says that the value replaces the sum; otherwise it says, if it is false, that
-// nothing is added.
+// accumulateKernel is InPlaceAccumulator, or InPlaceAccumulatorV2 if replace is set. In V2, a true
+// scalar in input 2 makes the value replace the sum; in the other, a false one leaves the sum
+// unchanged.
 type accumulateKernel struct {
 	*launch
 	replace bool

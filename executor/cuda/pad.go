@@ -84,7 +84,7 @@ func (k *padder) merge(x *executor.Tensor) {
 	}
 }
 
-// fits rejects what the kernel cannot handle.
+// fits rejects operands that the kernel cannot handle.
 func (k *padder) fits(c *executor.Ctx) error {
 	if len(k.axes) > moveDims {
 		return c.Errorf("pads of %d axes that lie apart in memory; the CUDA kernels have no more than %d",

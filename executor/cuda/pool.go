@@ -139,8 +139,8 @@ func (k *globalPool) Run(c *executor.Ctx) error {
 	return k.rows(y.Len(), threads, 0)
 }
 
-// maxPoolGrad is ONNX Runtime's MaxPoolGrad, where the shape of dX is known before the run. An
-// index outside its window adds nothing.
+// maxPoolGrad is ONNX Runtime's MaxPoolGrad, for a shape of dX that is known before the run. An
+// index outside its window is ignored.
 type maxPoolGrad struct {
 	*launch
 	geometry    *cpu.PoolGeometry

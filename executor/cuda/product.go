@@ -16,7 +16,7 @@ type products struct {
 	function func(module, name string) (driver.Function, error)
 
 	mu   sync.Mutex
-	why  *driver.Missing // why own kernels are used; nil: the library is used, as far as is known
+	why  *driver.Missing // why own kernels are used; nil while the library works
 	own  map[productKernel]driver.Function
 	args driver.Args
 }
@@ -27,8 +27,7 @@ type productKernel struct {
 	elem driver.Elem
 }
 
-// Gemm multiplies. An empty product decides between library and own kernels, and loads what is
-// needed.
+// Gemm multiplies. An empty product decides between library and own kernels, and loads them.
 func (p *products) Gemm(s driver.Stream, g *driver.Gemm) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +85,9 @@ func (p *products) kernel(name string, e driver.Elem) (driver.Function, error) {
 // ownWorkspace is how much of the arena is lent to own kernels for the sums of the pieces of K.
 const ownWorkspace = 8 << 20
 
-// libraryWorkspace is how much of the arena is lent for a product: for cuBLAS what its
-// documentation recommends, which depends on whether the GPU is of the Hopper generation or later.
+// libraryWorkspace is the share of the arena that is lent for a product: for cuBLAS the
+// recommendation of its documentation, which depends on whether the GPU is of the Hopper generation
+// or later.
 func (d *Device) libraryWorkspace() int {
 	switch {
 	case d.products.missing() != nil:
@@ -98,8 +98,7 @@ func (d *Device) libraryWorkspace() int {
 	return 4 << 20
 }
 
-// Remarks are what a report of a run should say about the device: that own kernels multiply, and
-// why.
+// Remarks are a report's remarks on the device: that own kernels multiply, and why.
 func (d *Device) Remarks() []string {
 	if why := d.products.missing(); why != nil {
 		return []string{"products of matrices by memopt's own kernels, without tensor cores: " + why.Error()}

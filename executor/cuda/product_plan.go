@@ -3,7 +3,7 @@ package cuda
 import "memopt/executor/cuda/driver"
 
 // productBlocks is how many blocks keep a large GPU busy; tests lower it. It is one number for all
-// GPUs: how a product is cut decides in which order its sums are formed, and so its last bits.
+// GPUs: the cuts of a product decide the order of its sums, and so its last bits.
 var productBlocks = 120
 
 // leastPiece is the least length of a piece of K.
@@ -17,8 +17,8 @@ type productPlan struct {
 	chunk  int // the length of all pieces but the last
 }
 
-// planProduct takes the largest tiles of which there are enough, counting that K may be cut as
-// well. Tiles that are mostly empty are not taken.
+// planProduct takes the largest tiles that give enough pieces, counting that K may be cut as well.
+// Tiles that are mostly empty are not taken.
 func planProduct(g *driver.Gemm) productPlan {
 	tile := 32
 	for _, t := range [...]int{128, 64} {

@@ -33,8 +33,8 @@ func (p *products) multiply(s driver.Stream, g *driver.Gemm) error {
 	return nil
 }
 
-// memoryFrom returns the memory from byte i on, none where it ends before: operands without
-// elements may have none.
+// memoryFrom returns the memory from byte i on, empty if it ends before: operands without elements
+// may have no memory.
 func memoryFrom(b []byte, i int) []byte { return b[min(i, len(b)):] }
 
 // some computes a product whose batch a grid holds.
@@ -68,7 +68,7 @@ func (p *products) tiles(s driver.Stream, g *driver.Gemm, plan productPlan) erro
 	return p.addParts(s, g, plan.pieces)
 }
 
-// partsOf returns the memory for the sums of the pieces of K, none where there is one piece.
+// partsOf returns the memory for the sums of the pieces of K, nil for one piece.
 func partsOf(g *driver.Gemm, pieces int) []byte {
 	if pieces == 1 {
 		return nil
@@ -76,7 +76,7 @@ func partsOf(g *driver.Gemm, pieces int) []byte {
 	return g.Workspace[:pieces*g.M*g.N*g.Batch*max(g.Elem.Size(), 4)]
 }
 
-// launch runs a kernel with what has been packed: pieces are the grid's second dimension, the batch
+// launch runs a kernel with the packed arguments: pieces are the grid's second dimension, the batch
 // its third.
 func (p *products) launch(s driver.Stream, name string, g *driver.Gemm, pieces int, shape driver.Shape) error {
 	f, err := p.kernel(name, g.Elem)

@@ -51,7 +51,7 @@ func quantization(name string, back bool) maker {
 	}
 }
 
-// place finds which scales belong to which elements.
+// place maps elements to scales.
 func (k *quantizeKernel) place(c *executor.Ctx) error {
 	x, s := c.In(0).Shape, c.In(1)
 	if z := c.In(2); z != nil && z.Len() != s.Len() {

@@ -8,12 +8,12 @@ import (
 	"memopt/graph/op"
 )
 
-// packStream packs what kernels/random.cu derives the stream of a node's draws in a step from.
-// executor/cpu/philox.go defines key and counter.
+// packStream packs the numbers that kernels/random.cu derives the stream of a node's draws in a
+// step from. executor/cpu/philox.go defines key and counter.
 func packStream(a *driver.Args, d operand.Draws, c *executor.Ctx) {
 	step := c.Step
 	if c.StepAt != nil {
-		step = 0 // what lies there is added
+		step = 0 // the kernel adds the number at StepAt
 	}
 	a.Uint64(operand.SplitMix64(d.Seed))
 	a.Uint64(step)
@@ -35,9 +35,9 @@ func floatSuffix(t graph.DType) string {
 type uniform struct {
 	*launch
 	draws      operand.Draws
-	shape      []int // nil: the input's
+	shape      []int // nil means the input's shape
 	low, width float64
-	size       int // bytes of Bernoulli's elements; 0: not Bernoulli
+	size       int // bytes of Bernoulli's elements; 0 for other operators
 	one        uint64
 }
 

@@ -7,8 +7,8 @@ import (
 	"memopt/graph"
 )
 
-// fold is what a reduction does: the operator of kernels/reduce.h, which function of the elements
-// it adds, and what is done to the final sum.
+// fold is a reduction: the operator of kernels/reduce.h, the function of the elements that it adds,
+// and that of the final sum.
 type fold struct {
 	name       string
 	of, finish uint32
@@ -16,7 +16,7 @@ type fold struct {
 	order      bool // there is one for bytes, which are compared
 }
 
-// Which function of the elements is added, and what is done to the final sum: OF_ and FINISH_ of
+// The function of the elements that are added, and that of the final sum: OF_ and FINISH_ of
 // kernels/reduce.h.
 const (
 	ofItself, ofSize, ofSquare                    = 0, 1, 2
@@ -86,12 +86,12 @@ func (k *reduceKernel) Workspace(in, out [][]int) int {
 }
 
 // spaceFor returns the bytes of accumulators for shapes of the input and of the output. If the
-// output's shape lacks axes, it is not known which they are, so there is room for any. Run takes
-// what is announced.
+// output's shape lacks axes, it is not known which they are, so the bytes are enough for any. Run
+// takes all of them.
 func (k *reduceKernel) spaceFor(x, y []int) int {
 	results := elements(y)
 	if len(x) != len(y) {
-		// Chunks are not shorter than foldLeastRuns, and there are none where tiles of 128 results
+		// Chunks are not shorter than foldLeastRuns. There is one chunk if tiles of 128 results
 		// fill the GPU.
 		if results == 0 || results >= foldBlocks/2*128 {
 			return 0

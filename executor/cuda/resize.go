@@ -62,7 +62,7 @@ const resizeTaps = 4
 // resizedDims is RESIZED_DIMS of kernels/resize.h.
 const resizedDims = 6
 
-// Workspace returns what the tables take at most.
+// Workspace returns the largest size of the tables.
 func (k *resizeKernel) Workspace(in, out [][]int) int {
 	var small, large []int
 	switch {

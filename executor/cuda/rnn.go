@@ -10,10 +10,10 @@ import (
 	"memopt/graph/op"
 )
 
-// recurrence is RNN, GRU or LSTM. For each direction, one product makes what the inputs of all
-// steps add to the gates; then each step takes the product of its state with R, one kernel for its
-// cell and, for GRU without linear_before_reset, another product and kernel for the reset state.
-// executor/cpu/rnn.go lists the operands.
+// recurrence is RNN, GRU or LSTM. For each direction, one product makes the contributions of all
+// steps' inputs to the gates; then each step takes the product of its state with R, one kernel for
+// its cell and, for GRU without linear_before_reset, another product and kernel for the reset
+// state. executor/cpu/rnn.go lists the operands.
 type recurrence struct {
 	*product
 	kind              graph.Kind
@@ -24,7 +24,7 @@ type recurrence struct {
 	clip              float32
 	couple, linear    bool
 	batchFirst        bool
-	hiddenAttr        int // 0: not given
+	hiddenAttr        int // 0 if not given
 
 	seq, batch, input, hidden int
 	size                      int // of an element
@@ -81,7 +81,7 @@ func newRecurrence(p *executor.Prep, gemm *product, gates int) *recurrence {
 	return k
 }
 
-// Workspace counts products, states, lengths and what the library is lent.
+// Workspace counts products, states, lengths and the library's loan.
 func (k *recurrence) Workspace(in, _ [][]int) int {
 	if len(in[0]) != 3 || len(in[2]) != 3 {
 		return 0
@@ -140,7 +140,8 @@ func (k *recurrence) Run(c *executor.Ctx) error {
 	return nil
 }
 
-// out makes an output of states: of seq steps, or of none where seq is negative.
+// out makes an output of states: of seq steps, or of one without an axis for steps if seq is
+// negative.
 func (k *recurrence) out(c *executor.Ctx, i, seq, d int) *executor.Tensor {
 	switch {
 	case seq < 0 && k.batchFirst:

@@ -161,8 +161,8 @@ func (s *scatterer) update(c *executor.Ctx, inner int) error {
 	return s.scatter(c, y.Data, c.In(2).Data)
 }
 
-// scatterND is a copy of the data in which the slices that tuples name, the last axis of the
-// indices, are combined with updates.
+// scatterND is a copy of the data that combines slices with updates; tuples, the last axis of the
+// indices, name the slices.
 type scatterND struct{ scatterer }
 
 // newScatterND makes the kernel of ScatterND.
@@ -188,7 +188,7 @@ func (k *scatterND) Run(c *executor.Ctx) error {
 	return k.update(c, elements(rest))
 }
 
-// scatterElements is a copy of the data in which single elements are combined with updates.
+// scatterElements is a copy of the data that combines single elements with updates.
 type scatterElements struct {
 	scatterer
 	axis int64

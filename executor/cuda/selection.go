@@ -6,8 +6,8 @@ import (
 	"memopt/graph"
 )
 
-// oneHot inserts an axis of length depth, in which the place that the input names has the second of
-// two values and all others the first.
+// oneHot inserts an axis of length depth: the place that the input names has the second of two
+// values, and all others have the first.
 type oneHot struct {
 	*launch
 	axis int64

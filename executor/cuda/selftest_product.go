@@ -11,7 +11,7 @@ import (
 // not: every type, every tile, K in pieces, and a vector.
 func (d *Device) selftestProducts() error {
 	for _, t := range [...]graph.DType{graph.Float32, graph.Float64, graph.Float16, graph.BFloat16} {
-		for _, tile := range [...]int{0, 32, 64, 128} { // 0: a vector
+		for _, tile := range [...]int{0, 32, 64, 128} { // 0 means a vector
 			if tile == 128 && t == graph.Float64 {
 				continue
 			}

@@ -60,7 +60,7 @@ func (k *axisLaunch) start(t graph.DType) error {
 	return l.line(k.outer*k.inner, 1)
 }
 
-// softmaxAxis is the axis along which an operator works as Softmax does.
+// softmaxAxis is the axis of a Softmax or an operator like it.
 type softmaxAxis struct {
 	axis    int64
 	given   bool

@@ -5,8 +5,8 @@ import (
 	"memopt/graph"
 )
 
-// stretchedSum adds up a float32 tensor over the axes along which a shape is stretched to its own,
-// and rounds the sums to a type.
+// stretchedSum adds up a float32 tensor over the axes that broadcasting stretches in a shape, and
+// rounds the sums to a type.
 type stretchedSum struct {
 	sum    *reduceKernel
 	round  *launch // of the sums; nil for float32
@@ -26,7 +26,7 @@ func newStretchedSum(d *Device, t graph.DType) (*stretchedSum, error) {
 	return s, err
 }
 
-// stretch finds the axes of full along which shape is stretched.
+// stretch finds the axes of full that shape is stretched along.
 func (s *stretchedSum) stretch(full, shape []int) {
 	s.folded, s.shape = s.folded[:0], s.shape[:0]
 	for i, d := range full {

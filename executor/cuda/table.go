@@ -9,7 +9,7 @@ import (
 	"memopt/graph/op"
 )
 
-// Row is what the CUDA device knows of an operator: its kernel, or why the host runs it.
+// Row is the CUDA device's entry for an operator: its kernel, or the reason why the host runs it.
 type Row struct {
 	Kind graph.Kind
 	// New makes the kernel of a node. The error is an *executor.Unsupported if a kernel for the
@@ -27,7 +27,7 @@ type Row struct {
 var table = buildTable(viewRows, elementwiseRows, productRows, reduceRows, moveRows, randomRows, fusedRows, convRows,
 	attentionRows, bitRows, trainingRows, recurrentRows, quantRows, visionRows, deeployRows, ranksRows)
 
-// buildTable puts the rows of all families in their places. What the host has no kernel for needs
+// buildTable puts the rows of all families in their places. An operator without a host kernel needs
 // no row: its reason is the host's. TestComplete names any other operator that is left out.
 func buildTable(families ...[]Row) [op.NumKinds]Row {
 	var t [op.NumKinds]Row
@@ -50,8 +50,9 @@ func buildTable(families ...[]Row) [op.NumKinds]Row {
 // Of returns the row of a kind.
 func Of(k graph.Kind) *Row { return &table[k] }
 
-// OnHost says why the host runs every node of an operator; "": the device runs those for whose
-// types and attributes it has a kernel or, at the boundary of a training graph, needs none.
+// OnHost returns the reason why the host runs every node of an operator. "" means that the device
+// runs the nodes whose types and attributes it has a kernel for, and those at the boundary of a
+// training graph, which need no kernel.
 func OnHost(k graph.Kind) string {
 	if why := executor.AlwaysHost(k); why != "" {
 		return why

@@ -2,7 +2,7 @@ package cuda
 
 import "memopt/graph/op"
 
-// attentionRows: attention, and what surrounds it in transformers.
+// attentionRows: attention and its neighbours in transformers.
 var attentionRows = []Row{
 	{Kind: op.Attention, New: newAttention, HostInputs: []int{6}},
 	{Kind: op.AttentionMS, Why: forInference},

@@ -2,7 +2,7 @@ package cuda
 
 import "memopt/graph/op"
 
-// ofBits is why the host computes with numbers of which a byte holds several.
+// ofBits is why the host computes with packed numbers, several to a byte.
 const ofBits = "numbers of a few bits are made whole on the host"
 
 // quantRows: conversions to small integers and back, and products of small integers.

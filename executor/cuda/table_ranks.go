@@ -2,8 +2,8 @@ package cuda
 
 import "memopt/graph/op"
 
-// betweenRanks is why the host runs what ranks do together.
-const betweenRanks = "ranks exchange what lies in the host's memory"
+// betweenRanks is why the host runs the ranks' collective operations.
+const betweenRanks = "ranks exchange data in the host's memory"
 
 // ranksRows: memopt's own operators between the ranks of a job.
 var ranksRows = []Row{

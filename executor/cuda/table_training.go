@@ -2,7 +2,7 @@ package cuda
 
 import "memopt/graph/op"
 
-// trainingRows: what training graphs do to all gradients and weights.
+// trainingRows: the operators of training graphs on all gradients and weights.
 var trainingRows = []Row{
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.BroadcastGradientArgs, Why: hostShapes},

@@ -27,7 +27,7 @@ func suffix(d graph.DType) string {
 	return ""
 }
 
-// isFloat reports whether a type is one of the floats with which kernels compute: in f32.
+// isFloat reports whether a type is one of the kernels' floats, which they compute with in f32.
 func isFloat(d graph.DType) bool {
 	return d == graph.Float32 || d == graph.Float16 || d == graph.BFloat16
 }

@@ -93,7 +93,7 @@ func (k *variadicKernel) Run(c *executor.Ctx) error {
 	return k.line(n/k.size, 4)
 }
 
-// stretch finds the shape to which the operands are stretched.
+// stretch finds the common shape of the operands.
 func (k *variadicKernel) stretch(c *executor.Ctx) error {
 	rank := 0
 	for i := range c.Inputs() {

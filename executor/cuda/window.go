@@ -19,7 +19,7 @@ func newWindow(w cpu.Window) (window, error) {
 	k := window{w, 1, 1, 1}
 	for i := range w.In {
 		if w.Out[i] == 1 {
-			k.Stride[i] = 1 // which nobody can know
+			k.Stride[i] = 1 // the stride has no effect
 		}
 		if w.Kernel[i] == 1 {
 			k.Dilation[i] = 1

@@ -18,7 +18,7 @@ func (Device) Virtual() bool { return true }
 func (Device) Kernel(p *executor.Prep) (executor.Kernel, error) {
 	for i, s := range p.Shapes {
 		if s == nil && p.Wants(i) {
-			return nil, p.Unsupported("the shape of output %d depends on data, of which this device has none", i)
+			return nil, p.Unsupported("the shape of output %d depends on data, which this device lacks", i)
 		}
 	}
 	return &kernel{p}, nil

@@ -200,7 +200,7 @@ func TestOddAnswers(t *testing.T) {
 	before := d.alive()
 	d.kind(2)
 	_, _, err := d.use(Options{})
-	require.ErrorContains(t, err, `output "y": is a sequence, a map or nothing`)
+	require.ErrorContains(t, err, `output "y": is a sequence, a map or empty`)
 	d.reset(0)
 	d.dtype(int32(graph.String))
 	_, _, err = d.use(Options{})

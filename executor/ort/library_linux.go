@@ -57,7 +57,7 @@ func openAt(path string) (*Library, error) {
 	}
 	base, _, _ := purego.SyscallN(getBase)
 	if base == 0 {
-		return nil, fmt.Errorf("%s is not ONNX Runtime: OrtGetApiBase returns nothing", path)
+		return nil, fmt.Errorf("%s is not ONNX Runtime: OrtGetApiBase returns null", path)
 	}
 	// struct OrtApiBase { GetApi(version); GetVersionString(); }
 	entries := (*[2]uintptr)(address(base))

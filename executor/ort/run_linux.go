@@ -130,7 +130,7 @@ func (r *Results) tensor(value uintptr) (*executor.Tensor, error) {
 		return nil, err
 	}
 	if kind != 1 { // ONNX_TYPE_TENSOR
-		return nil, fmt.Errorf("is a sequence, a map or nothing: only tensors are compared")
+		return nil, fmt.Errorf("is a sequence, a map or empty: only tensors are compared")
 	}
 	var info uintptr
 	if err := a.call(fnGetTensorTypeAndShape, value, uintptr(unsafe.Pointer(&info))); err != nil {

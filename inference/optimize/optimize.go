@@ -37,8 +37,8 @@ type Options struct {
 }
 
 // ErrTraining is wrapped by errors about graphs that have a backward half.
-var ErrTraining = errors.New("it has a backward half, and passes for inference would change what " +
-	"plans and configurations refer to: take the forward model")
+var ErrTraining = errors.New("it has a backward half, and passes for inference would change the " +
+	"nodes of plans and configurations: take the forward model")
 
 // Result is an optimized model and how it came about.
 type Result struct {

@@ -28,7 +28,7 @@ type Options struct {
 const leastOpset = 11
 
 // ErrNothing is wrapped by the error about a model without weights that can be quantized.
-var ErrNothing = errors.New("there is nothing to quantize")
+var ErrNothing = errors.New("no weight can be quantized")
 
 // Result is a quantized model and how it came about.
 type Result struct {
@@ -101,7 +101,7 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 func (r *Result) why() string {
 	if len(r.Left) == 0 {
 		return "it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without data, and " +
-			"those that callers can replace (--freeze-inputs), are none"
+			"those that callers can replace (--freeze-inputs), do not count"
 	}
 	l := r.Left[0]
 	text := fmt.Sprintf("node %q (%s) stays as it is: %s", l.Node, l.Op, l.Why)

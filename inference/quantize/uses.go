@@ -103,7 +103,7 @@ func (q *quantizer) refusal(v graph.ValueID, uses []use) string {
 		case q.excluded(u, v):
 			return fmt.Sprintf("node %q reads the same weight and is excluded", label)
 		case q.typeOf(u.node.Output(0)).DType != graph.Float32:
-			return fmt.Sprintf("what node %q (%s) makes is not known to be float", label, u.node.Op)
+			return fmt.Sprintf("the output of node %q (%s) is not known to be float", label, u.node.Op)
 		case u.role.rows:
 			continue
 		case len(t.Dims) != 2:

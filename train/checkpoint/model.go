@@ -49,8 +49,8 @@ func (m Model) Check(now Model) error {
 		return fmt.Errorf("%s is not the model that the checkpoint is of, or has changed since: its structure has "+
 			"SHA-256 %s; wanted %s, that of %s", now.Path, now.StructureSHA256, m.StructureSHA256, m.Path)
 	case now.FrozenSHA256 != m.FrozenSHA256:
-		return fmt.Errorf("%s has changed since the checkpoint was saved: its structure is the same, and what is "+
-			"not trained (frozen weights and constants) has SHA-256 %s; wanted %s, that of %s",
+		return fmt.Errorf("%s has changed since the checkpoint was saved: its structure is the same, but its "+
+			"frozen weights and constants have SHA-256 %s; wanted %s, that of %s",
 			now.Path, now.FrozenSHA256, m.FrozenSHA256, m.Path)
 	}
 	return nil

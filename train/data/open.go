@@ -197,7 +197,7 @@ func (p place) format(o Options) (string, error) {
 	case ext == ".bin" || ext == ".txt" || p.path == exampleText:
 		return formatTokens, nil
 	}
-	return "", fmt.Errorf("%s: its name does not say what it holds: .bin and .txt are tokens, "+
+	return "", fmt.Errorf("%s: its name does not tell its contents: .bin and .txt are tokens, "+
 		".npy and .npz arrays; name its format (--data-format), one of %s",
 		p.path, strings.Join(Formats(), ", "))
 }

@@ -58,7 +58,7 @@ func rolesOf(inputs []Input, names map[string]string) ([]role, error) {
 	}
 	for i, in := range inputs {
 		if roles[i] == noRole {
-			return nil, fmt.Errorf("input %q (%v): its name does not say what it holds; say which of %s "+
+			return nil, fmt.Errorf("input %q (%v): its name does not tell its contents; say which of %s "+
 				"it does (--input NAME=…)", in.Name, in.DType, strings.Join(Roles(), ", "))
 		}
 	}

@@ -380,7 +380,7 @@ func TestTableErrors(t *testing.T) {
 		{"example:pictures: no such example of data; there is example:text", []string{"example:pictures"}, Options{}},
 		{junk, []string{"x=" + junk, y}, Options{}},
 		{in("set", "input_0.pb"), []string{in("set")}, Options{}},
-		{record + ": its name does not say what it holds", []string{record}, Options{}},
+		{record + ": its name does not tell its contents", []string{record}, Options{}},
 		{record + ": records need a description (--record)", []string{record}, Options{Format: formatRecords}},
 		{record + ": has 10 bytes, which is no whole number of records of 3 bytes", []string{record},
 			Options{Record: "x:uint8[2],labels:uint8"}},

@@ -334,7 +334,7 @@ func TestTokenErrors(t *testing.T) {
 			with(func(in []Input) { in[2].Shape = []int{4, 4} }), Options{}},
 		{`has elements of type uint16; input "input_ids" takes uint8, and not every uint16 is one`, []string{path},
 			with(func(in []Input) { in[0].DType, in[0].Classes = graph.Uint8, 257 }), Options{}},
-		{`input "q" (int64): its name does not say what it holds; say which of tokens, labels`, []string{path},
+		{`input "q" (int64): its name does not tell its contents; say which of tokens, labels`, []string{path},
 			with(func(in []Input) { in[1].Name = "q" }), Options{}},
 		{`no input takes tokens, of "labels" (int64)`, []string{path}, gpt(4, 0)[1:], Options{}},
 		{`input "labels": cannot be "label"; it can hold tokens, labels, positions, ones, zeros`, []string{path},

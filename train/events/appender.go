@@ -60,7 +60,7 @@ func (a *appender) add(record []byte) error {
 		return nil
 	}
 	a.failed = true
-	return fmt.Errorf("%s: %w; what comes is kept and written once that works", a.path, err)
+	return fmt.Errorf("%s: %w; further records are kept and written once that works", a.path, err)
 }
 
 // flush writes the pending records.

@@ -208,7 +208,7 @@ func (e *engine) disagree(c collective.Call, q int, h []byte) error {
 			way[e.header[28]&1], q, way[h[28]&1])
 	}
 	if what >= len(whats) || binary.LittleEndian.Uint64(h) != uint64(e.current) {
-		return fmt.Errorf("rank %d sends what is no header of operation %d: all ranks must run the same program", q,
+		return fmt.Errorf("rank %d sends no header of operation %d: all ranks must run the same program", q,
 			e.current)
 	}
 	other := collective.Call{

@@ -25,7 +25,7 @@ type Options struct {
 // (GOMAXPROCS) or waits for one until a computation is interrupted, 10 ms and more: Open adds one.
 func Open(ctx context.Context, o Options) (collective.Group, error) {
 	if o.Launch.Size < 1 || o.Launch.Rank < 0 || o.Launch.Rank >= o.Launch.Size {
-		return nil, errors.New("mpi: Options.Launch is none that Find has made")
+		return nil, errors.New("mpi: Options.Launch is not a result of Find")
 	}
 	if o.Launch.Size == 1 {
 		return collective.Local(1)[0], nil

@@ -275,7 +275,7 @@ func TestUpdates(t *testing.T) {
 		`f = com.microsoft.AdamWOptimizer <alpha = "x"> (lr, step, p, g, m, v)`:   "attribute alpha is no number",
 		`f = com.microsoft.SGDOptimizerV2 (lr, p, g)  h = com.microsoft.SGDOptimizerV2 (lr, p, g)`: "is a second " +
 			"optimizer; wanted one",
-		`f = Identity (p)`: `(Identity): is nothing that onnxruntime-training's optimizers have`,
+		`f = Identity (p)`: `(Identity): is no operator of onnxruntime-training's optimizers`,
 		`c = com.microsoft.InplaceClipGradNorm (g)  f = com.microsoft.InplaceClipGradNorm (c)`: "has no optimizer",
 	} {
 		dir := artefacts(t, sample())

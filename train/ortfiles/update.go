@@ -58,7 +58,7 @@ const torchMode = 0
 func (u *Update) add(n *graph.Node) error {
 	read, known := readers[n.Op]
 	if !known || n.Domain != "com.microsoft" {
-		return errors.New("is nothing that onnxruntime-training's optimizers have; wanted AdamWOptimizer, " +
+		return errors.New("is no operator of onnxruntime-training's optimizers; wanted AdamWOptimizer, " +
 			"SGDOptimizerV2 and InplaceClipGradNorm")
 	}
 	return read(u, n)

@@ -153,7 +153,7 @@ func (p *parser) tensor(name string) declared {
 		seen := map[string]*bool{"dtype": &dtype, "shape": &shape, "data_offsets": &place}[key]
 		switch {
 		case seen == nil:
-			p.fail("%s is nothing that a tensor has; wanted dtype, shape and data_offsets", what)
+			p.fail("%s is no field of a tensor; wanted dtype, shape and data_offsets", what)
 			return
 		case *seen:
 			p.fail("%s stands there twice", what)

@@ -277,7 +277,7 @@ func TestFaults(t *testing.T) {
 		{file(`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,8]}}`, ""), "wanted a whole number"},
 		{file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, ""), "more than 2^62 bytes"},
 		{file(`{"a":{"dtype":"F4","shape":[2],"data_offsets":[0,1]}}`, "x"), `tensor "a" has dtype "F4"; memopt reads BOOL, U8`},
-		{file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"more":1}}`, "xy"), `tensor "a": more is nothing that a`},
+		{file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"more":1}}`, "xy"), `tensor "a": more is no field of a tensor`},
 		{file(`{"a":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, "xy"), `dtype stands there twice`},
 		{file(`{"__metadata__":{"a":1}}`, ""), `wanted a string`},
 		{file(`{"__metadata__":{"a":"1","a":"2"}}`, ""), `"a" stands there twice`},

@@ -169,7 +169,7 @@ func (s *search) take(tensor, target func(string) string) (n int, err error) {
 	for i, e := range s.entries {
 		key := tensor(e.Name)
 		if before, twice := byName[key]; twice {
-			return 0, fmt.Errorf("tensors %q and %q are both called %q but for what wrappers add; remove one of them",
+			return 0, fmt.Errorf("tensors %q and %q are both called %q but for the prefixes of wrappers; remove one of them",
 				s.entries[before].Name, e.Name, key)
 		}
 		byName[key] = i
@@ -181,7 +181,7 @@ func (s *search) take(tensor, target func(string) string) (n int, err error) {
 			continue
 		}
 		if before := taken[e]; before > 0 {
-			return 0, fmt.Errorf("tensor %q could be %q and %q, which have one name but for what wrappers add",
+			return 0, fmt.Errorf("tensor %q could be %q and %q, which have one name but for the prefixes of wrappers",
 				s.entries[e].Name, s.targets[before-1].name, t.name)
 		}
 		if err := fits(s.entries[e], t.dtype, t.shape); err != nil {

@@ -174,7 +174,7 @@ func TestMatches(t *testing.T) {
 			`tensor "fc.weight", transposed, is parameter "onnx::MatMul_7", which node "/fc/MatMul" reads, ` +
 				`but has shape [3 4]; wanted [4 3]`},
 		"two sets":     {append(all("old."), all("new.")...), `3 tensors fit by the prefix "new." and as many by "old."`},
-		"two wrappers": {append(all("module."), all("_orig_mod.")...), `but for what wrappers add`},
+		"two wrappers": {append(all("module."), all("_orig_mod.")...), `but for the prefixes of wrappers`},
 		"a constant":   {append(all(""), tensor{"one", f32, []int{1}}), found("") + " +one"},
 		"nothing":      {nil, "-a.weight -a.bias -b.a.weight -onnx::MatMul_7"},
 	} {
@@ -257,7 +257,7 @@ func TestAmbiguous(t *testing.T) {
 			`<float[2,2] "onnx::MatMul_7" = ` + four + `>
 			{ ["/a/MatMul"] p = MatMul (x, "onnx::MatMul_7")  ["/b/MatMul"] y = MatMul (p, "onnx::MatMul_7") }`,
 			[]tensor{{"a.weight", f32, two}, {"b.weight", f32, two}}},
-		`tensor "w" could be "module.w" and "w", which have one name but for what wrappers add`: {
+		`tensor "w" could be "module.w" and "w", which have one name but for the prefixes of wrappers`: {
 			`<float[2,2] "module.w" = ` + four + `, float[2,2] "w" = ` + four + `, float[2,2] b = ` + four + `>
 			{ p = MatMul (x, "module.w")  q = MatMul (p, w)  y = MatMul (q, b) }`,
 			[]tensor{{"_orig_mod.w", f32, two}}},

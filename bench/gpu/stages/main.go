@@ -104,7 +104,7 @@ func dispatch(ctx context.Context, args []string, w io.Writer) (int, error) {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return exitStopped, errors.New("stopped: what was found so far is kept")
+		return exitStopped, errors.New("stopped: the results so far are kept")
 	case err != nil:
 		return exitFailed, err
 	}

@@ -33,14 +33,14 @@ var all = []stage{
 	{"models", "verify of every model at levels 0, 1 and 2, and its outputs and gradients beside PyTorch's", runModels},
 	{"budgets", "verify at 80, 60 and 40 % of the peak, planned and measured bytes, the largest batch under a limit",
 		runBudgets},
-	{"oom", "what happens where memory is short", runOOM},
+	{"oom", "behaviour when memory is short", runOOM},
 	{"leaks", "the device's memory over 1,000 steps and over sessions", runLeaks},
-	{"graphs", "captured steps give what other steps give", runGraphs},
+	{"graphs", "captured steps give the results of other steps", runGraphs},
 	{"bench-gpt2", "gpt2_124m, float32, beside PyTorch", benchGPT2(f32)},
 	{"bench-gpt2-tf32", "the same with TF32", benchGPT2(tf32)},
 	{"bench-gpt2-bf16", "the same in bfloat16", benchGPT2(bf16)},
 	{"bench-resnet50", "resnet50, float32, beside PyTorch", runBenchResNet},
-	{"bench-recompute", "what recomputing costs, predicted and measured", runBenchRecompute},
+	{"bench-recompute", "the cost of recomputation, predicted and measured", runBenchRecompute},
 }
 
 // options are the command line's.

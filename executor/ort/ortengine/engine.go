@@ -103,7 +103,7 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 	}
 	s.run.Predicted = e.predict(ctx, side, s.bound, opts.Session)
 	if p := s.run.Predicted; p.Live > 0 {
-		if err := memlimit.Check(p.Live+p.Persistent, "what ONNX Runtime is predicted to take, "+
+		if err := memlimit.Check(p.Live+p.Persistent, "the predicted memory of ONNX Runtime, "+
 			"%d bytes of values and %d of inputs and weights", p.Live, p.Persistent); err != nil {
 			return nil, err
 		}
@@ -169,7 +169,7 @@ type LostDropouts struct {
 
 func (l *LostDropouts) Error() string {
 	return fmt.Sprintf("stock ONNX Runtime removes %d Dropout nodes (the first is %q), whatever "+
-		"their training_mode, because nothing reads their masks: its numbers are those without "+
+		"their training_mode, because their masks have no readers: its numbers are those without "+
 		"them",
 		l.Nodes, l.First)
 }

@@ -206,7 +206,7 @@ func (m *machine) Open(ctx context.Context, side verify.Side, o resident.StepOpt
 		return nil, err
 	}
 	s.predicted = m.engine.predict(ctx, side, s.bound, m.opts)
-	const what = "what ONNX Runtime is predicted to take, %d bytes of values"
+	const what = "the predicted memory of ONNX Runtime, %d bytes of values"
 	if err := memlimit.Check(s.predicted.Live, what, s.predicted.Live); err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func closeObjects(node any) {
 func (s *Schema) Check(t testing.TB, data []byte) any {
 	t.Helper()
 	require.NoError(t, s.Validate(data),
-		"what is printed is not what docs/schemas says: change the schema with it, where a field is new\n%s", data)
+		"the output does not match docs/schemas: if a field is new, add it to the schema\n%s", data)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	require.NoError(t, err)
 	return doc
