@@ -140,7 +140,7 @@ func TestBatchesWeigh(t *testing.T) {
 // said.
 func TestDoubtfulLosses(t *testing.T) {
 	for want, loss := range map[string]string{
-		"is no mean and no sum": `l = SoftmaxCrossEntropyLoss(o, y)  loss = Sqrt(l)`,
+		"neither a mean nor a sum": `l = SoftmaxCrossEntropyLoss(o, y)  loss = Sqrt(l)`,
 		"adds losses that divide by different numbers": `c = SoftmaxCrossEntropyLoss<ignore_index = 0>(o, y)
 			q = Mul(o, o)  b = ReduceMean<keepdims = 0>(q)  loss = Add(c, b)`,
 		"divides by a number that depends on the data": `c = SoftmaxCrossEntropyLoss(o, y)  q = Exp(o)

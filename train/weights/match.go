@@ -169,7 +169,8 @@ func (s *search) take(tensor, target func(string) string) (n int, err error) {
 	for i, e := range s.entries {
 		key := tensor(e.Name)
 		if before, twice := byName[key]; twice {
-			return 0, fmt.Errorf("tensors %q and %q are both called %q but for the prefixes of wrappers; remove one of them",
+			return 0, fmt.Errorf("tensors %q and %q are both called %q but for the prefixes of wrappers; "+
+				"remove one of them",
 				s.entries[before].Name, e.Name, key)
 		}
 		byName[key] = i
