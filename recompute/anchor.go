@@ -102,8 +102,7 @@ func (w *anchorWriter) Origin(v graph.ValueID) graph.ValueID { return v }
 // Newest returns the newest clone or view of a value.
 func (w *anchorWriter) Newest(v graph.ValueID) graph.ValueID { return w.newest.Of(v) }
 
-// SetNewest lets the rewriter's later nodes read a view, forward nodes among them unless it shows a
-// clone.
+// SetNewest makes the rewriter's later nodes read a view; forward nodes do so, too, unless the view shows a clone.
 func (w *anchorWriter) SetNewest(v, view graph.ValueID) {
 	if w.newest.Of(v) == w.views.Of(v) {
 		w.views.Set(v, view)

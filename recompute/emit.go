@@ -150,8 +150,7 @@ func (e *AnchorEmitter) Emit(sinks, values, late []graph.ValueID) error {
 	return nil
 }
 
-// Follow lets a value that has just been made be read through the last anchor, if it is one of its
-// late values.
+// Follow makes readers of a new value read it through the last anchor, if it is one of its late values.
 func (e *AnchorEmitter) Follow(v graph.ValueID) {
 	origin := e.sink.Origin(v)
 	if origin == graph.NoValue || e.late[origin] == graph.NoValue {

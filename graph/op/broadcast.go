@@ -7,8 +7,8 @@ import (
 	"memopt/symbolic"
 )
 
-// Broadcast returns the shape that the given inputs have together under numpy's
-// rules: shapes are aligned at their last dims, and a 1 stretches to its partner.
+// Broadcast returns the common shape of the given inputs under numpy's rules: shapes are aligned at
+// their last dims, and a 1 stretches to its partner.
 //
 // With symbols the rule is: equal dims stay; 1 gives way; a number other than 1 wins over a symbol,
 // because a run with another value fails. Two different expressions are equal in a legal run or one

@@ -31,9 +31,8 @@ func (inf *inference) meet(a, b symbolic.Expr) {
 	}
 }
 
-// EqualSizes returns, for symbols of a graph's inputs that stand for a size which another symbol of an
-// earlier input stands for already, that other symbol. Only symbols that made reports are looked at, and
-// one that kept reports is not given up for another.
+// EqualSizes maps symbols of a graph's inputs to the symbol of an earlier input that stands for the
+// same size. It considers only symbols that made reports, and replaces no symbol that kept reports.
 //
 // Three rules find them. First, two symbols that meet in an operator are one: input [s1, 10] minus
 // input [s5, 10]. Second, two inputs of one rank have the same dims if that makes expressions

@@ -13,7 +13,7 @@ import (
 type Failure uint8
 
 const (
-	// NeverFails: it may not, once all nodes before it have run.
+	// NeverFails: it cannot fail once all nodes before it have run.
 	NeverFails Failure = iota
 	// FailsOnce: it may fail, but not when it is recomputed from the same inputs: it checks
 	// elements (Checks) whose values are unknown before the run.

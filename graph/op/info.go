@@ -142,7 +142,7 @@ type Info struct {
 	Mutates []int
 	// Updates lists running statistics and the outputs that are their new values. Where these are
 	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new
-	// ones into the memory of the old, be they weights of the file.
+	// ones into the memory of the old, even if they are weights of the file.
 	Updates []Update
 	// Trains reports, with Updates, whether a node of a schema version makes new values of its running
 	// statistics, be they outputs or not.

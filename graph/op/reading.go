@@ -7,8 +7,7 @@ import (
 	"memopt/graph"
 )
 
-// Deviation is a node of a file that its operator's definition, in the version that the file
-// imports, has something against.
+// Deviation is a node of a file that contradicts its operator's definition in the version that the file imports.
 type Deviation struct {
 	Node graph.NodeID
 	Why  error  // names the node
