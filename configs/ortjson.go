@@ -46,9 +46,9 @@ func unreadable(path string, err error) error {
 	return faultf(path, "cannot be read: %v", errors.Unwrap(err))
 }
 
-// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file or, if there is none of
-// that name, the entries themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2". That
-// is what ORTMODULE_MEMORY_OPT_CONFIG held before it named a file.
+// LoadORT reads a configuration of ONNX Runtime's memory optimizer: a file or, if there is no file
+// of that name, the entries themselves with commas between them, "Cast+Reshape+:1:-1,Gelu+:1:2", as
+// ORTMODULE_MEMORY_OPT_CONFIG held them before it named a file.
 func LoadORT(config string) ([]planner.ConfigEntry, error) {
 	if _, err := os.Stat(config); err != nil && strings.Contains(config, idEnd) {
 		entries, err := parseEntries(config)
@@ -70,7 +70,7 @@ const idEnd = "+:"
 // ParseORT reads a JSON array of strings as ONNX Runtime does. Each string holds entries separated
 // by commas, each entry three pieces separated by colons: cluster ID, strategy (0 off, 1 recompute,
 // 2 recompute with compromise) and count (-1: all occurrences; otherwise the first so many). Empty
-// pieces are dropped and nothing is trimmed.
+// pieces are dropped; spaces are kept.
 func ParseORT(data []byte, where string) ([]planner.ConfigEntry, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	if !utf8.Valid(data) {
@@ -158,9 +158,8 @@ func split(text, sep string) []string {
 	return out
 }
 
-// parseInt reads an integer as ONNX Runtime's std::from_chars does: digits
-// with an optional minus in front; what follows them is ignored; a number beyond 32 bits
-// reads as 0.
+// parseInt reads an integer as ONNX Runtime's std::from_chars does: digits with an optional minus
+// in front; the text behind them is ignored; a number beyond 32 bits reads as 0.
 func parseInt(text string) (int, error) {
 	digits := strings.TrimPrefix(text, "-")
 	n, i := 0, 0

@@ -35,7 +35,7 @@ func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	return &r, nil
 }
 
-// ModuleFormat is what a plan of modules has under "format".
+// ModuleFormat is the value of "format" in a plan of modules.
 const ModuleFormat = "memopt-modules"
 
 // IsModulePlan reports whether a file is a plan of modules (plan --select modules --save-plan), for PyTorch.

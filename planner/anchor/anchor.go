@@ -1,18 +1,17 @@
-// Package anchor decides which anchors preserve the order of a rewritten graph, and with it the
-// peak, in stock ONNX Runtime, which reorders nodes. It searches for the places of anchors and
-// judges each set of places by the simulation of package ortsim.
+// Package anchor decides which anchors preserve the order of a rewritten graph, and with it the peak, in stock
+// ONNX Runtime, which reorders nodes. It searches for the places of anchors and judges each set of places by
+// the simulation of package ortsim.
 //
 // # Anchors
 //
-// What keeps the peak of a rewritten graph in a runtime that orders nodes by itself: at which places they
-// stand is searched (build.go, frontier.go), and each set is judged by the simulation of stock ONNX Runtime in
-// sim/ort: its optimizations, one row each (passes.go, optimize.go, fuse.go), rewrite the program,
-// defaultorder.go orders it, buffers.go gives values their buffers by what the runtime knows of shapes
-// (shapes.go), with its kernels' workspaces (kernels.go), and arena.go counts what its arena takes for them.
-// What the runtime does with an operator is a row of table.go. ortsim.Simulate does so for any file. Which
-// nodes an anchor is made of is written once (recompute/emit.go): it emits into a program where sets are
-// judged, and into the graph that Apply writes. [docs/onnxruntime.md](docs/onnxruntime.md) says what is
-// modelled and how near it comes.
+// The places of anchors are searched for (build.go, frontier.go), and each set is judged by the simulation of
+// stock ONNX Runtime in sim/ort: its optimizations, one row each (passes.go, optimize.go, fuse.go), rewrite
+// the program, defaultorder.go orders it, buffers.go gives values their buffers by the runtime's knowledge of
+// shapes (shapes.go), with its kernels' workspaces (kernels.go), and arena.go counts the bytes of its arena.
+// The runtime's treatment of an operator is a row of table.go. ortsim.Simulate does so for any file. The nodes
+// of an anchor are written by one function (recompute/emit.go): it emits into a program for judging, and into
+// the graph that Apply writes. [docs/onnxruntime.md](docs/onnxruntime.md) has the modelled parts and their
+// accuracy.
 package anchor
 
 import (
@@ -35,7 +34,7 @@ const (
 	// robustSlack: a set is rejected if its peak of live bytes over several orders is more than
 	// 1/32 above the lowest such peak.
 	robustSlack = 32
-	// maxStride is the largest distance at which places without clones are tried.
+	// maxStride is the largest distance of places without clones that is tried.
 	maxStride = 64
 )
 
@@ -56,8 +55,8 @@ type Anchoring struct {
 	Warnings                 []string
 }
 
-// nodeSeconds is what a node of an anchor costs: the dispatch of a node that moves no data,
-// measured in ONNX Runtime 1.30.
+// nodeSeconds is the cost of an anchor's node: the dispatch of a node that moves no data, measured in ONNX
+// Runtime 1.30.
 const nodeSeconds = 0.4e-6
 
 // Seconds estimates the time that the anchors take in one step.
@@ -74,16 +73,15 @@ type Plan struct {
 	Always bool
 }
 
-// Choose decides which anchors a rewritten graph needs to keep its peak in stock ONNX Runtime's
-// default order.
+// Choose decides which anchors a rewritten graph needs to keep its peak in stock ONNX Runtime's default order.
 //
-// An anchor stands at every place where nodes run again: these would otherwise run in the forward
-// half, and be merged with their originals. In between, anchors stand behind the last nodes of the
-// backward half, such as weight gradients, which the default order defers to the end, as long as
-// that lowers the simulated peak in that order, and where the live bytes have fallen and are about to
-// rise. This helps even a plan that recomputes nothing, and keeps parts of a region that is computed
-// in parts from running side by side. A context that is done ends the search for places after the first set.
-// The error says which value cannot be read through an anchor; none that is chosen here.
+// An anchor stands at every place with recomputed nodes: these would otherwise run in the forward half, and be
+// merged with their originals. In between, anchors stand behind the last nodes of the backward half, such as
+// weight gradients, which the default order defers to the end, as long as that lowers the simulated peak in
+// that order, and where the live bytes have fallen and are about to rise. This helps even a plan without
+// recomputation, and keeps the parts of a chunked region from running side by side. A context that is done
+// ends the search for places after the first set. The error names a value that cannot be read through an
+// anchor; Choose itself selects no such value.
 func Choose(ctx context.Context, p *Plan) (*Anchoring, error) {
 	m := p.Analysis.Model
 	a := newSearch(p)
@@ -120,8 +118,8 @@ func Choose(ctx context.Context, p *Plan) (*Anchoring, error) {
 	return out, nil
 }
 
-// AsIs returns the peaks of a graph that nothing has changed, in the default order of stock ONNX
-// Runtime. The facts are those of its model.
+// AsIs returns the peaks of an unchanged graph in the default order of stock ONNX Runtime. The facts are those
+// of its model.
 func AsIs(g *graph.Graph, f *ortsim.Facts, sizes *live.Sizes) ortsim.Peaks {
 	return asIs(ortsim.NewSimulator(f), g, sizes)
 }
@@ -148,8 +146,8 @@ type search struct {
 	step    []step
 	def     []int32         // by value of the program: its step, or -1
 	origin  []graph.ValueID // by value: the value of the graph that it is, or is a clone of
-	lastUse []int32         // by value: the last step that reads it; -1 where none does
-	active  []bool          // by value: it is, or shows, what a node has made
+	lastUse []int32         // by value: the last step that reads it, or -1
+	active  []bool          // by value: it is, or shows, the output of a node
 	result  []int32         // by value: its place among the program's outputs, or -1
 	small   int64           // values below this size are not worth an anchor
 	limit   int64           // peaks below this are good enough: that in the planned order
@@ -160,14 +158,14 @@ type search struct {
 	work  *builder
 }
 
-// step is what the search knows of a step.
+// step is a step in the search.
 type step struct {
 	moves     bool  // a clone or a backward node
 	follows   bool  // it reads through anchors: it moves, or stands behind a step that does
 	backward  bool  // a backward node of the graph
 	inputs    int   // how many of its operands may be anchored: captured ones may not
-	firstRead int32 // the first step that reads what it makes; the number of steps where none does
-	lastRead  int32 // the last such step; -1 where there is none
+	firstRead int32 // the first step that reads an output; the number of steps without a reader
+	lastRead  int32 // the last such step, or -1
 	holds     int64 // size of the largest value that stays alive as long as the step is put off
 }
 
@@ -181,7 +179,7 @@ func newSearch(p *Plan) *search {
 	return a
 }
 
-// anchored is a set of anchors and what it comes to.
+// anchored is a set of anchors and its simulation.
 type anchored struct {
 	anchors []recompute.Anchor
 	nodes   int
@@ -247,8 +245,8 @@ func (a *search) best(tried []*anchored) *anchored {
 	return nil
 }
 
-// clonePlaces lists the first backward place, so that forward nodes stay in the forward half, and
-// then the places at which nodes run again.
+// clonePlaces lists the first backward place, so that forward nodes stay in the forward half, and then the
+// places with recomputed nodes.
 func (a *search) clonePlaces() []int32 {
 	var out []int32
 	if first := slices.IndexFunc(a.step, func(s step) bool { return s.moves }); first > 0 {
@@ -266,10 +264,9 @@ func (a *search) clonePlaces() []int32 {
 // their own.
 const maxDepth = 32
 
-// valleys lists the places before which the live bytes fall, and behind which they rise, by at least
-// some bytes: there what was made for a while is used up, as a layer ends or a part of a region that
-// is computed in parts (package chunk). What parts give to sums and joins is read behind the last
-// of them, so that without anchors all could run side by side.
+// valleys lists the places where the live bytes fall before, and rise behind, by at least some bytes: there
+// temporaries are used up, as a layer ends or a part of a chunked region (package chunk). Joins and sums read
+// the outputs of parts behind the last of them, so that without anchors all could run side by side.
 func (a *search) valleys(depth int64) []int32 {
 	var out []int32
 	bytes := a.p.Trial.Timeline.Live
@@ -296,8 +293,8 @@ func (a *search) valleys(depth int64) []int32 {
 // parked: a result that is not read within this many steps is made for later, or never read.
 const parked = 8
 
-// sinkPlaces lists the places behind backward nodes whose results are not needed soon: such a node
-// could run later, and would keep what it reads alive until then.
+// sinkPlaces lists the places behind backward nodes whose results are not needed soon: such a node could run
+// later, and would keep its operands alive until then.
 func (a *search) sinkPlaces() []int32 {
 	var out []int32
 	order, backward := a.p.Analysis.Order, a.p.Analysis.Backward

@@ -13,11 +13,11 @@ type builder struct {
 	emitter *recompute.AnchorEmitter
 	out     live.Program
 	anchors []recompute.Anchor
-	alias   []graph.ValueID // by value of the program: the view through which it is read, or itself
+	alias   []graph.ValueID // by value of the program: the view that it is read through, or itself
 	version []graph.ValueID // by value of the graph: its newest clone so far, or itself
 	readers []int32         // by value: readers in the present stretch
-	stamp   []int32         // by value: one past the stretch in which it was anchored
-	folded  []graph.ValueID // by value of the program: what a copy left out was of, or NoValue
+	stamp   []int32         // by value: one past the stretch that anchored it
+	folded  []graph.ValueID // by value of the program: the original of a copy that is left out, or NoValue
 	covered []bool          // by step: it waits for the anchor at the start of its stretch
 	listed  []int32         // by value of the graph: one past the last stretch that has it among its late values
 	looked  int             // steps looked at, in all builds: tests check that it is linear
@@ -64,7 +64,7 @@ func (b *builder) build(places []int32) error {
 		sinks := b.sinks(last, start)
 		if len(sinks) == 0 && !b.emitter.Waits() {
 			b.forget(values)
-			last = start // what is no sink here will be none behind it
+			last = start // a step that is no sink here is no sink behind it
 			continue
 		}
 		if err := b.anchor(place, sinks, values, start); err != nil {
@@ -144,13 +144,13 @@ func (b *builder) foldCopies() {
 	b.out.Steps = kept
 }
 
-// copiesResult reports whether a step is a node of the graph itself that copies what a node makes
-// to a graph output that nobody reads.
+// copiesResult reports whether a step is a node of the original graph that copies a node's output
+// to a graph output without readers.
 func (b *builder) copiesResult(s *live.Step) bool {
 	return s.Node != graph.NoNode && b.emitter.CopiesResult(s.Node) && s.Out[0] == b.g.Nodes[s.Node].Outputs[0]
 }
 
-// anchor emits an anchor, and notes what recompute.Apply emits it from.
+// anchor emits an anchor, and notes the input of recompute.Apply for it.
 func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) error {
 	a := recompute.Anchor{Before: b.p.Analysis.Order[place]}
 	for _, v := range sinks {
@@ -178,7 +178,7 @@ func (b *builder) anchor(place int32, sinks, values []graph.ValueID, start int) 
 // Origin returns the value of the graph that a value is, or is a clone of.
 func (b *builder) Origin(v graph.ValueID) graph.ValueID { return b.origin[v] }
 
-// Newest returns the newest clone of what a value is, or the view through which that is read.
+// Newest returns the newest clone of a value's origin, or the view that it is read through.
 func (b *builder) Newest(v graph.ValueID) graph.ValueID { return b.alias[b.version[b.origin[v]]] }
 
 // Constant returns no value: programs have no constants.

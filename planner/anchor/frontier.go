@@ -8,8 +8,8 @@ import (
 )
 
 // frontier chooses the values that must be read through an anchor at step start, so that the steps
-// up to end wait for it: one for each step that does not already wait through another. A step that
-// makes nothing of size need not wait.
+// up to end wait for it: one for each step that does not already wait through another. A step
+// without large outputs need not wait.
 func (b *builder) frontier(start, end int, serial int32) []graph.ValueID {
 	for i := start; i < end; i++ {
 		for _, v := range b.program.Steps[i].In {
@@ -64,16 +64,16 @@ func (b *builder) ready(v graph.ValueID, start int) bool {
 		return false
 	}
 	if d < int32(start) {
-		return b.version[b.origin[v]] == v // forward nodes may read what has a clone by then
+		return b.version[b.origin[v]] == v // forward nodes may read a value that has a clone by then
 	}
 	return b.step[d].follows && ortsim.Shows(b.program.Steps[d].Kind) && !b.covered[d]
 }
 
-// activation reports whether a value is, or shows, what a node has made: of views of weights the
-// shapes must stay known, or runtimes would fuse other nodes than without anchors.
+// activation reports whether a value is, or shows, the output of a node: the shapes of views of
+// weights must stay known, or runtimes would fuse other nodes than without anchors.
 func (b *builder) activation(v graph.ValueID) bool { return b.active[v] }
 
-// shows computes that for what a step makes, from what is known of its operands.
+// shows computes that for a step's output, from its operands.
 func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 	if !ortsim.Shows(s.Kind) || len(s.In) == 0 || s.In[0] == graph.NoValue {
 		return !a.program.Persistent[v]
@@ -81,9 +81,9 @@ func (a *search) shows(v graph.ValueID, s *live.Step) bool {
 	return a.active[s.In[0]]
 }
 
-// kept adds the forward values of size that a step is the first to read: through an anchor their
-// shapes are no longer known, and what is made of them does not take over buffers from the forward
-// half, which would have to stay allocated until then.
+// kept adds the large forward values whose first reader is this step: through an anchor their
+// shapes are no longer known, and its outputs do not take over buffers from the forward half, which
+// would have to stay allocated until then.
 func (b *builder) kept(out []graph.ValueID, i, start int, serial int32) []graph.ValueID {
 	g := b.g
 	if !b.step[i].moves {
@@ -129,9 +129,9 @@ func (a *search) makes(i int) int64 {
 	return most
 }
 
-// handle is the input of a step that an anchor at step start is best put on, or NoValue: of those
-// that are there by then the one with the most readers, what a node has made before what the graph
-// is given. Weights in the file are left alone: runtimes prepare them once for all steps.
+// handle is the best input of a step for an anchor at step start, or NoValue: among those that are
+// there by then the one with the most readers, outputs of nodes before inputs of the graph. Weights
+// in the file are left alone: runtimes prepare them once for all steps.
 func (b *builder) handle(i, start int) graph.ValueID {
 	g := b.g
 	best, bestScore := graph.NoValue, int32(-1)
@@ -154,9 +154,9 @@ func (b *builder) handle(i, start int) graph.ValueID {
 	return best
 }
 
-// sinks lists a value of every step from last to start that makes something, or reads something, of
-// size, and whose results no step before start reads. Of forward steps only those count whose input
-// could be freed by start; where there are no others, all do.
+// sinks lists a value of every step from last to start that makes, or reads, a large value, and
+// whose results no step before start reads. Forward steps count only if their input could be freed
+// by start, unless there are no other steps.
 func (b *builder) sinks(last, start int) []graph.ValueID {
 	var out, rest []graph.ValueID
 	b.looked += start - last
@@ -190,8 +190,8 @@ func (a *search) fuses(v graph.ValueID) bool {
 	return int(reader) < len(a.step) && ortsim.MergesIntoGemm(a.program.Steps[d].Kind, a.program.Steps[reader].Kind)
 }
 
-// frees reports whether a step reads a value of size that no step from start on needs, and that is
-// larger than what the step makes of it, as the shape of an activation is read.
+// frees reports whether a step reads a large value that no step from start on needs, and that is
+// larger than the step's output, as for a Shape of an activation.
 func (a *search) frees(i, start int) bool {
 	for _, v := range a.program.Steps[i].In {
 		if v != graph.NoValue && !a.program.Persistent[v] && a.program.Bytes[v] >= a.small &&

@@ -73,9 +73,9 @@ func (a *search) holds(i int) int64 {
 	return most
 }
 
-// shapes lists the shapes of a program's values: a clone has that of its original. Where anchors
-// are, recompute.Apply leaves a dim of what backward nodes and clones make unknown. The list is good
-// until the next call.
+// shapes lists the shapes of a program's values: a clone has that of its original. With anchors,
+// recompute.Apply leaves a dim of the outputs of backward nodes and clones unknown. The list is
+// valid until the next call.
 func (a *search) shapes(p *live.Program, anchored bool) []ortsim.Shape {
 	a.shape = a.shape[:0]
 	for v := range p.Bytes {

@@ -40,8 +40,7 @@ func thoroughNodes(buffers int) int64 {
 const (
 	thoroughDives = 40
 	thoroughWork  = 10_000_000
-	// manyQuick and manyThorough are the numbers of buffers from which on the exact search is left
-	// out.
+	// From manyQuick or manyThorough buffers on, the exact search is left out.
 	manyQuick    = 1000
 	manyThorough = 2000
 )
@@ -55,7 +54,7 @@ type Layout struct {
 	// LowerBound is a number of bytes that no layout with these alignments is smaller than, but for
 	// the rounding of the highest buffer.
 	LowerBound int64
-	Method     string // what found the layout
+	Method     string // the method that found the layout
 	// Final says that NewLayout gives the same: there are too many buffers for an exact search, and no
 	// context has ended the other ones.
 	Final bool

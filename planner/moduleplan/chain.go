@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// chain has the terms of which the peak of a chain of units is made:
+// chain has the terms of the peak of a chain of units:
 //
 //	peak(o) = max over i of reach[i][o(i-1)][o(i)] + sum over j <= i-2 of kept[j][o(j)][o(j+1)]
 //
-// reach is the most that is live while unit i runs, forward, again and backward, less what units before
-// i-1 keep between the halves; kept is what unit j keeps.
+// reach is the most live bytes while unit i runs, forward, again and backward, less the bytes that units
+// before i-1 keep between the halves; kept is the bytes that unit j keeps.
 type chain struct {
 	units []unit
 	reach [][][]int64
 	kept  [][][]int64
 }
 
-// newChain measures the terms by simulation: two neighbours have their options, all others run nothing
-// again.
+// newChain measures the terms by simulation: two neighbours have their options, all others recompute no
+// module.
 func newChain(s *search) *chain {
 	c := &chain{units: s.units, reach: make([][][]int64, len(s.units)), kept: make([][][]int64, len(s.units))}
 	choice := make([]int, len(s.units))
@@ -54,7 +54,7 @@ func newChain(s *search) *chain {
 	return c
 }
 
-// state is a choice of options up to a unit: what units before it keep, and what it costs.
+// state is a choice of options up to a unit: the bytes kept by units before it, and the cost.
 type state struct {
 	kept    int64
 	seconds float64
@@ -62,7 +62,8 @@ type state struct {
 	from    int // the state of the unit before, an index
 }
 
-// solve returns the cheapest choice of options whose peak is at most a limit, ok false if there is none.
+// solve returns the cheapest choice of options whose peak is at most a limit; ok is false without such a
+// choice.
 func (c *chain) solve(limit int64) (choice []int, ok bool) {
 	layers := make([][]state, len(c.units))
 	for o := range c.units[0].options {
@@ -101,7 +102,7 @@ func (c *chain) solve(limit int64) (choice []int, ok bool) {
 	return choice, true
 }
 
-// best leaves out states to which another one of the same option is preferable in both respects.
+// best leaves out states that are dominated: another one of the same option is better in both respects.
 func best(states []state) []state {
 	slices.SortStableFunc(states, func(a, b state) int {
 		return cmp.Or(cmp.Compare(a.option, b.option), cmp.Compare(a.kept, b.kept), cmp.Compare(a.seconds, b.seconds))

@@ -40,7 +40,7 @@ func (s *search) all(limit int64) (choice []int, ok bool) {
 	}
 }
 
-// seconds is what a choice costs.
+// seconds is the cost of a choice.
 func (s *search) seconds(choice []int) float64 {
 	var sum float64
 	for i, o := range choice {
@@ -59,8 +59,9 @@ func (s *search) excess(choice []int, limit int64) float64 {
 	return sum
 }
 
-// local lets units run again, each time the change that lowers the excess the most for its cost, until the
-// choice fits; then takes back what is not needed, and tries to replace options by cheaper ones in pairs.
+// local recomputes units, each time the change that lowers the excess the most for its cost, until the
+// choice fits; then takes back changes that are not needed, and tries to replace options by cheaper ones
+// in pairs.
 func (s *search) local(ctx context.Context, limit int64) (choice []int, ok bool) {
 	choice = make([]int, len(s.units))
 	over := s.excess(choice, limit)
@@ -75,7 +76,7 @@ func (s *search) local(ctx context.Context, limit int64) (choice []int, ok bool)
 	return choice, true
 }
 
-// step makes the best single change, false if none lowers the excess.
+// step makes the best single change; it returns false if no change lowers the excess.
 func (s *search) step(choice []int, limit int64, over *float64) bool {
 	unit, opt, rate, left := -1, 0, 0.0, 0.0
 	for i := range s.units {

@@ -68,7 +68,7 @@ func newSearch(f *finder, units []unit) *search {
 }
 
 // newChain returns the chain of the units, and by how many bytes its peaks may be too high since it is one of the
-// extended program. nil: there is none.
+// extended program. nil means that the units form no chain.
 func (s *search) newChain() (c *chain, loose int64) {
 	far := s.far()
 	if len(far) == 0 {
@@ -95,8 +95,8 @@ func (s *Search) Blocks() Blocks { return s.cuts[0].Blocks() }
 // Of simulates a choice of calls.
 func (s *Search) Of(calls []int32) *Plan { return s.cuts[0].Of(calls) }
 
-// Best returns the cheapest plan whose peak is at most limit bytes; ok is false where there is none, and the
-// plan is then the one of the lowest peak that was found.
+// Best returns the cheapest plan whose peak is at most limit bytes; ok is false without such a plan, and the
+// result is then the plan with the lowest peak found.
 func (s *Search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
 	exact, choices := true, 0
 	for _, cut := range s.cuts {
@@ -230,7 +230,7 @@ func (s *search) peak(choice []int) int64 {
 	return s.sim.Run(s.callsOf(choice)).Peak
 }
 
-// assign notes of which unit every forward step is: of a block's, or of what follows the block before.
+// assign notes the unit of every forward step: a block, or the stretch behind the block before.
 func (s *search) assign() {
 	unitOf := map[int32]int{}
 	for i := range s.units {
@@ -294,7 +294,7 @@ func (s *search) options(f *finder, i int) {
 		w := s.windows(choice)
 		o := option{calls: calls, seconds: w.usage.Seconds}
 		if w.total() >= base.total() && w.reach[i] >= base.reach[i] {
-			continue // nothing is gained
+			continue // no gain
 		}
 		list = append(list, measured{o, w.total(), w.reach[i]})
 	}

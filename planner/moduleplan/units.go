@@ -9,11 +9,11 @@ import (
 	torchsim "memopt/sim/torch"
 )
 
-// unit is a stretch of the forward half: a call of a module, or what lies between two of them.
+// unit is a stretch of the forward half: a call of a module, or the steps between two of them.
 type unit struct {
-	call    int32 // -1: what lies between
+	call    int32 // -1 for steps between calls
 	options []option
-	whole   int  // the option in which all of it runs again; -1: there is none
+	whole   int  // the option that recomputes all of it, or -1
 	block   bool // it has modules in it
 }
 
@@ -25,7 +25,7 @@ type option struct {
 
 // Limits of the search for options of one unit.
 const (
-	maxParts   = 8  // parts of which all subsets are tried
+	maxParts   = 8  // parts whose subsets are all tried
 	maxOptions = 16 // options that are kept
 )
 
@@ -75,8 +75,8 @@ func Usable(t *modules.Tree, call int32) string {
 	return ""
 }
 
-// blocks lists the calls that become units, in order: of a container, those in it. Where coarse is set, a
-// container that has no other one in it and few parts is a unit itself, of which the parts are options.
+// blocks lists the calls that become units, in order: for a container, those in it. If coarse is set, a container
+// without another container and with few parts is a unit itself, and its parts are its options.
 func (f *finder) blocks(calls []int32, coarse bool) []int32 {
 	var out []int32
 	for _, c := range calls {
@@ -102,9 +102,9 @@ func (f *finder) small(c int32) bool {
 	return len(f.children[c]) <= maxParts && 2*f.steps[c] <= f.p.Backward && Usable(f.p.Tree, c) == ""
 }
 
-// container reports whether a call is of a module that holds others rather than computing itself: nearly all
-// of its steps are of calls in it, and these are the items of a list, or, in what is itself no item of one, some of
-// them repeat each other, or one is such a container. What has no modules in it is no item.
+// container reports whether a call is of a module that holds others rather than computing itself: nearly all of its
+// steps are of calls in it, and these are the items of a list, or, unless the module is an item itself, some of
+// them repeat each other, or one is such a container. A module without modules in it is no item.
 func (f *finder) container(c int32) bool {
 	if Usable(f.p.Tree, c) != "" {
 		return len(f.children[c]) > 0
@@ -167,7 +167,7 @@ func (f *finder) units(coarse bool) []unit {
 	return units
 }
 
-// between is a unit of what no block has: nothing of it can run again.
+// between is a unit of steps outside all blocks: it cannot be recomputed.
 func between() unit { return unit{call: -1, whole: -1, options: []option{{}}} }
 
 // candidates lists the sets of calls that a unit may have under checkpoints: all of it, subsets of its parts, and

@@ -6,14 +6,14 @@ import (
 	torchsim "memopt/sim/torch"
 )
 
-// windows is what a simulation says of each unit.
+// windows is the simulation of each unit.
 type windows struct {
 	usage torchsim.Usage
 	reach []int64 // by unit: the most that is live while it runs
-	kept  []int64 // by unit: what it keeps between the halves
+	kept  []int64 // by unit: the bytes that it keeps between the halves
 }
 
-// total is what all units keep.
+// total is the bytes that all units keep.
 func (w *windows) total() int64 {
 	var n int64
 	for _, k := range w.kept {
@@ -50,9 +50,9 @@ func (s *search) unitOf(step int) int {
 	return s.of[s.p.Steps[step].Of]
 }
 
-// far lists the storages that a unit after the next one reads, and that are needed up to another place if units run
-// again, such as an attention mask that all layers add; and those that torch.autocast caches, which are there while
-// all units after run, though none of them reads it.
+// far lists the storages that a unit after the next one reads, and that are needed up to another place if units are
+// recomputed, such as an attention mask that all layers add; and those that torch.autocast caches, which live while
+// all later units run, though these do not read them.
 func (s *search) far() []torchsim.StorageID {
 	none := s.ends(make([]int, len(s.units)))
 	choice := make([]int, len(s.units))
@@ -94,8 +94,8 @@ func (s *search) far() []torchsim.StorageID {
 	return out
 }
 
-// extended is the program in which storages live to the end, so that its units are a chain. Its peaks are no lower than
-// those of the program itself.
+// extended is the program with storages living to the end, so that its units are a chain. Its peaks are no lower
+// than those of the program itself.
 func (s *search) extended(far []torchsim.StorageID) *torchsim.Program {
 	p := *s.p
 	p.Steps = slices.Clone(p.Steps)
@@ -104,7 +104,7 @@ func (s *search) extended(far []torchsim.StorageID) *torchsim.Program {
 	return &p
 }
 
-// ends are the steps at which storages are needed last with a choice.
+// ends are the last steps that need storages with a choice.
 func (s *search) ends(choice []int) []int {
 	s.tried++
 	s.sim.Run(s.callsOf(choice))

@@ -15,7 +15,7 @@ type buffers struct {
 	makes   [][]graph.ValueID // by node: buffers that it makes
 	reads   [][]graph.ValueID // by node: buffers that it reads or makes, each once
 	readers []int32           // by buffer: the nodes that have it among reads
-	maker   []graph.NodeID    // by buffer; NoNode for what is persistent
+	maker   []graph.NodeID    // by buffer; NoNode for a persistent one
 	inPlace [][]graph.ValueID // by node: buffers that its first output may take over
 	stamp   []graph.NodeID    // by buffer: one past the last node that reads it, while they are gathered
 }
@@ -43,7 +43,7 @@ func newBuffers(g *graph.Graph, p *live.Program, order graph.Order) *buffers {
 	return b
 }
 
-// node records what a node makes and reads.
+// node records the outputs and operands of a node.
 func (b *buffers) node(n *graph.Node, p *live.Program, root []graph.ValueID) {
 	read := func(v graph.ValueID) {
 		if r := root[v]; !p.Persistent[r] && b.stamp[r] != n.ID+1 {

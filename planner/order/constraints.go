@@ -32,7 +32,7 @@ func (e *edgeLists) of(id graph.NodeID) []graph.NodeID { return e.nodes[e.first[
 func newConstraints(m *graph.Model, b live.Boundary, start graph.Order) *constraints {
 	g := m.Graph
 	c := &constraints{start: start, pos: start.Positions(), backward: live.Split(g, b, start), pin: graph.NoNode}
-	// What stands behind the boundary node is backward, unless a record lists the backward nodes.
+	// Nodes behind the boundary node are backward, unless a record lists the backward nodes.
 	if b.Backward == graph.NoNode {
 		c.pin = b.Node
 	}
@@ -129,9 +129,9 @@ type stateUpdate struct {
 	value graph.ValueID
 }
 
-// stateUpdates lists what the nodes may update: the inputs that the op table says, and all inputs
-// of the graph that a node with state reads, since ONNX Runtime lets an optimizer write its results
-// into them.
+// stateUpdates lists the states that nodes may update: the inputs that the op table names, and all
+// inputs of the graph read by a node with state, since ONNX Runtime lets an optimizer write its
+// results into them.
 func stateUpdates(g *graph.Graph) []stateUpdate {
 	var updates []stateUpdate
 	for _, n := range g.Nodes {

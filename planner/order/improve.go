@@ -106,8 +106,8 @@ func (p *polisher) accept(order graph.Order) bool {
 	return true
 }
 
-// unload looks for a move that keeps a buffer from living at the peak: its maker, with what depends
-// on it, runs after the peak, or its last readers, with what they depend on, run before.
+// unload looks for a move that keeps a buffer from living at the peak: its producer, with its
+// dependents, runs after the peak, or its last readers, with their dependencies, run before.
 func (p *polisher) unload() bool {
 	t := p.s.simulate(p.cur.order)
 	if t == nil {
@@ -145,8 +145,8 @@ func (p *polisher) crossing(at int32) []graph.ValueID {
 	return out[:min(len(out), peakBuffers)]
 }
 
-// sink returns the order in which the maker of a buffer and all that depends on it up to a place
-// run behind the place: right behind it, or as late as possible. It is nil where they cannot.
+// sink returns the order with a buffer's producer and all its dependents up to a place moved behind
+// the place: right behind it, or as late as possible. It is nil if they cannot move.
 func (p *polisher) sink(v graph.ValueID, at int32, far bool) graph.Order {
 	order, c := p.cur.order, p.s.c
 	from := p.pos[p.s.buffers.maker[v]]
@@ -171,8 +171,8 @@ func (p *polisher) sink(v graph.ValueID, at int32, far bool) graph.Order {
 	return p.moved(from, end, false)
 }
 
-// hoist returns the order in which the readers of a buffer behind a place and all that they depend
-// on run before the place: right before it, or as early as possible. It is nil where they cannot.
+// hoist returns the order with the readers of a buffer behind a place and all their dependencies
+// moved before the place: right before it, or as early as possible. It is nil if they cannot move.
 func (p *polisher) hoist(v graph.ValueID, at int32, far bool) graph.Order {
 	order, c, b := p.cur.order, p.s.c, p.s.buffers
 	p.group++

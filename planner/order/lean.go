@@ -1,8 +1,9 @@
 // Package order looks for an order of execution of a training graph with a low peak of live bytes.
 //
 // Orders are constructed by list scheduling, from the front and from the back, with a rule for
-// trees (Liu 1987) and a look ahead; nodes are then moved out of the step at which the best orders
-// peak. The halves keep their nodes, and states and random draws their sequence: see constraints.
+// trees (Liu 1987) and a look ahead; nodes are then moved out of the peak step of the best orders.
+// For example a weight gradient moves before the peak if that frees its operands there. The halves
+// keep their nodes, and states and random draws their sequence: see constraints.
 package order
 
 import (
@@ -24,16 +25,16 @@ const (
 // Work returns the nodes that Lean may visit in a graph that is worth it.
 func Work(g *graph.Graph) int64 { return max(minVisits, visitsPerNode*int64(len(g.Nodes))) }
 
-// Lean looks for an order of the main graph with a lower simulated peak than the start
-// order, and with the same results: producers stay before readers, the forward half stays before
-// the backward half and keeps its nodes, and nodes with state, side effects or unseeded random
-// draws keep their sequence.
+// Lean looks for an order of the main graph with a lower simulated peak than the start order, and
+// with the same results: producers stay before readers, the forward half stays before the backward
+// half and keeps its nodes, and nodes with state, side effects or unseeded random draws keep their
+// sequence.
 //
 // It constructs a number of orders by list scheduling and by ONNX Runtime's rules, judges each by
-// the simulator, and improves the best by moving nodes out of the step at which it peaks. work
-// bounds the nodes that are visited, in simulations and otherwise. What it returns never peaks
-// higher than start; where it finds nothing better, or the halves of start are interleaved in a way
-// that only start itself allows, that is start. The error is one of the simulator's.
+// the simulator, and improves the best by moving nodes out of its peak step. work bounds the
+// visited nodes, in simulations and otherwise. The result never peaks higher than start; without an
+// improvement, or if the halves of start are interleaved in a way that only start itself allows, it
+// is start. The error is one of the simulator's.
 func Lean(
 	ctx context.Context, m *graph.Model, b live.Boundary, start graph.Order, sizes *live.Sizes, work int64,
 ) (graph.Order, error) {
@@ -62,7 +63,7 @@ func Lean(
 	return start, nil
 }
 
-// judged is an order and what the simulator says of it.
+// judged is an order and its simulation.
 type judged struct {
 	order graph.Order
 	peak  int64

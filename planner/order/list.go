@@ -13,7 +13,7 @@ type listRule struct {
 	recent  bool // of equals, take the node that became ready last; else the first in the start order
 }
 
-// listRules are the ways that are tried. None is best for all graphs.
+// listRules are the ways that are tried. No rule is best for all graphs.
 var listRules = []listRule{
 	{ahead: 1}, {ahead: 1, reverse: true},
 	{ahead: 1, recent: true}, {ahead: 1, reverse: true, recent: true},
@@ -25,7 +25,7 @@ var listRules = []listRule{
 // became ready.
 const readyWindow = 48
 
-// construct tries a given list of nodes and what list scheduling makes of the graph.
+// construct tries a given list of nodes and the orders of list scheduling.
 func (s *search) construct(list graph.Order) {
 	s.try(s.c.legal(list))
 	for _, rule := range listRules {
@@ -39,8 +39,8 @@ func (s *search) construct(list graph.Order) {
 	}
 }
 
-// sunk moves every node of an order as close as possible before its first reader, where that keeps
-// fewer bytes alive: where what it makes is larger than what it is the last to read.
+// sunk moves every node of an order as close as possible before its first reader, if that keeps
+// fewer bytes alive: if its outputs are larger than the operands that it is the last to read.
 func (s *search) sunk(order graph.Order) graph.Order {
 	n := len(order)
 	at := make([]int32, n) // by node: its new place, in halves: 2*place of the reader

@@ -7,10 +7,10 @@ import (
 )
 
 // lister builds an order node by node. Its choice follows the theory of orders of trees (Liu, "An
-// application of generalized tree pebbling to sparse matrix factorization", 1987): a node with what
-// can follow it rises to a hill and then falls to a valley; those that end lower than they began
-// come first, the lowest hill before the others, then those that end higher, the deepest fall from
-// the hill first.
+// application of generalized tree pebbling to sparse matrix factorization", 1987): a node with its
+// possible successors rises to a hill and then falls to a valley; those that end lower than they
+// began come first, the lowest hill before the others, then those that end higher, the deepest fall
+// from the hill first.
 type lister struct {
 	c      *constraints
 	b      *buffers
@@ -24,11 +24,11 @@ type lister struct {
 	half   bool           // backward nodes are in turn
 	inHalf int            // nodes of this half that are not placed
 	order  graph.Order
-	freed  []graph.NodeID // what became ready by placing a node, or a trial
-	trial  []graph.NodeID // nodes that are placed to see what comes of it
+	freed  []graph.NodeID // nodes that became ready by placing a node, or a trial
+	trial  []graph.NodeID // nodes that are placed to see the effect
 }
 
-// slope is how the live bytes move while some nodes run, relative to what they were before.
+// slope is the change of live bytes while some nodes run, relative to those before.
 type slope struct{ hill, valley int64 }
 
 // before reports whether nodes with one slope should run before nodes with another.
@@ -134,7 +134,7 @@ func (l *lister) choose(work *int64) int {
 	return best
 }
 
-// look returns the slope of a node and of what can follow it, up to the deepest valley within
+// look returns the slope of a node with its possible successors, up to the deepest valley within
 // sight.
 func (l *lister) look(id graph.NodeID, work *int64) slope {
 	first := l.effect(id)
@@ -186,11 +186,10 @@ func (l *lister) takeFreed(work *int64) graph.NodeID {
 	return id
 }
 
-// effect returns the slope of one node. In reverse, what a node reads becomes live by it and what
-// it makes dies.
+// effect returns the slope of one node. In reverse, its operands become live and its outputs die.
 func (l *lister) effect(id graph.NodeID) slope {
 	var made, read, place int64
-	last := int32(1) // what left says of a buffer that the node frees, or in reverse makes live
+	last := int32(1) // the count in left for a buffer that the node frees, or in reverse makes live
 	if l.rule.reverse {
 		last = 0
 	}
@@ -214,7 +213,7 @@ func (l *lister) effect(id graph.NodeID) slope {
 	return slope{made - place, made - read}
 }
 
-// place counts a node as placed and appends what becomes ready by it to freed.
+// place counts a node as placed and appends nodes that become ready by it to freed.
 func (l *lister) place(id graph.NodeID) {
 	l.move(id, -1)
 	for _, next := range l.to.of(id) {

@@ -75,10 +75,10 @@ func (x *exact) sides(a, b int32, depth int) outcome {
 // slack is the room that the open jobs of a section leave above its floor.
 func (x *exact) slack(k int32) int64 { return x.capacity - x.floor[k] - x.total[k] }
 
-// branch decides which job of a section rests on the section's floor. A candidate is a job whose
-// level is the floor and that is not blocked. Either one of them lies there, or none does, in which
-// case all of them are blocked. The conflict of a failure is the union of those of the branches; a
-// branch that fails without this decision to blame settles the matter.
+// branch decides which job of a section rests on the section's floor. A candidate is a job at the
+// level of the floor that is not blocked. Either one of them lies there, or all of them are
+// blocked. The conflict of a failure is the union of those of the branches; a branch that fails
+// without this decision to blame settles the matter.
 func (x *exact) branch(a, b int32, depth int) outcome {
 	word, bit := x.bit(depth)
 	if word >= x.words || x.full() || x.nodes >= x.limit || x.spend(int(b-a)) {
@@ -141,8 +141,8 @@ type option struct {
 	slack   int64
 }
 
-// pick returns the section to decide on and leaves its candidates in scratch. It must be one at
-// whose floor nothing open can slip below a candidate; at the lowest floor of all that cannot
+// pick returns the section to decide on and leaves its candidates in scratch. It must be one whose
+// floor leaves no space for an open job below a candidate; at the lowest floor of all that cannot
 // happen. A run that must end picks any section.
 func (x *exact) pick(a, b int32, depth int) int32 {
 	options := x.options[:0]
@@ -176,7 +176,7 @@ func (x *exact) pick(a, b int32, depth int) int32 {
 	}
 }
 
-// key is the value by which the picker orders sections.
+// key is the sort key of sections for the picker.
 func (x *exact) key(k int32) float64 {
 	switch x.pickBy {
 	case pickLowest:

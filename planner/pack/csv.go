@@ -34,8 +34,8 @@ const (
 	columnAlignment = "alignment"
 	columnGaps      = "gaps"
 
-	// columnEnd is upper with another meaning: the last step at which the buffer is live. So are the
-	// ends of gaps in a file that has this column.
+	// columnEnd is upper with another meaning: the last step of the buffer's life. So are the ends of
+	// gaps in a file that has this column.
 	columnEnd = "end"
 )
 
@@ -43,13 +43,13 @@ const (
 var synonyms = map[string]string{"buffer": columnID, "buffer_id": columnID, "begin": columnLower,
 	"start": columnLower, columnEnd: columnUpper}
 
-// ReadCSV reads the columns id, lower, upper and size in any order, as google/minimalloc writes
-// them, and gaps and offset if they are there. id may be called buffer or buffer_id, and lower begin
-// or start. A column end in place of upper has the last step at which the buffer is live, and gaps
-// end so too. Gaps stand one after the other with spaces in between: "2-5 8-9".
+// ReadCSV reads the columns id, lower, upper and size in any order, as google/minimalloc writes them,
+// and gaps and offset if they are there. id may be called buffer or buffer_id, and lower begin or
+// start. A column end in place of upper has the last step of the buffer's life, and gaps end so too.
+// Gaps stand one after the other with spaces in between, for example "2-5 8-9".
 //
 // Other columns are kept for WriteCSV, except that an alignment other than 1 is refused, since Buffer
-// has none: sizes must be rounded up beforehand. So is a gap in which a part of the buffer stays live
+// has none: sizes must be rounded up beforehand. So is a gap that a part of the buffer lives through
 // ("2-5@0:4"). Errors name the line.
 //
 // The format is that of minimalloc's src/converter.cc.

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// exact is a depth-first search for a packing within a capacity. It builds the packing from
-// below: a decision picks a section and asks which of its jobs rests on what is placed
-// there already (see branch). Only packings in which every job rests on the
-// bottom or on another job are looked at; any packing can be pushed down to one of those.
+// exact is a depth-first search for a packing within a capacity. It builds the packing from below:
+// a decision picks a section and asks which of its jobs rests on the jobs placed there already (see
+// branch). It considers only packings whose jobs all rest on the bottom or on another job; any
+// packing can be pushed down to one of those.
 //
-// For every job the search keeps a lower bound of its offset, the level. Every raise of a level
-// is a record that also says what it follows from. A dead end is blamed on the decisions behind
-// the levels involved, and the search jumps back over all decisions that are not blamed.
+// For every job the search keeps a lower bound of its offset, the level. Every raise of a level is
+// a record that also has its reason. A dead end is blamed on the decisions behind the levels
+// involved, and the search jumps back over all decisions that are not blamed.
 type exact struct {
 	*problem
 	capacity int64
@@ -22,13 +22,13 @@ type exact struct {
 	pause    int64
 	steps    int64   // since it was asked
 	stopped  bool    // the run ends as soon as it can
-	rank     []int32 // by job: the order in which candidates are tried
+	rank     []int32 // by job: its place in the order of candidates
 	pickBy   picker
 
 	meets []([]int32) // by job: the jobs live at once with it
 	twin  []int32     // by job: the next one of the same range and size, or -1
 
-	members [][]int32 // by section: its jobs, the first open[] of which are not placed
+	members [][]int32 // by section: its jobs, the first open[] not placed yet
 	open    []int32
 	spot    [][]int32 // by job: its positions in members, by section from its first on; absent in gaps
 	total   []int64   // by section: the sum of sizes not placed
@@ -43,7 +43,7 @@ type exact struct {
 	level    []int64   // by job: a lower bound of its offset
 	stuck    []bool    // by job: it is blocked at its level
 	witness  []int32   // by job: the job last seen to fit below it while it was blocked, or -1
-	history  [][]int32 // by job: its records, the newest of which says the same
+	history  [][]int32 // by job: its records; the newest has the same level
 	records  []record
 	sets     []uint64 // sets of decisions, words each
 	words    int
@@ -64,12 +64,12 @@ type exact struct {
 	reached  []bool
 	queue    restingQueue
 	rounds   int        // settleRounds, except in tests
-	blame    [][]uint64 // by depth: what the branches tried so far were blamed on
+	blame    [][]uint64 // by depth: decisions blamed by the branches so far
 }
 
-// record raises the level of a job. A job that is blocked cannot rest at its level on what is
-// placed, so it waits for another job to come below it. The level follows from the decision at
-// a depth together with the record after, or from a set of decisions.
+// record raises the level of a job. A job that is blocked cannot rest at its level on a placed job,
+// so it waits for another job to come below it. The level follows from the decision at a depth
+// together with the record after, or from a set of decisions.
 type record struct {
 	level   int64
 	job     int32
@@ -79,7 +79,7 @@ type record struct {
 	blocked bool
 }
 
-// savedFloor is what a section was before a change.
+// savedFloor is a section before a change.
 type savedFloor struct {
 	section, choice int32
 	floor           int64
@@ -98,8 +98,8 @@ const (
 // whether the search must end: well below a millisecond.
 const haltWork = 1 << 16
 
-// spend counts steps and reports whether the run must end. What a conclusion has raised until then
-// stays true, so a conclusion may end early; no further decision depends on it.
+// spend counts steps and reports whether the run must end. Levels raised by a conclusion until then
+// stay true, so a conclusion may end early; no further decision depends on it.
 func (x *exact) spend(n int) bool {
 	if x.steps += int64(n); x.steps >= x.pause {
 		x.steps = 0
@@ -264,8 +264,8 @@ const (
 	limited // by the nodes or by halt
 )
 
-// run searches for a packing within the capacity; the offsets hold it if it is
-// found. failed is a proof that there is none.
+// run searches for a packing within the capacity; the offsets hold it if it is found. failed is a
+// proof that there is no such packing.
 func (x *exact) run(capacity, limit int64, rank []int32, by picker) outcome {
 	m := mark{records: len(x.jobs), blocked: x.rootBlocked()}
 	x.undo(m)

@@ -90,7 +90,7 @@ func (r *Result) take(p *problem, a answer) {
 	}
 }
 
-// greedyOrders are the orders in which jobs may choose their places (see byLetters), by name.
+// greedyOrders are the orders of jobs that choose their places (see byLetters), by name.
 var greedyOrders = []struct{ name, letters string }{
 	{"greedy by area", "A"},
 	{"greedy by size", "SW"},
@@ -99,14 +99,13 @@ var greedyOrders = []struct{ name, letters string }{
 	{"greedy by end", "EBS"},
 }
 
-// manyJobs is the number of jobs from which on a packing within 1/closeEnough of the goal is not
-// improved any further.
+// From manyJobs jobs on, a packing within 1/closeEnough of the goal is not improved any further.
 const (
 	manyJobs    = 1000
 	closeEnough = 1000
 )
 
-// enough is the height at which greedy stops if there is no capacity.
+// enough is the height that ends greedy if there is no capacity.
 func (p *problem) enough(goal int64) int64 {
 	if len(p.jobs) > manyJobs {
 		return goal + goal/closeEnough
@@ -139,7 +138,7 @@ const orderPause = 1 << 18
 func (p *problem) inOrder(order []int32, work int64, method string, halt halt) answer {
 	a := answer{offsets: make([]int64, len(p.jobs)), method: method}
 	placed := newShelves(p, work)
-	asked := work // what was left when halt was last asked
+	asked := work // the remaining work when halt was last asked
 	for n, i := range order {
 		if seen := asked - placed.budget; n%1024 == 1023 || seen > orderPause {
 			if asked = placed.budget; halt(seen / scanned) {

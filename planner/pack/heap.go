@@ -1,6 +1,6 @@
 package pack
 
-// waiting is a job that is not placed, with the lowest level at which it may take part; or a crew,
+// waiting is a job that is not placed, with the lowest level that lets it take part; or a crew,
 // with that of its first job.
 type waiting struct {
 	level int64
@@ -12,7 +12,7 @@ func (a waiting) before(b waiting) bool {
 	return a.level < b.level || a.level == b.level && a.rank < b.rank
 }
 
-// sink restores the order of a heap, the smallest at the front, in which one element may be too
+// sink restores the order of a heap, the smallest at the front, after one element may have come too
 // near the front.
 func sink(q []waiting, at int) {
 	if at >= len(q) {

@@ -12,8 +12,8 @@ type hole struct{ offset, size int64 }
 // holeScan is the number of holes that a job looks at before it takes the best so far.
 const holeScan = 4096
 
-// arena is the state of an allocator: its holes by offset, none touching another, and
-// the end of what was ever used.
+// arena is the state of an allocator: its holes by offset, all apart, and the end of the used
+// range.
 type arena struct {
 	holes []hole
 	top   int64
@@ -37,8 +37,8 @@ func (a *arena) over(holes int) bool {
 	return a.halt == nil
 }
 
-// take cuts size units out of the smallest hole that holds them, the lowest on a tie; if there is
-// none, the arena grows, from its last hole if that touches the end.
+// take cuts size units out of the smallest hole that holds them, the lowest on a tie; without such
+// a hole the arena grows, from its last hole if that touches the end.
 func (a *arena) take(size int64) int64 {
 	if a.over(len(a.holes)) {
 		a.top += size
@@ -92,9 +92,9 @@ func (a *arena) give(offset, size int64) {
 	}
 }
 
-// inTime packs as an allocator would that knows the sizes but not the future: by start,
-// each job into the smallest hole that holds it. Of the jobs that start in one section, those that
-// live longest choose first. If halted, it stacks what is left.
+// inTime packs as an allocator would that knows the sizes but not the future: by start, each job
+// into the smallest hole that holds it. Among the jobs that start in one section, those that live
+// longest choose first. If halted, it stacks the rest.
 func (p *problem) inTime(halt halt) answer {
 	starts := make([]int32, len(p.jobs))
 	for i := range starts {

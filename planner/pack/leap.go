@@ -5,16 +5,16 @@ import (
 	"math"
 )
 
-// leap raises all blocked jobs at once to where raising them one by one would come to in the end.
-// In the end every one rests on another, down to one that is not blocked, so the levels are those
-// of shortest paths from these: a step is as long as the job rested on is high, and ends no lower
-// than the level known so far. Dijkstra's algorithm finds them in one pass, since nothing is lower
-// than what it rests on (Knuth, "A generalization of Dijkstra's algorithm", 1977). It reports
-// whether all is still possible; if not, the conflict says why.
+// leap raises all blocked jobs at once to the final result of raising them one by one. In the end
+// every one rests on another, down to one that is not blocked, so the levels are those of shortest
+// paths from these: a step is as long as the job rested on is high, and ends no lower than the
+// level known so far. Dijkstra's algorithm finds them in one pass, since every job is at least as
+// high as the job that it rests on (Knuth, "A generalization of Dijkstra's algorithm", 1977). It
+// reports whether the state is still consistent; if not, the conflict says why.
 //
-// All the raises are explained together: of the jobs that were to lie lower than they are raised,
-// take the lowest. What it rests on lies lower still, and therefore no lower than it is raised or,
-// where it is not, than its level; the top of that is no lower than the level of the job, which
+// All the raises are explained together: among the jobs that were to lie lower than they are
+// raised, take the lowest. The job under it lies lower still, and therefore no lower than its own
+// raise or, without one, its level; its top is no lower than the level of the job, which
 // contradicts.
 func (x *exact) leap() bool {
 	goal := x.restingLevels()
@@ -68,8 +68,8 @@ func (x *exact) climbs(i int32) bool {
 	return x.offset[i] < 0 && x.stuck[i] && x.goals[i] > x.level[i]
 }
 
-// restingLevels returns, for every job that is not placed, the lowest level at which it can rest,
-// MaxInt64 where there is none.
+// restingLevels returns, for every job that is not placed, the lowest level where it can rest, or
+// MaxInt64.
 func (x *exact) restingLevels() []int64 {
 	if x.goals == nil {
 		x.goals, x.reached = make([]int64, len(x.jobs)), make([]bool, len(x.jobs))

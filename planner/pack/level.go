@@ -32,8 +32,8 @@ func (x *exact) undo(m mark) {
 	x.floors, x.sets = x.floors[:m.floors], x.sets[:m.sets]
 }
 
-// since is the oldest record by which the level of a job is at least v, or -1 if that
-// needs none.
+// since is the oldest record that makes the level of a job at least v, or -1 if no record is
+// needed.
 func (x *exact) since(i int32, v int64) int32 {
 	if v <= 0 {
 		return -1
@@ -42,7 +42,7 @@ func (x *exact) since(i int32, v int64) int32 {
 	return list[sort.Search(len(list)-1, func(n int) bool { return x.records[list[n]].level >= v })]
 }
 
-// explain starts an explanation: a set of decisions from which something follows.
+// explain starts an explanation: a set of decisions that implies a conclusion.
 func (x *exact) explain(set []uint64) {
 	clear(set)
 	x.telling++
@@ -52,8 +52,8 @@ func (x *exact) explain(set []uint64) {
 	}
 }
 
-// because adds to an explanation what a record follows from. If that gets too long, all decisions
-// are blamed, which is never wrong.
+// because adds the reason of a record to an explanation. If that gets too long, all decisions are
+// blamed, which is never wrong.
 func (x *exact) because(set []uint64, r int32) {
 	for r >= 0 && x.told[r] != x.telling {
 		if x.toldOf++; x.toldOf >= exactSteps {
@@ -195,8 +195,8 @@ func (x *exact) swap(s, a, b int32) {
 // to go.
 const settleRounds = 16
 
-// settle draws conclusions until nothing changes. It reports whether all is still
-// possible; if not, the conflict says why.
+// settle draws conclusions up to a fixed point. It reports whether the state is still consistent;
+// if not, the conflict says why.
 func (x *exact) settle() bool {
 	round := 0
 	for again := true; again; round++ {

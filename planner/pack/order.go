@@ -17,7 +17,7 @@ func ranked[K cmp.Ordered](keys []K) []int32 {
 	return rankOf(order)
 }
 
-// exactOrders are the orders in which the exact search tries candidates: see byLetters.
+// exactOrders are the orders of candidates in the exact search: see byLetters.
 var exactOrders = []string{"AWT", "WAT", "TAW", "TWA", "SWT"}
 
 // crowds sums up the sizes in each section, and finds for each job the largest such sum of its

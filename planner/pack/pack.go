@@ -1,15 +1,15 @@
-// Package pack gives buffers their places in one arena: offline dynamic storage
-// allocation. Every buffer is live for a half-open range of time and needs a number of
-// bytes; two buffers that are live at once must not share a byte. The question is
-// either whether everything fits into a given capacity or how small the arena can be.
+// Package pack gives buffers their places in one arena: offline dynamic storage allocation. Every
+// buffer is live for a half-open range of time and needs a number of bytes; two buffers that are live
+// at once must not share a byte. The question is either whether all buffers fit into a given capacity
+// or how small the arena can be. For example, buffers of 4, 4 and 8 bytes that live in steps 0-2, 1-3
+// and 2-4 need 12 bytes.
 //
-// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer. If they
-// end above the bound, packing below a skyline (see skyline) mostly reaches it. If that is not good
-// enough, an exact search (see exact) is run by many rules in short turns; it finds a packing
-// within a given height or proves that there is none. Problems that are too large for it are
-// improved by shaking the greedy orders. Strategies change by counted work, never by the clock, so
-// the same input, seed and node limit give the same answer; a deadline only decides where the
-// search ends.
+// The problem is NP-hard. Greedy orders, which take near-linear time, give a first answer. If they end
+// above the bound, packing below a skyline (see skyline) mostly reaches it. If that is not good enough,
+// an exact search (see exact) is run by many rules in short turns; it finds a packing within a given
+// height or proves that there is none. Problems that are too large for it are improved by shaking the
+// greedy orders. Strategies change by counted work, never by the clock, so the same input, seed and
+// node limit give the same answer; a deadline only decides where the search ends.
 package pack
 
 import (
@@ -24,11 +24,11 @@ type Buffer struct {
 	Lower, Upper, Size int64
 
 	// Gaps are in order of time, have no step in common, lie between Lower and Upper, and leave some of
-	// that time. nil: there are none.
+	// that time. nil means that the buffer has no gaps.
 	Gaps []Gap
 }
 
-// Gap is a time from Lower up to, but without, Upper in which the contents of a buffer are not needed.
+// Gap is a time [Lower, Upper) without need for the contents of a buffer.
 type Gap struct{ Lower, Upper int64 }
 
 // Options are the options of Solve. The zero value asks for the smallest arena that can be found
@@ -36,7 +36,7 @@ type Gap struct{ Lower, Upper int64 }
 type Options struct {
 	Capacity int64 // bytes the arena may have; 0 asks for the smallest arena
 	Seed     int64 // of the randomised orders; any value, 0 included
-	Nodes    int64 // counted work after which the search ends; 0 leaves that to the context
+	Nodes    int64 // counted work that ends the search; 0 leaves that to the context
 
 	// Progress, if not nil, is called when the best arena shrinks and now and then in between,
 	// always from the goroutine that called Solve.
@@ -51,7 +51,7 @@ type Progress struct {
 	Method     string // the stage at work
 }
 
-// Result is a packing and what is known about it.
+// Result is a packing and its proven bounds.
 type Result struct {
 	Offsets    []int64 // by buffer
 	Height     int64   // the largest offset plus size
@@ -116,7 +116,7 @@ func (b *Buffer) checkGaps() error {
 	return nil
 }
 
-// pieces calls visit with each piece of time in which the buffer is live, in order.
+// pieces calls visit with each piece of the buffer's lifetime, in order.
 func (b *Buffer) pieces(visit func(lower, upper int64)) {
 	from := b.Lower
 	for _, g := range b.Gaps {

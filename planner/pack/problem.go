@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// job is a buffer as the stages see it: live in the sections [lo, hi). A section is a
-// moment at which the set of live buffers cannot grow without one ending first, so two
-// jobs are live at once exactly if their ranges of sections meet.
+// job is a buffer as the stages see it: live in the sections [lo, hi). A section is a moment when
+// the set of live buffers cannot grow without one ending first, so two jobs are live at once
+// exactly if their ranges of sections meet.
 //
 // A job whose buffer has gaps is not live in some of its sections: those of problem.gaps[job.gaps].
 type job struct {
@@ -15,10 +15,10 @@ type job struct {
 	size int64
 }
 
-// life is the sections in which a job is live.
+// life is the live sections of a job.
 type life struct {
 	lo, hi int32
-	gaps   int32 // 0 where there are none
+	gaps   int32 // 0 without gaps
 }
 
 // stretch is a run of sections [lo, hi).
@@ -77,7 +77,7 @@ func (p *problem) resume(j life, section int32) int32 {
 	return section
 }
 
-// event is a start (id >= 0) or an end (^id) of a piece of time in which a buffer is live.
+// event is a start (id >= 0) or an end (^id) of a piece of a buffer's lifetime.
 type event struct {
 	time int64
 	id   int

@@ -72,9 +72,8 @@ func (r *repairer) try(order []int32) {
 	}
 }
 
-// mend lets some of the jobs for which there was no room left go earlier than in the best packing:
-// it moves them forward in the order and, every other time, also has them take part as if they
-// rested lower.
+// mend lets some of the jobs above the goal go earlier than in the best packing: it moves them forward
+// in the order and, every other time, also has them take part as if they rested lower.
 func (r *repairer) mend() {
 	rng := rand.New(rand.NewSource(1))
 	keys := make([]float64, len(r.jobs))

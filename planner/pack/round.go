@@ -5,13 +5,13 @@ import (
 	"math/rand"
 )
 
-// roundNodes is what a run of the exact search may cost in the first round beyond the node per job
-// that it needs to get to the end at all.
+// roundNodes is the cost limit of an exact search in the first round, beyond the node per job that
+// it needs to get to the end at all.
 const roundNodes = 150
 
-// exactRuns are the rules of the exact search in the order in which they are tried. Each of them
-// solves in a few hundred nodes problems that others do not solve in a million, so a round gives
-// each a short run instead of giving the best a long one.
+// exactRuns are the rules of the exact search in the order of their trials. Each of them solves in
+// a few hundred nodes problems that others do not solve in a million, so a round gives each a short
+// run instead of giving the best a long one.
 var exactRuns = []struct {
 	by    picker
 	order int // in exactOrders
@@ -48,8 +48,8 @@ func luby(i int) int64 {
 }
 
 // round works on a group once. With a capacity, every rule tries to reach it. Without one, the
-// greedy orders are shaken, then every rule tries the lower bound and then the middle of what
-// remains, until nothing lower is found.
+// greedy orders are shaken, then every rule tries the lower bound and then bisects the remaining
+// range, until no lower packing is found.
 func (s *solver) round(g *group) {
 	if g.round == 0 {
 		g.exact = newExact(g.problem)
@@ -87,7 +87,7 @@ func (s *solver) round(g *group) {
 	}
 }
 
-// descend looks for lower packings by one rule; none needs to be lower than the goal.
+// descend looks for lower packings by one rule, down to the goal.
 func (s *solver) descend(g *group, goal, limit int64, rank []int32, by picker) {
 	low := max(goal, g.low)
 	target := low

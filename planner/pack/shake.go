@@ -65,8 +65,8 @@ func (s *shaker) topForward() {
 	}
 }
 
-// shakeAgain is the number of jobs from which the greedy orders may have run out of work, so that
-// they are repeated with shakeWork before anything is shaken.
+// From shakeAgain jobs on, the greedy orders may have run out of work, so that they are repeated
+// with shakeWork before any shaking.
 const (
 	shakeAgain = 1 << 14
 	shakeWork  = 1 << 31

@@ -54,7 +54,7 @@ func (s *shelves) place(j job) int64 {
 	return offset
 }
 
-// gap is the lowest offset at which the job fits.
+// gap is the lowest offset with space for the job.
 func (s *shelves) gap(j job) int64 {
 	at := int64(0)
 	for i := range s.list {
@@ -90,8 +90,8 @@ func (s *shelves) below(slots []slot, j job, at int64) (offset int64, looked int
 	return at, len(slots)
 }
 
-// room is the lowest offset, from at on, at which a job without gaps fits below one of the slots, and the
-// number of slots below it. Where it fits below none of them, it is the lowest offset above them.
+// room is the lowest offset, from at on, with space for a job without gaps below one of the slots, and
+// the number of slots below it. If it fits below no slot, it is the lowest offset above them.
 func room(slots []slot, j job, at int64) (offset int64, looked int) {
 	for k := range slots {
 		t := &slots[k]

@@ -3,13 +3,14 @@ package pack
 import "math"
 
 // skyline builds packings from below. The jobs placed so far end, over each section, at a skyline;
-// a job rests on the highest point of it over its sections, since nothing is placed underneath any
-// more. The job that would rest lowest is placed next; of several, the first in a given order.
+// a job rests on the highest point of it over its sections, since space underneath is never filled
+// any more. The job that would rest lowest is placed next; among several, the first in a given
+// order.
 //
 // That alone leaves holes where they hurt most: a job of some quiet section is placed first and so
-// lifts one that lives through the most crowded section, where no byte may be lost. So jobs wait:
-// they take part as if they rested higher, by a share of what their most crowded section leaves of
-// the goal.
+// lifts one that lives through the most crowded section, which has no byte to lose. So jobs wait:
+// they take part as if they rested higher, by a share of the goal's free bytes in their most
+// crowded section.
 type skyline struct {
 	*problem
 	goal  int64
@@ -28,7 +29,7 @@ type skyline struct {
 	pause int64     // looks left when halt is next asked
 }
 
-// crew is the jobs that share a most crowded section. None of them rests lower than the skyline
+// crew is the jobs that share a most crowded section. All of them rest at least at the skyline
 // there, so that lifts all of them at once: only those found to rest higher are kept with their
 // levels.
 type crew struct {
@@ -77,16 +78,17 @@ func newSkyline(p *problem, goal int64) *skyline {
 	return s
 }
 
-// waitFor lets jobs wait for so many eighths of what their most crowded sections leave of the goal.
+// waitFor lets jobs wait for so many eighths of the goal's free bytes in their most crowded
+// sections.
 func (s *skyline) waitFor(eighths int64) {
 	for i, c := range s.crowd {
 		s.wait[i] = (s.goal - c) / 8 * eighths
 	}
 }
 
-// pass packs the jobs, of which the first in the order goes first where several take part at one
-// height. It gives up, and says so, if the packing will be as high as the limit, if it has looked
-// at too many jobs, or if it is halted.
+// pass packs the jobs; the first in the order goes first if several take part at one height. It
+// gives up, and says so, if the packing will be as high as the limit, if it has looked at too many
+// jobs, or if it is halted.
 func (s *skyline) pass(order []int32, limit int64, halt halt) (answer, bool) {
 	a := answer{offsets: make([]int64, len(s.jobs)), method: "skyline"}
 	for i := range a.offsets {
@@ -161,8 +163,8 @@ func (s *skyline) start() {
 	}
 }
 
-// first returns the first job of a crew, with the lowest level at which it may take part, and the
-// half in which it is the first; nil if the crew is placed.
+// first returns the first job of a crew, with the lowest level that lets it take part, and its
+// heap; nil if the crew is placed.
 func (s *skyline) first(c *crew) (waiting, *[]waiting) {
 	floor := s.top[c.section]
 	for len(c.high) > 0 {
@@ -189,8 +191,7 @@ func (s *skyline) first(c *crew) (waiting, *[]waiting) {
 }
 
 // place puts a job on the skyline, at the height given, and returns the least height that the
-// packing will have, and in which section: all that is open in a section of the job will lie above
-// it.
+// packing will have, and its section: all open jobs in a section of the job will lie above it.
 func (s *skyline) place(i int32, level int64) (top int64, section int32) {
 	j := s.jobs[i]
 	above := int64(0)

@@ -57,7 +57,7 @@ type solver struct {
 	buffers  int
 	groups   []*group
 	nodes    int64
-	progress int64 // nodes at which the caller is next told
+	progress int64 // nodes until the next call of the caller's function
 	method   string
 	height   int64 // last reported
 }
@@ -74,7 +74,7 @@ func newSolver(ctx context.Context, buffers []Buffer, opts Options) *solver {
 	for _, g := range s.groups {
 		enough := g.enough(goal / g.unit)
 		if opts.Capacity > 0 {
-			enough = math.MaxInt64 // the exact search is as fast, and may prove that nothing fits
+			enough = math.MaxInt64 // the exact search is as fast, and may prove infeasibility
 		}
 		g.best = g.greedy(goal/g.unit, enough, greedyWork, halt)
 	}

@@ -66,9 +66,9 @@ func (n *operatorNode) values() []operatorValue {
 }
 
 // OperatorGraph reads a plan of the operators of a PyTorch step as a training graph: its nodes are the computations
-// of the schedule, in their order, recomputations as nodes of their own, so that what is live at each of them is
-// what the plan says. Values are runs of bytes; a workspace is an output that has no reader. The error says what is
-// wrong with the file.
+// of the schedule, in their order, with recomputations as nodes of their own, so that the live bytes at each are
+// the plan's. Values are runs of bytes; a workspace is an output without readers. The error names the fault of the
+// file.
 func OperatorGraph(data []byte) (*graph.Model, error) {
 	var p operatorPlan
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -192,7 +192,7 @@ func (b *operatorBuilder) compute(id string) error {
 	return b.g.AddNode(node)
 }
 
-// model ends the graph: what is there at the end is its outputs.
+// model ends the graph: the values live at the end are its outputs.
 func (b *operatorBuilder) model() (*graph.Model, error) {
 	if b.loss == "" || b.backward == "" {
 		return nil, fmt.Errorf("has no step %q with a backward half behind it", handover)

@@ -23,7 +23,7 @@ type OperatorSchedule struct {
 // OperatorAgain is a recomputation.
 type OperatorAgain struct {
 	Node   string // behind its module's name: "model.layers.0.mlp/mul_3"
-	Before string // the first node behind it that is computed for the first time; "" where there is none
+	Before string // the first node behind it that is computed for the first time, or ""
 }
 
 // OperatorStash is a value of a forward half that the backward half reads.
@@ -34,7 +34,7 @@ type OperatorStash struct {
 	Kept     bool // between the halves, and not made again behind the handover
 }
 
-// ReadOperatorSchedule reads the schedule of a plan of operators. The error says what is wrong with the file.
+// ReadOperatorSchedule reads the schedule of a plan of operators. The error names the fault of the file.
 func ReadOperatorSchedule(data []byte) (*OperatorSchedule, error) {
 	var p operatorPlan
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -85,7 +85,7 @@ func (r *scheduleReader) read(steps []operatorStep) error {
 		r.at[r.nodes[i].ID] = i
 	}
 	runs := make([]int, len(r.nodes))
-	pending := len(r.Again) // recomputations behind which no node has been computed for the first time
+	pending := len(r.Again) // recomputations that no first computation follows yet
 	half := make([]int, len(r.nodes))
 	behind := false
 	last := make([]bool, len(r.nodes)) // computed again behind the handover

@@ -17,20 +17,20 @@ import (
 	"memopt/symbolic"
 )
 
-// Options says what is planned. Without a limit and without Every, nothing runs again.
+// Options of Make. Without a limit and without Every, no module is recomputed.
 type Options struct {
-	// Total is the most bytes that parameters, buffers, inputs and what the step makes may take together;
-	// Share is the most of what the step makes, as a share of what it makes without checkpoints. 0: no limit.
+	// Total is the most bytes that parameters, buffers, inputs and the step's values may take together; Share
+	// bounds the step's values as a share of those without checkpoints. 0 means no limit.
 	Total int64
 	Share float64
 	// Every puts every block under a checkpoint.
 	Every bool
-	// Map says which nodes are of which module (modules.Read); nil: the file does.
+	// Map lists the nodes of each module, for example "h.0.attn" (modules.Read); nil takes the file's own.
 	Map map[string][]string
 	// Profile is of the device whose times count; nil: planner.DefaultProfile.
 	Profile *planner.Profile
-	// Gradients says which gradients the step makes. The program keeps the outputs that Outputs names beside the
-	// loss; nil: none.
+	// Gradients are the options of the step's gradients. The program keeps the outputs that Outputs names beside
+	// the loss; nil means that it keeps no others.
 	Gradients autograd.Options
 	// Accumulating adds gradients to the sums of steps before, which are no part of the step.
 	Accumulating bool
@@ -48,12 +48,12 @@ type Source struct {
 	Node func(s *torchsim.Step) string
 }
 
-// Plan is a choice of modules, and what PyTorch takes with it.
+// Plan is a choice of modules, and the memory of PyTorch with it.
 type Plan struct {
 	Source  Source
 	Tree    *modules.Tree
 	Program *torchsim.Program
-	Limit   int64   // bytes in total; 0: none
+	Limit   int64   // bytes in total; 0 without a limit
 	Share   float64 // Options.Share
 	Step    float64 // estimated seconds of a step without checkpoints
 	// Joint says how the step is made of the model; nil: PyTorch traced it.
@@ -62,15 +62,15 @@ type Plan struct {
 	Gradients torchsim.Gradients
 	space     *moduleplan.Search
 
-	Baseline    *moduleplan.Plan // nothing runs again
+	Baseline    *moduleplan.Plan // without recomputation
 	Chosen      *moduleplan.Plan
-	Every       *moduleplan.Plan // every block; nil where the model has none that keeps less then
+	Every       *moduleplan.Plan // every block; nil if that makes no block keep less
 	EverySecond *moduleplan.Plan
 	Fits        bool
-	Ladder      []Rung // what other budgets would cost, where one was given or Every was not asked for
+	Ladder      []Rung // the costs of other budgets, if one was given or Every was not asked for
 }
 
-// Rung is the cheapest plan for a share of what the step makes.
+// Rung is the cheapest plan for a share of the step's bytes.
 type Rung struct {
 	Share float64
 	Plan  *moduleplan.Plan
@@ -109,7 +109,7 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 }
 
 // Read reads the step of a forward model as PyTorch runs it, without a plan: Chosen and Baseline recompute no
-// modules. The errors are those of Make; a file without modules is none.
+// modules. The errors are those of Make, except the one for a file without modules.
 func Read(m *memopt.Model, o Options) (*Plan, error) {
 	p := &Plan{Share: o.Share, Fits: true}
 	var err error
@@ -202,13 +202,13 @@ func (p *Plan) begin(o Options) {
 	p.Chosen = p.Baseline
 }
 
-// Within is the cheapest choice of modules that was found with which the step takes so many bytes, those that are
-// held included; fits is false where there is none, and the plan is the one of the lowest peak that was found.
+// Within is the cheapest choice of modules found that brings the step within so many bytes, persistent ones
+// included; fits is false without such a choice, and the plan is then the one with the lowest peak found.
 func (p *Plan) Within(ctx context.Context, total int64) (plan *moduleplan.Plan, fits bool) {
 	return p.space.Best(ctx, total)
 }
 
-// trained lists the parameters that the file lists. nil: it lists none, and roles tell.
+// trained lists the file's trained parameters. nil means that it has no such list, and roles decide.
 func trained(g *graph.Graph, tree *modules.Tree) []string {
 	var out []string
 	for _, name := range tree.Parameters {
@@ -249,7 +249,7 @@ func (p *Plan) search(ctx context.Context, o Options) {
 	}
 }
 
-// of is the total of a share of what the step makes.
+// of is the total bytes for a share of the step's values.
 func (p *Plan) of(share float64) int64 {
 	return p.Program.Held + int64(share*float64(p.Baseline.Usage.Peak-p.Program.Held))
 }
@@ -271,7 +271,7 @@ func (p *Plan) Names(x *moduleplan.Plan) []string {
 	return out
 }
 
-// Overhead is what runs again, as a share of a step.
+// Overhead is the recomputed time, as a share of a step.
 func (p *Plan) Overhead(x *moduleplan.Plan) float64 {
 	if p.Step <= 0 {
 		return 0

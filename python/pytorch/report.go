@@ -13,7 +13,7 @@ import (
 // Schema is the schema of the JSON that `memopt plan --select modules -O json` prints.
 const Schema = "memopt.modules/v1"
 
-// usageJSON is what a choice of modules takes.
+// usageJSON is the memory of a choice of modules.
 type usageJSON struct {
 	Peak      int64   `json:"peak_bytes"`
 	Saved     int64   `json:"saved_bytes"`
@@ -61,7 +61,7 @@ func (p *Plan) usage(x *moduleplan.Plan) usageJSON {
 	return usageJSON{x.Usage.Peak, x.Usage.Saved, x.Usage.Blocks, x.Usage.Seconds, p.Overhead(x)}
 }
 
-// choices are what the plan is compared with, in the order of reports.
+// choices are the plans to compare with, in the order of reports.
 func (p *Plan) choices() []choiceJSON {
 	var list []choiceJSON
 	add := func(name string, x *moduleplan.Plan) {
@@ -113,7 +113,7 @@ func (p *Plan) Report(w io.Writer, format report.Format) error {
 	return p.table().WriteText(w)
 }
 
-// sentences say what the plan is.
+// sentences describe the plan.
 func (p *Plan) sentences() []string {
 	x, base := p.Chosen, p.Baseline
 	var out []string
