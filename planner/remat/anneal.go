@@ -42,8 +42,8 @@ const (
 	redoOdd  = 0.4   // chance that a missing input is computed anew instead of held
 )
 
-// seek moves until the tape is within the budget. The price rises all the while; when
-// it is so high that nothing moves any more, it starts from its first value again.
+// seek moves until the tape is within the budget. The price rises all the while; when it is so high
+// that no move is accepted any more, it starts from its first value again.
 func (a *annealer) seek(stop func() bool) {
 	a.note()
 	low := a.price

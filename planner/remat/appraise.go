@@ -2,8 +2,8 @@ package remat
 
 import "math"
 
-// gap finds what task x has in memory during the run at p without need: the bytes, the stage of
-// their last reader before p and the stage of the next one behind.
+// gap finds the values of task x that are in memory during the run at p without need: their bytes,
+// the stage of their last reader before p and the stage of the next one behind.
 func (d *dropper) gap(x int32, p place) (bytes int64, last, next int32) {
 	k := d.newest(x, p.stage())
 	start, limit := d.span(x, k)
@@ -25,9 +25,8 @@ func (d *dropper) gap(x int32, p place) (bytes int64, last, next int32) {
 	return bytes, last, next
 }
 
-// glance finds the drop of what x has in memory during the run at p, if there is one, with a first
-// estimate of its score: the cost of inputs that are gone is what it was when they were appraised
-// last.
+// glance finds the drop of the values of x in memory during the run at p, if there is one, with a
+// first estimate of its score: it takes the cost of missing inputs from their last appraisal.
 func (d *dropper) glance(x int32, p place) (r drop, ok bool) {
 	d.work++
 	bytes, last, next := d.gap(x, p)
@@ -57,7 +56,7 @@ func (d *dropper) score(r *drop, relief int64, cost float64) float64 {
 // again.
 func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	d.work++
-	most := math.Inf(1) // cost up to which the score may reach the floor
+	most := math.Inf(1) // largest cost that lets the score reach the floor
 	if d.dear > 0 {
 		most = math.Exp((d.score(r, r.bytes, 0) - d.floor) / d.dear)
 	}
@@ -70,9 +69,9 @@ func (d *dropper) appraise(r *drop, p place) (ok bool) {
 	return true
 }
 
-// follow collects in again what must run again with x at a stage, or before it as late as that is
-// allowed, and returns the bytes that are held over p for it instead, and its cost. It fails where
-// that would cost more than most, save more than bytes or take too many runs.
+// follow collects in again the tasks to recompute with x at a stage, or before it as late as that
+// is allowed, and returns the bytes that are held over p for them instead, and their cost. It fails
+// if that would cost more than most, save more than bytes or take too many runs.
 func (d *dropper) follow(x, stage int32, p place, bytes int64, most float64) (held int64, cost float64, ok bool) {
 	d.stamp++
 	d.again = append(d.again[:0], x)

@@ -11,7 +11,7 @@ type arm struct {
 	order  []int32
 	folded *folded // arranged in that order
 	search *Search
-	cost   int64     // of the cheapest schedule within the budget, without the first runs; unknown: none is known
+	cost   int64     // of the cheapest schedule within the budget, without the first runs; or unknown
 	peak   int64     // the lowest of any schedule
 	idle   bool      // more work finds no better schedule
 	tape   *annealer // nil until it is needed

@@ -5,24 +5,22 @@ import (
 	"math"
 )
 
-// A bound on the cost comes from one moment, the first run of some task t. What is made before t
-// and read behind it is either held over t, where its bytes count, or made again behind t, which
-// costs a run of its task; and a task that runs again needs each of its inputs held or made again
-// too. The cheapest choice within the bytes that t leaves free costs no more than any list of extra
-// runs.
+// A bound on the cost comes from one moment, the first run of some task t. A value made before t and
+// read behind it is either held over t, where its bytes count, or recomputed behind t, which costs a
+// run of its task; and a recomputed task needs each of its inputs held or recomputed too. The cheapest
+// choice within the bytes that t leaves free costs no more than any list of extra runs.
 //
 // Without the limit on the bytes that choice is a minimum cut (see momentCut), as in the min-cut
-// partitioner of PyTorch (torch/_functorch/partitioners.py). The limit is priced: with a price on
-// each byte, less the price of all bytes that are free, the value of the cut is still a bound
-// (Lagrangian relaxation: Fisher, "The Lagrangian relaxation method for solving integer programming
-// problems", 1981). The best price gives the bound of the moment, the best moment the bound of the
-// graph.
+// partitioner of PyTorch (torch/_functorch/partitioners.py). The limit is priced: with a price on each
+// byte, less the price of all bytes that are free, the value of the cut is still a bound (Lagrangian
+// relaxation: Fisher, "The Lagrangian relaxation method for solving integer programming problems",
+// 1981). The best price gives the bound of the moment, the best moment the bound of the graph.
 //
-// Each cut names tasks that run again, and this choice can be judged at all moments in one walk
-// (see profile). So every moment has a few known choices, each a line of cost over price; their
-// lower envelope is above what a cut at that moment can still prove. The search takes the moment
-// with the highest envelope, finds the best cut for the price there, which lowers the envelope, and
-// ends when no moment promises more than is proved.
+// Each cut is a set of recomputed tasks, and this choice can be judged at all moments in one walk (see
+// profile). So every moment has a few known choices, each a line of cost over price; their lower
+// envelope bounds from above the cost that a cut at that moment can still prove. The search takes the
+// moment with the highest envelope, finds the best cut for the price there, which lowers the envelope,
+// and ends when no moment promises more than the proved bound.
 
 // choice is the outcome of a set of tasks that run again behind a moment.
 type choice struct {
@@ -30,8 +28,8 @@ type choice struct {
 	cost  int64 // of the tasks
 }
 
-// outlook is what is known of one moment: a choice that is too large, one that fits, and what at
-// most can be proved there. Without one that fits, promise is +Inf.
+// outlook is the state of one moment: a choice that is too large, one that fits, and an upper bound on
+// the provable cost (promise). Without a choice that fits, promise is +Inf.
 type outlook struct {
 	large, fits choice
 	promise     float64
@@ -54,15 +52,15 @@ type bounder struct {
 
 	better  func() // if not nil, called when the cut just found proves more
 	enough  int64  // a bound that is good enough to stop
-	fitting []bool // the cheapest choice that fits of the moment tightened last; nil: none is known
+	fitting []bool // the cheapest choice that fits of the moment tightened last, or nil
 	best    int64  // proved
 	at      int32  // the moment that proves it
 }
 
-// CostBound returns a lower bound on the cost of the extra runs with which the graph stays within
-// the budget (bytes), 0 where it needs none, and math.MaxInt64 where it is proved that no extra
-// runs are enough. The search for a better bound ends after so much counted work (arcs and edges
-// looked at; 0: no limit) or with the context.
+// CostBound returns a lower bound on the cost of the extra runs that bring the graph within the budget
+// (bytes), 0 if it needs no extra runs, and math.MaxInt64 if the budget is proved infeasible. The
+// search for a better bound ends after so much counted work (arcs and edges looked at; 0 means no
+// limit) or with the context.
 func (g *Graph) CostBound(ctx context.Context, budget, work int64) int64 {
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.runWindows()
@@ -122,8 +120,8 @@ func (b *bounder) run() {
 	}
 }
 
-// start judges the choices to run nothing again and to run all again, and reports whether anything
-// must run again.
+// start judges the choices to recompute no task and to recompute all, and reports whether some task
+// must be recomputed.
 func (b *bounder) start() bool {
 	again := b.again
 	clear(again)
@@ -188,12 +186,12 @@ func (o *outlook) envelope(budget int64) float64 {
 	return float64(o.large.cost) + o.price()*float64(o.large.bytes-budget)
 }
 
-// price is the cost per byte at which both choices are equally good.
+// price is the cost per byte that makes both choices equally good.
 func (o *outlook) price() float64 {
 	return max(0, float64(o.fits.cost-o.large.cost)/float64(o.large.bytes-o.fits.bytes))
 }
 
-// promising is the moment that promises most, or -1 if none promises more than is proved.
+// promising is the moment that promises most, or -1 if all promise no more than the proved bound.
 func (b *bounder) promising() int32 {
 	t, most := int32(-1), float64(b.best)*(1+1e-12)+1e-6
 	for s := range b.views {
@@ -231,8 +229,8 @@ func (b *bounder) improve(t int32) bool {
 	return true
 }
 
-// smallest looks for the choice of moment t with the fewest bytes. If that does not fit nothing
-// does.
+// smallest looks for the choice of moment t with the fewest bytes. If that does not fit, the budget is
+// infeasible.
 func (b *bounder) smallest(t int32) bool {
 	c, full := b.cut.smallest(t, b.limit-b.work)
 	if !full {

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Bounds for first computes in any order. Whatever the order, when a task t runs for the first time
-// all tasks that it depends on have run, and none of those that depend on it. Each other task has
-// run or has not: if it is needed behind t, its outputs are held or it runs there, which is
-// free where that is its first run. So the graph with t as its moment, those other tasks before
-// it and free of cost, has the bounds that bound.go proves for a given order.
+// Bounds for first computes in any order. In every order, when a task t runs for the first time all
+// tasks that it depends on have run, and its dependents have not. Each other task has run or has not:
+// if it is needed behind t, its outputs are held or it runs there, which is free if that is its first
+// run. So the graph with t as its moment, those other tasks before it and free of cost, has the bounds
+// that bound.go proves for a given order.
 
-// kinship tells which tasks depend on which.
+// kinship is the dependences among tasks.
 type kinship struct {
 	g     *Graph
 	maker []int32 // by value
@@ -62,7 +62,7 @@ func (k *kinship) row(t int32) []uint64 { return k.bits[int(t)*k.words : (int(t)
 // needs tells whether task t depends on task u.
 func (k *kinship) needs(t, u int32) bool { return k.row(t)[u/64]>>(u%64)&1 != 0 }
 
-// mostKin is the number of tasks up to which dependences are found: the sets take the square of it
+// mostKin is the largest number of tasks whose dependences are found: the sets take the square of it
 // in bits.
 const mostKin = 20_000
 
@@ -105,8 +105,8 @@ func (k *kinship) moment(t int32) (*Graph, int32) {
 	return g, at
 }
 
-// ranked lists the tasks by the bytes of their moments in which no task runs again, the highest first,
-// and these bytes by task.
+// ranked lists the tasks by the bytes of their moments without recomputation, the highest first, and
+// these bytes by task.
 func (k *kinship) ranked(most int) (tasks []int32, bytes []int64) {
 	n := int32(len(k.g.Tasks))
 	readers := make([][]int32, len(k.g.Values))

@@ -14,7 +14,7 @@ import (
 type branch struct {
 	must, mustNot []int32
 	bound         int64 // no choice in this case is cheaper
-	split         int32 // a task on which the next cases should differ, or -1 where the bound is met
+	split         int32 // the task that the next cases should branch on, or -1 if the bound is met
 }
 
 // brancher splits the choices of one moment into cases.
@@ -24,7 +24,7 @@ type brancher struct {
 	force []int32 // by task: an arc from the source to its node, or -1
 	limit int64
 	best  int64  // cost of the cheapest choice known that fits
-	again []bool // that choice, by task; nil: none is known
+	again []bool // that choice, by task; nil before the first
 }
 
 // branchWork is the counted work of branching where the caller sets no limit.
@@ -106,8 +106,8 @@ func (r *brancher) solve(c *branch) {
 	r.narrow(c, outlook{large: large, fits: small, promise: math.Inf(1)}, slices.Clone(r.cut.again), fits)
 }
 
-// narrow looks for the best price of a case between two choices, and names the dearest task in
-// which the last two differ.
+// narrow looks for the best price of a case between two choices, and names the dearest task that
+// the last two disagree about.
 func (r *brancher) narrow(c *branch, view outlook, over, fits []bool) {
 	view.promise = view.envelope(r.budget)
 	for view.promise > 0 {

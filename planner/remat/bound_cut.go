@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// momentCut is the minimum cut of one moment, the first run of task t. The nodes of the net on the
-// side of the source are the tasks that run again behind t and the values that are needed there.
+// momentCut is the minimum cut of one moment, the first run of task t. The nodes of the net on the side of the
+// source are the tasks recomputed behind t and the values needed there.
 //
-//   - A value that a first run behind t reads is needed. If its task does not run again it is held, and its price is
+//   - A value that a first run behind t reads is needed. If its task is not recomputed it is held, and its price is
 //     paid: an arc from the source to the task.
-//   - A task that runs again costs its cost: an arc to the sink. It needs its inputs: arcs without end to these.
-//   - An input that it needs and whose task does not run again is held too: an arc to its task. A value with one such
+//   - A recomputed task costs its cost: an arc to the sink. It needs its inputs: arcs without end to these.
+//   - An input that it needs and whose task is not recomputed is held too: an arc to its task. A value with one such
 //     reader needs no node of its own.
 //   - A task that must not run again is the sink.
 //
-// What is held in any case (read by t, kept, needed before extra runs are allowed) is left out and
-// counts as fixed.
+// Values held in any case (read by t, kept, needed before extra runs are allowed) are left out and count as
+// fixed.
 type momentCut struct {
 	*moments
 	net                  flowNet
@@ -169,8 +169,8 @@ func (c *momentCut) connect(x int32) {
 	}
 }
 
-// price finds the choice that is cheapest where each byte has the given price. It returns what that
-// proves of the cost within the budget, and the choice where the work was enough to find it.
+// price finds the cheapest choice for a price of each byte. It returns the bound that this proves on the cost
+// within the budget, and the choice if the work was enough to find it.
 func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved int64, best choice, full bool) {
 	c.build(t)
 	if c.fixed > budget {

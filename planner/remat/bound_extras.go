@@ -2,10 +2,10 @@ package remat
 
 import "math"
 
-// FromCut turns tasks that run again behind the first run of task t (see CutExtras) into extra
-// runs: each task once, right before the first reader behind t of what it makes, a task that runs
-// again there included. Tasks that are not needed behind t are left out. The answer is valid, but
-// it may be above the budget elsewhere.
+// FromCut turns tasks recomputed behind the first run of task t (see CutExtras) into extra runs:
+// each task once, right before the first reader of its outputs behind t, recomputed tasks included.
+// Tasks that are not needed behind t are left out. The answer is valid, but it may be above the
+// budget elsewhere.
 func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	before := g.rerunPlaces(tasks, t)
 	var extras []Extra
@@ -54,9 +54,9 @@ func (g *Graph) rerunPlaces(tasks []int32, t int32) []int32 {
 	return before
 }
 
-// CutAt returns the tasks that run again behind the first run of task t in a cheap cut that holds
-// no more than some bytes there, what t itself needs included: the cheapest one at the least price
-// of a byte at which it fits. ok is false where none fits; then the tasks are those of the cut that
+// CutAt returns the tasks to recompute behind the first run of task t in a cheap cut that holds no
+// more than some bytes there, the needs of t itself included: the cheapest one at the least price
+// of a byte that makes it fit. ok is false if no cut fits; then the tasks are those of the cut that
 // holds the least. See FromCut.
 func (g *Graph) CutAt(t int32, bytes int64) (tasks []int32, ok bool) {
 	c := newMomentCut(newMoments(g))

@@ -1,6 +1,6 @@
 package remat
 
-// moments is what first runs of tasks need, as the bounds see it.
+// moments is the memory of first runs of tasks, as the bounds see it.
 type moments struct {
 	g      *Graph
 	n      int
@@ -9,7 +9,7 @@ type moments struct {
 	last   []int32 // by value: the last task that reads it, or -1
 	early  []int32 // by value: the last task before g.From that reads it, or -1
 	end    []int32 // by value; of profile
-	need   []int64 // by task: bytes of its own inputs and outputs, and workspace, less what it writes over
+	need   []int64 // by task: bytes of its own inputs and outputs, and workspace, less those written in place
 	stolen []int32 // by task: the input that it writes over unless that is held for later readers, or -1
 	cost   int64   // of all tasks
 	bytes  int64   // of all values
@@ -45,9 +45,9 @@ func newMoments(g *Graph) *moments {
 	return m
 }
 
-// ownNeed is the bytes of the first run of t by itself. Where an input may be written over, its
-// bytes are not counted twice. That saves nothing if the input is held for later readers: such an
-// input, if there is only one to write over, is named, and counts as one that t does not need.
+// ownNeed is the bytes of the first run of t by itself. If an input may be written over, its bytes
+// are not counted twice. That saves nothing if the input is held for later readers: such an input,
+// if there is only one to write over, is named, and counts as one that t does not need.
 func (m *moments) ownNeed(t int32) (need int64, stolen int32) {
 	task := &m.g.Tasks[t]
 	need = task.Workspace
@@ -80,9 +80,9 @@ func (m *moments) ownNeed(t int32) (need int64, stolen int32) {
 	return need - m.g.Values[task.Makes[0]].Size, stolen
 }
 
-// profile judges the choice to hold over each first run all that is needed behind it, but for what
-// the given tasks make: these run again behind it. It sets by task the bytes during its first run
-// and the cost of the tasks that run again behind it.
+// profile judges the choice to hold over each first run all values needed behind it, except the
+// outputs of the given tasks, which are recomputed behind it. It sets by task the bytes during its
+// first run and the cost of the recomputed tasks behind it.
 func (m *moments) profile(again []bool, bytes, cost []int64) {
 	clear(bytes)
 	clear(cost)
@@ -102,8 +102,8 @@ func (m *moments) profile(again []bool, bytes, cost []int64) {
 	}
 }
 
-// findEnds finds by value the task up to which it is held from its first run on, and spreads the
-// costs of the tasks that run again over the tasks behind which they do.
+// findEnds finds by value the last task that it is held over from its first run on, and spreads the
+// costs of recomputed tasks over the tasks that they follow.
 func (m *moments) findEnds(again []bool, cost []int64) {
 	copy(m.end, m.last)
 	for t := int32(m.n) - 1; t >= 0; t-- {

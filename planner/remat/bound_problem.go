@@ -20,7 +20,7 @@ func (p *single) relaxation() *Graph {
 }
 
 // costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there
-// is none; see Graph.CostBound.
+// is no such schedule; see Graph.CostBound.
 func (p *single) costBound(ctx context.Context, work int64) int64 {
 	extra := p.relaxation().CostBound(ctx, p.budget, work)
 	if extra > math.MaxInt64-p.base {

@@ -24,8 +24,7 @@ func exponent(x float64) int {
 	return exp
 }
 
-// times is the product with k, which is not negative, rounded up or down. What does not fit is cut
-// off at flowEndless.
+// times is the product with k, which is not negative, rounded up or down, and at most flowEndless.
 func (r ratio) times(k int64, up bool) int64 {
 	hi, lo := bits.Mul64(r.mantissa, uint64(k))
 	if hi|lo == 0 {

@@ -2,12 +2,12 @@ package remat
 
 import "math"
 
-// Extra runs before the first run of t and behind it are different ones. So what is proved of those
-// before t, with only the needs of first runs up to t, and what is proved of those behind t add up.
-// The bounds on the extra runs before are found from the first task to the last, each from those
-// before it and one cut: a row of windows, each with the moment at its start that proves most.
-// Windows help where the budget is tight all the time, as in graphs without much structure; in a
-// training graph with one high point there is one window.
+// Extra runs before the first run of t and behind it are different ones. So a bound on those before
+// t, with only the needs of first runs up to t, and a bound on those behind t add up. The bounds on
+// the extra runs before are found from the first task to the last, each from those before it and
+// one cut: a row of windows, each with the moment at its start that proves most. Windows help if
+// the budget is tight all the time, as in graphs without much structure; in a training graph with
+// one high point there is one window.
 
 // windowWork is the counted work of all windows together where the caller sets no limit.
 const windowWork = 40_000_000
@@ -41,7 +41,7 @@ func (b *bounder) runWindows() {
 
 func (b *bounder) spent() int64 { return b.work + b.cut.work() }
 
-// restart makes the bounder look at the first n tasks only: at what they read.
+// restart restricts the bounder to the first n tasks and their reads.
 func (b *bounder) restart(n int) {
 	b.n, b.cut.t = n, -1
 	b.views, b.bytes, b.costs = b.views[:n], b.bytes[:n], b.costs[:n]
@@ -75,7 +75,7 @@ func (b *bounder) windows(many int, limit int64) {
 			b.run()
 		}
 		for t := k; t < next; t++ {
-			b.before[t] = min(b.best, maxTotal) // no more where nothing fits
+			b.before[t] = min(b.best, maxTotal) // capped, since best may be infinite for an infeasible budget
 		}
 		if next == n {
 			return
@@ -83,7 +83,7 @@ func (b *bounder) windows(many int, limit int64) {
 	}
 }
 
-// firstOver is the first task that is above the budget if nothing runs again, or the number of
+// firstOver is the first task that is above the budget without recomputation, or the number of
 // tasks.
 func (b *bounder) firstOver() int {
 	clear(b.again)

@@ -9,8 +9,8 @@ import (
 
 // Many choices of a moment are nearly as cheap as the best, and cuts find few of them: those at the
 // corners of their convex hull. With costs that are off by a little, at random, other choices become
-// corners, some of which use up the bytes that are free. Every other time tasks of the same cost are
-// off by the same: they are one layer's and the next one's.
+// corners, and some of these use up the free bytes. Every other time tasks of the same cost are off by
+// the same: they are one layer's and the next one's.
 
 const (
 	varieties   = 64   // random costs that are tried

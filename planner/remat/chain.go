@@ -5,27 +5,27 @@ import (
 	"math"
 )
 
-// A training graph is often a chain: forward stages, each of which needs one value of the stage
-// before it, and a backward half that asks for the values of the stages in the opposite order. For
-// chains there is a dynamic program (Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly and Shilova,
+// A training graph is often a chain: forward stages that each need one value of the stage before,
+// and a backward half that asks for the values of the stages in the opposite order. For chains
+// there is a dynamic program (Herrmann, Beaumont, Eyraud-Dubois, Hermann, Joly and Shilova,
 // "Optimal checkpointing for heterogeneous chains", 2019) over parts of the chain and the bytes
 // they may use. Here it works on stages cut out of any graph, whose figures are estimates, so that
-// its answers are extra runs to be checked with Simulate; and they need not be the cheapest. What
-// is kept of a stage is all that its backward half reads, or one of a few minimum cuts (see
+// its answers are extra runs to be checked with Simulate; and they need not be the cheapest. A
+// stage keeps all values that its backward half reads, or those of one of a few minimum cuts (see
 // chainOption), as in Rockmate (Zhao, Le Hellard, Eyraud-Dubois, Gusak and Beaumont, 2023).
 
 // chainStages is the largest number of stages: the program takes time in their third power.
 const chainStages = 96
 
-// chainGrains are the numbers of stages that are tried. Many small stages are good where little is
-// kept, few large ones, each with a choice of what is kept inside, where most is.
+// chainGrains are the numbers of stages that are tried. Many small stages are good if few values
+// are kept, few large ones, each with a choice of kept values inside, if most are.
 var chainGrains = []int{chainStages, 48, 24, 12, 6, 3}
 
 // chain is a graph cut into stages.
 type chain struct {
 	*chainGraph
 	starts []int32 // by stage: its first task; one more stands for the first backward task
-	inputs []int32 // by stage: the value that it needs of the stage before, -1 for none
+	inputs []int32 // by stage: the value of the stage before that it needs, or -1
 	asked  []int32 // by stage: the first backward task that asks for its values; does not rise
 	stages []chainStage
 	again  [][]bool  // by option: the tasks that run again for the backward half of their stage
@@ -36,19 +36,19 @@ type chain struct {
 type chainStage struct {
 	cost    int64 // of its tasks that may run again
 	input   int64
-	hold    int64 // what its backward half reads, and the output
-	pass    int64 // the peak of a run of which only the output is kept
-	keep    int64 // the peak of a run of which all is kept that is in hold
-	back    int64 // what its backward half reads
+	hold    int64 // inputs of its backward half, and the output
+	pass    int64 // the peak of a run that keeps only the output
+	keep    int64 // the peak of a run that keeps all values in hold
+	back    int64 // inputs of its backward half
 	reads   bool  // and whether it reads anything
-	reverse int64 // what its backward half needs besides
+	reverse int64 // other needs of its backward half
 	carried int64 // backward values that live when its backward half begins; 0 for the last stage
 	options []chainOption
 }
 
 // ChainExtras treats the graph as a chain of stages and returns the cheapest extra runs with a peak
 // within the budget (bytes) that the dynamic program for chains finds; nil if the graph is no
-// chain, needs no extra runs, or none of the answers is within the budget.
+// chain, needs no extra runs, or every answer exceeds the budget.
 func (g *Graph) ChainExtras(ctx context.Context, budget int64) []Extra {
 	var best []Extra
 	cost := int64(math.MaxInt64)

@@ -7,13 +7,13 @@ import (
 )
 
 // Long values, such as masks and the output of an encoder that all layers of a decoder read, are
-// handed on by many stages; they are kept, and their tasks do not run again. A value is long if it
-// is read over more than this part of the forward half, or of what its task makes of nothing, over
-// more than the second one.
+// handed on by many stages; they are kept, and their tasks are not recomputed. A value is long if
+// it is read over more than this part of the forward half, or, for an output of a task without
+// inputs, over more than the second one.
 const (
 	chainLong       = 0.25
 	chainLongSource = 1. / 64
-	chainShort      = 4 // tasks; what is read over fewer is not long
+	chainShort      = 4 // tasks; a value read over fewer is not long
 )
 
 // chainGraph is a graph with the places where it may be cut into stages.
@@ -34,9 +34,9 @@ const chainTurns = 3
 // chainWork is the counted work for the price of a byte.
 const chainWork = 10_000_000
 
-// newChainGraphs looks for the places, for a few turns: where extra runs become possible, if that
-// is known, and from the moment on that proves most of the cost. The price is the one that proves
-// it. There are none where no extra runs are needed or known to fit.
+// newChainGraphs looks for the places of a few turns: where extra runs become possible, if that is
+// known, and from the moment on that proves most of the cost. The price is the one that proves it.
+// The list is empty if no extra runs are needed or known to fit.
 func newChainGraphs(ctx context.Context, g *Graph, budget int64) (list []*chainGraph) {
 	b := newBounder(ctx, newMoments(g), budget, chainWork)
 	if b.run(); b.best == 0 || b.best == math.MaxInt64 {

@@ -59,7 +59,7 @@ func newChainProgram(ctx context.Context, c *chain, bytes int64) *chainProgram {
 	return p
 }
 
-// units rounds up. What is more than all memory is cut off, just above it.
+// units rounds up. Larger numbers than all memory become one unit more than that.
 func (p *chainProgram) units(bytes int64) int {
 	return int(min(chainSlots+1, (bytes+p.unit-1)/p.unit))
 }
@@ -130,7 +130,7 @@ func (p *chainProgram) extras(s, t, units int, first bool, into []Extra) []Extra
 	return p.extras(s, k-1, units, false, into)
 }
 
-// rerun adds what option o of stage s runs again, before its backward half.
+// rerun adds the extra runs of option o of stage s, before its backward half.
 func (p *chainProgram) rerun(s, o int, into []Extra) []Extra {
 	for x := p.starts[s]; x < p.starts[s+1]; x++ {
 		if !p.again[o][x] || p.fixed[x] || int(p.places[o][x]) >= len(p.g.Tasks) {
@@ -171,7 +171,7 @@ func (c *chain) fit(ctx context.Context, budget int64) (best []Extra, cost int64
 	return best, cost
 }
 
-// neededExtras drops the extra runs of which nobody reads anything before the next run of the task.
+// neededExtras drops the extra runs without a reader before the next run of the task.
 func (g *Graph) neededExtras(extras []Extra) []Extra {
 	extras = SortExtras(extras)
 	wanted := make([]bool, len(g.Values))
@@ -193,7 +193,7 @@ func (g *Graph) neededExtras(extras []Extra) []Extra {
 	return extras[kept:]
 }
 
-// passTask notes what is wanted before a run, walking back in time.
+// passTask notes the values wanted before a run, walking back in time.
 func (g *Graph) passTask(t int32, wanted []bool) {
 	for _, v := range g.Tasks[t].Makes {
 		wanted[v] = false

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// chainOption is a choice of what is kept of a stage from its forward run to its backward half:
-// some of what that reads, besides the output. The rest is made again there, from what is kept and
-// the input.
+// chainOption is a choice of values that a stage keeps from its forward run to its backward half:
+// some inputs of that half, besides the output. The others are recomputed there, from the kept
+// values and the input.
 type chainOption struct {
 	hold int64 // bytes kept
 	cost int64 // of the tasks that run again
 }
 
-// chainPrices are the prices of a byte at which stages are cut, as parts of the price that gives
-// the best bound on the cost.
+// chainPrices are the prices of a byte for cuts of stages, as parts of the price that gives the
+// best bound on the cost.
 var chainPrices = []float64{0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.001, 1.1, 1.3, 2, 4, 16}
 
 // offer finds the options of all stages: to keep all, and one minimum cut for each price.
@@ -47,13 +47,13 @@ func (c *chain) offer(ctx context.Context) {
 		for _, h := range cut.held {
 			if cut.cuts(h) && !cut.wanted(h.value) {
 				o := c.stages[stage[cut.maker[h.value]]].options
-				o[len(o)-1].hold += h.size // kept for the sake of what runs again
+				o[len(o)-1].hold += h.size // kept for the sake of recomputed tasks
 			}
 		}
 	}
 }
 
-// option is what a cut comes to for stage s, without what is kept for the sake of what runs again.
+// option converts a cut for stage s, without values kept for the sake of recomputed tasks.
 func (c *chain) option(s int, cut *momentCut) chainOption {
 	o := chainOption{hold: c.stages[s].hold}
 	for t := c.starts[s]; t < c.starts[s+1]; t++ {
@@ -156,8 +156,8 @@ func (c *chain) measure() {
 	c.backward(last, stage)
 }
 
-// forward is the peak of a run of stage s in which values live to their ends, and the output lives
-// on.
+// forward is the peak of a run of stage s with values that live to their ends, and an output that
+// lives on.
 func (c *chain) forward(s int, end func(v int32) int32) (peak int64) {
 	live := int64(0)
 	dying := make([]int64, c.starts[s+1]-c.starts[s]) // by task of the stage: bytes that end with it
@@ -175,8 +175,8 @@ func (c *chain) forward(s int, end func(v int32) int32) (peak int64) {
 	return peak
 }
 
-// backward sets what the backward halves of the stages need besides values of the stage: what
-// backward tasks make, and what is still read of later stages.
+// backward sets the needs of the stages' backward halves besides values of the stage: the outputs
+// of backward tasks, and values of later stages that are still read.
 func (c *chain) backward(last, stage []int32) {
 	n, stages := int32(len(c.g.Tasks)), int32(len(c.inputs))
 	dying := make([]int64, n)

@@ -43,8 +43,8 @@ type checker struct {
 	cost, peak int64
 }
 
-// recountBelow is the number of live nodes up to which all bytes are added up at each
-// compute; above it that happens at every 1024th step.
+// Up to recountBelow live nodes, all bytes are added up at each compute; above, at every 1024th
+// step.
 const recountBelow = 256
 
 func (c *checker) compute(v int32, at int) error {

@@ -45,7 +45,7 @@ func randomDropRule(rng *rand.Rand) dropRule {
 }
 
 const (
-	dropAll  = 160 // tasks held over a run of which all are scored, for a construction
+	dropAll  = 160 // up to so many tasks held over a run, all are scored, for a construction
 	dropSome = 64  // tasks scored where there are more,
 	// And in graphs of more than dropMany tasks, where so many drops are made that each must be
 	// quick.
@@ -64,10 +64,10 @@ type dropper struct {
 	dropRule
 	rng      *rand.Rand
 	budget   int64
-	all      int     // tasks held over a run of which all are scored
+	all      int     // up to so many tasks held over a run, all are scored
 	some     int     // tasks scored where there are more
 	patience int     // random choices without success before a drop may take more runs
-	longest  int     // runs that a drop may take where nothing else helps; 0 to give up early
+	longest  int     // runs that a drop may take as a last resort; 0 to give up early
 	cut      float64 // scores so far below the best do not matter
 	mark     []int32 // by task: the appraisal that it belongs to
 	stamp    int32
@@ -78,8 +78,8 @@ type dropper struct {
 	excess   int64     // bytes to save at the run at hand, at least 1
 	floor    float64   // scores below do not matter
 	turn     int64     // runs that relieve was called for
-	barred   []int64   // by task: the turn up to which it is not dropped
-	guess    []float64 // by task: latest estimate of the cost of running it again, with what that takes
+	barred   []int64   // by task: it is not dropped up to this turn
+	guess    []float64 // by task: latest estimate of the cost of its recomputation, with missing inputs
 	queue    []Extra   // scratch of prune
 }
 
@@ -170,8 +170,8 @@ func sortDrops(drops []drop) {
 	})
 }
 
-// relieve drops values held over the run at p until it is within the budget. Where it finds nothing
-// to drop, it tries again, then lets a drop take more runs, and in the end looks at all values.
+// relieve drops values held over the run at p until it is within the budget. Without a candidate it
+// tries again, then lets a drop take more runs, and in the end looks at all values.
 func (d *dropper) relieve(p place, stop func() bool) bool {
 	all, misses, reruns := false, 0, d.dropRule.reruns
 	defer func() { d.dropRule.reruns = reruns }()
@@ -234,7 +234,7 @@ func (d *dropper) review(r drop, p place) (drop, bool) {
 }
 
 // lower makes drops until the peak is within the budget. It goes level by level, so that all runs
-// above a level are relieved evenly and what the drops of one level have made needless is gone
+// above a level are relieved evenly and runs made needless by the drops of one level are gone
 // before the next; reached is called after each level but the last.
 func (d *dropper) lower(limit int64, reached func(), stop func() bool) bool {
 	goal := d.budget
@@ -252,9 +252,9 @@ func (d *dropper) lower(limit int64, reached func(), stop func() bool) bool {
 	return true
 }
 
-// descend makes drops until the peak is within the budget. Where nothing helps at a run, it undoes
-// what was done near it, bars that for a while and goes on; after too many such setbacks or when
-// the cost exceeds limit it gives up.
+// descend makes drops until the peak is within the budget. If no drop helps at a run, it undoes the
+// drops near it, bars them for a while and goes on; after too many such setbacks or when the cost
+// exceeds limit it gives up.
 func (d *dropper) descend(limit int64, stop func() bool) bool {
 	setbacks := 0
 	for d.peak() > d.budget {
@@ -287,7 +287,7 @@ func (d *dropper) takeBack(p place, setbacks int) bool {
 	return len(d.extras) < count
 }
 
-// randomExtra is a task that runs again at a stage and need not; -1 where there is none.
+// randomExtra is an optional extra run at a stage, or -1.
 func (d *dropper) randomExtra(stage int32) int32 {
 	list := d.stages[stage]
 	free := len(list) - 1

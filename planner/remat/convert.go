@@ -2,14 +2,14 @@ package remat
 
 import "slices"
 
-// searchNodes is the size from which a Search gives the first schedules and works beside the tape.
+// From searchNodes nodes on, a Search gives the first schedules and works beside the tape.
 const searchNodes = 300
 
-// tapeNodes is the size up to which the sets of a tape are affordable.
+// Up to tapeNodes nodes, the sets of a tape are affordable.
 const tapeNodes = 4096
 
-// sliceWork is the counted work of a Search between two looks at what else is known. It grows from
-// slice to slice.
+// sliceWork is the counted work of a Search between two looks at the results of others. It grows
+// from slice to slice.
 const sliceWork = 400_000
 
 // graph is the problem in its general form. Aliases become values without bytes whose readers read

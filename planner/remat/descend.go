@@ -8,7 +8,7 @@ const (
 	// Constructions from the plain order without success before the budget is approached in steps.
 	freshTries   = 3
 	dearest      = 8          // a construction gives up when its extra runs cost so many times the first runs
-	mostBuilding = 50_000_000 // work of a call, besides that of three constructions, of which that part is taken
+	mostBuilding = 50_000_000 // most work that buildingPart divides, besides that of three constructions
 	buildingPart = 8          // constructions may take this part of the work once there is an answer
 )
 
@@ -57,8 +57,8 @@ func (s *Search) build(try int, from []Extra, most int64) bool {
 	return ok
 }
 
-// above is the known list of extra runs with the lowest peak above the budget; nil where none is: the
-// plain order may be within it, and only its arena not.
+// above is the known list of extra runs with the lowest peak above the budget; nil if there is no
+// such list: the plain order may be within it, and only its arena not.
 func (s *Search) above(budget int64) []Extra {
 	i := slices.IndexFunc(s.known, func(a Answer) bool { return a.Peak > budget })
 	if i < 0 {
@@ -67,8 +67,8 @@ func (s *Search) above(budget int64) []Extra {
 	return s.known[i].Extras
 }
 
-// Numbers of the descent, in parts of the distance between the lowest peak reached and what no
-// schedule undercuts.
+// Numbers of the descent, in parts of the distance between the lowest peak reached and the lower
+// bound on every schedule.
 const (
 	strideFirst = 1.0 / 16
 	strideLast  = 1.0 / 4096

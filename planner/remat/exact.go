@@ -8,26 +8,26 @@ import (
 
 const (
 	exactNodes    = 256     // more do not fit into a nodeSet
-	exactStates   = 1 << 20 // what a search keeps at most
+	exactStates   = 1 << 20 // the most states kept by a search
 	exactCompared = 4096    // expanded states that a state is compared with
 	exactPrices   = 48      // price cuts that are tried for each new state
 )
 
 // exactSearch looks for the cheapest schedule in the given order by A* (Hart, Nilsson and Raphael,
-// 1968), from the last run to the first. A moment is described by what the runs behind it need live
-// and by how many first runs are left before it; the step before is the last of these, or an extra
-// run of something that is wanted. Seen from the end nothing has to be decided about frees: a value
-// is live from the run that makes it to its last reader.
+// 1968), from the last run to the first. A moment is described by the values that the runs behind
+// it need live and by how many first runs are left before it; the step before is the last of these,
+// or an extra run of a wanted task. Seen from the end, frees need no decision: a value is live from
+// the run that makes it to its last reader.
 //
-// The bound on the extra runs before a state is the one of costBound, where the needed values are
-// those that are wanted or read by the first runs left. New states take the best of some bounds
-// known (see priceCut); a state that is about to be expanded gets a bound of its own.
+// The bound on the extra runs before a state is the one of costBound, whose needed values are those
+// that are wanted or read by the first runs left. New states take the best of some bounds known
+// (see priceCut); a state that is about to be expanded gets a bound of its own.
 type exactSearch struct {
 	*single
 	exactTable
 	queue  exactQueue
 	below  int64       // schedules with extra runs of this cost or more are not wanted
-	reads  [][]nodeSet // by t and left: what first runs behind t and below left read
+	reads  [][]nodeSet // by t and left: values read by first runs behind t and below left
 	kept   nodeSet
 	bound  *bounder
 	prices []*priceCut
@@ -77,8 +77,8 @@ func (e *exactSearch) price() {
 	e.found.paths = cut.takeApart(e.found.paths[:0])
 }
 
-// refined is the bound of a state by itself, math.MaxInt64 if nothing before it fits. The search
-// for it ends when it is enough to drop the state.
+// refined is the bound of a state by itself, math.MaxInt64 if no schedule before it fits. The
+// search for it ends when it is enough to drop the state.
 func (e *exactSearch) refined(s *exactState) int64 {
 	b := e.bound
 	b.restart(int(s.left))

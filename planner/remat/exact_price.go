@@ -1,14 +1,15 @@
 package remat
 
-// priceCut is what the flow of one momentCut tells of all states: a list of paths, each with a set
-// of values and an amount. Let N be what is wanted in a state or read by first runs left behind t.
-// A path that meets N, cut off before its last value in N, is a flow from what N needs; all these
-// together are a flow for the state, and so a bound on its extra runs at the price of the cut.
+// priceCut is the flow of one momentCut as a bound for all states: a list of paths, each with a set
+// of values and an amount. Let N be the values wanted in a state or read by first runs left behind
+// t. A path that meets N, cut off before its last value in N, is a flow from the needs of N; all
+// these together are a flow for the state, and so a bound on its extra runs at the price of the
+// cut.
 //
-// Where a state wants x and an extra run of x is put before it, the new state wants the inputs of
-// x. Each path that met N in x alone either ends with x, and these amount to no more than the cost
-// of x, or goes on to an input of x. So the bound falls by no more than that cost: it is
-// consistent, as A* requires.
+// If a state wants x and an extra run of x is put before it, the new state wants the inputs of x.
+// Each path that met N in x alone either ends with x, and these amount to no more than the cost of
+// x, or goes on to an input of x. So the bound falls by no more than that cost: it is consistent,
+// as A* requires.
 type priceCut struct {
 	t       int32
 	scale   int
@@ -23,8 +24,8 @@ type pricePath struct {
 	amount int64
 }
 
-// bound is what the cut proves of the extra runs before a state. read is what first runs left
-// behind t read.
+// bound is the cut's bound on the extra runs before a state. read is the values read by first runs
+// left behind t.
 func (c *priceCut) bound(wanted, read *nodeSet) int64 {
 	demand, sum := wanted.union(read), -c.penalty
 	for i := range c.paths {
@@ -44,7 +45,7 @@ func (c *momentCut) takeApart(paths []pricePath) []pricePath {
 	f := &c.net
 	c.rest = c.rest[:0]
 	for a := range f.room {
-		c.rest = append(c.rest, f.room[a^1]*int64(1-a&1)) // what is sent, along the arcs themselves only
+		c.rest = append(c.rest, f.room[a^1]*int64(1-a&1)) // the flow, along the arcs themselves only
 	}
 	copy(f.cur, f.head)
 	for {

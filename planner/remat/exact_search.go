@@ -6,9 +6,9 @@ import (
 )
 
 // run goes on with the search until stop says so, and reports whether it is over: the cheapest
-// schedule is found, or there is none with extra runs cheaper than below, or there are too many
-// states. Found is then a sequence of computes or nil. The bound holds for the extra runs of every
-// schedule, that of below included.
+// schedule is found, or there is no schedule with extra runs cheaper than below, or there are too
+// many states. Found is then a sequence of computes or nil. The bound holds for the extra runs of
+// every schedule, that of below included.
 func (e *exactSearch) run(stop func() bool) (found []int32, bound int64, over bool) {
 	for len(e.queue) > 0 {
 		top := e.queue.pop()
@@ -38,8 +38,8 @@ func (e *exactSearch) run(stop func() bool) (found []int32, bound int64, over bo
 }
 
 // dominated tells whether a state that has been expanded, with as many first runs left, is no
-// dearer and wants no more. Whatever comes before the one can come before the other: each run needs
-// the same or less there, because what is wanted before it is a subset again.
+// dearer and wants no more. Every sequence that can precede the one can precede the other: each run
+// needs the same or less there, because the values wanted before it are a subset again.
 func (e *exactSearch) dominated(s *exactState, id int32) bool {
 	list := e.expanded[s.left]
 	list = list[max(0, len(list)-exactCompared):]
@@ -126,9 +126,9 @@ func (e *exactSearch) before(s *exactState, id, v int32, cost int64) {
 }
 
 // later tells whether an extra run of x right before state s, which leaves so many bytes wanted,
-// may as well stand behind the first run y that is right behind s, and need not be tried where it
-// is. That is so if x is wanted behind y too, y does not read it, and both runs fit in that order.
-// What is wanted before both is then the same in either order. The state behind y has an extra run
+// may as well stand behind the first run y that is right behind s, and need not be tried here. That
+// is so if x is wanted behind y too, y does not read it, and both runs fit in that order. The
+// values wanted before both are then the same in either order. The state behind y has an extra run
 // of x tried, or again one that is later: stage by stage this ends, so no cheapest schedule is lost
 // but for an equal one.
 func (e *exactSearch) later(s *exactState, x int32, bytes int64) bool {

@@ -9,10 +9,10 @@ import (
 // solver, so that both take about the same time.
 const exactPace = 8
 
-// exactSlice is the least work, in units of a solver, for which the search goes on in one piece.
+// exactSlice is the least work of one turn of the search, in units of a solver.
 const exactSlice = 1 << 18
 
-// exactAtOnce is the size up to which the exact search comes before all others.
+// Up to exactAtOnce nodes, the exact search comes before all others.
 const exactAtOnce = 16
 
 // prover runs an exact search beside other ones.
@@ -49,8 +49,8 @@ func (s *solver) prove() {
 	s.runExact(due)
 }
 
-// runExact goes on with the exact search for so much work. What it finds is the cheapest schedule
-// in the given order.
+// runExact goes on with the exact search for so much work. Its result is the cheapest schedule in
+// the given order.
 func (s *solver) runExact(work int64) {
 	p := &s.prover
 	if p.over || s.ended() {

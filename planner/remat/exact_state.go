@@ -45,10 +45,10 @@ func (s *nodeSet) each(do func(v int32)) {
 	}
 }
 
-// exactState is a moment of a schedule seen from its end. What runs behind it is settled, before it
+// exactState is a moment of a schedule seen from its end. The runs behind it are settled, before it
 // stand the first runs of the nodes below left.
 type exactState struct {
-	wanted nodeSet // what the runs behind need live at the moment
+	wanted nodeSet // values that the runs behind need live at the moment
 	left   int32
 	ran    int32 // the run right behind the moment, or -1 at the end
 	behind int32 // the state behind that run
@@ -60,7 +60,7 @@ type exactState struct {
 
 func (s *exactState) total() int64 { return s.cost + s.bound }
 
-// exactTable finds states by what is wanted and left: a hash table with linear probing.
+// exactTable finds states by wanted and left: a hash table with linear probing.
 type exactTable struct {
 	states []exactState
 	slots  []int32 // number of a state + 1; 0 is free

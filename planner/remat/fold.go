@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// folded is a Problem without its views, in one order of first computes: a reader of a view reads
-// the value whose memory the view shares. A view is made when it is first read, and again when it is read
-// after that memory was made again (see remake).
+// folded is a Problem without its views, in one order of first computes: a reader of a view reads the
+// value whose memory the view shares. A view is made when it is first read, and again when it is read
+// after that memory was recomputed (see remake).
 //
-// Each remaining node is a Task of the graph. A node of which some outputs are kept and others are
-// not is two: the second, which never runs again, makes the kept ones, and the first has workspace
-// for them. So a kept output lives once, and a second run needs room for its copy.
+// Each remaining node is a Task of the graph. A node with both kept and other outputs becomes two: the
+// second, which never runs again, makes the kept ones, and the first has workspace for them. So a kept
+// output lives once, and a second run needs memory for its copy.
 type folded struct {
 	*problemIndex
 	view  []bool    // by node: it is folded
@@ -141,7 +141,7 @@ func (f *folded) addTask(v int32) {
 	}
 }
 
-// bytes is the size of value u; a view has none.
+// bytes is the size of value u; 0 for a view.
 func (f *folded) bytes(u int32) int64 {
 	if f.p.Nodes[f.maker[u]].View {
 		return 0
@@ -179,7 +179,7 @@ func (f *folded) relaxed() *Graph {
 
 // sequence is the nodes of all runs in order.
 func (f *folded) sequence(extras []Extra) []int32 {
-	seq := []int32{} // not nil, which stands for none
+	seq := []int32{} // not nil, which stands for no sequence
 	for _, r := range f.graph.Runs(extras) {
 		if v := f.node[r.Task]; v >= 0 {
 			seq = append(seq, v)

@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Graph is a problem in its general form: an Instance with what the memory of a training graph
-// needs besides. A task makes any number of values, some tasks never run again, and an output
-// may take over the bytes of an input.
+// Graph is a problem in its general form: an Instance with the further memory rules of a training
+// graph. A task makes any number of values, some tasks never run again, and an output may take over
+// the bytes of an input.
 //
 // Every task runs once in the given order. Extra runs of tasks stand between these first runs (see
-// Extra). A reader gets what the newest run before it has made. What a run makes lives to its last
-// reader; what is never read lives during the run.
+// Extra), for example a second run of task 2 before task 9. A reader gets the output of the newest
+// run before it. An output lives to its last reader, or during its run without readers.
 type Graph struct {
 	Tasks  []Task
 	Values []Value
 	From   int32 // extra runs stand before first runs of tasks at or behind this place only
 	// Fixed are extra runs that every answer of a search has, one of a task at most. Bounds and
-	// Simulate know nothing of them.
+	// Simulate ignore them.
 	Fixed []Extra
 }
 
@@ -30,18 +30,18 @@ type Task struct {
 	Makes     []int32 // values; each value is made by one task
 
 	// InPlace lists those of Uses whose bytes Makes[0] takes over if they are not needed
-	// afterwards, in the order in which they are tried. Their sizes are that of Makes[0].
+	// afterwards, in the order of trials. Their sizes are that of Makes[0].
 	InPlace []int32
 	Once    bool // never runs again
-	// Until: extra runs stand before first runs of tasks up to this place only; 0: no limit. What a
-	// task reads besides values may be overwritten there.
+	// Until limits extra runs of the task to those before first runs of tasks up to this place; 0
+	// means no limit. Behind it, memory that the task reads besides values may be overwritten.
 	Until int32
 }
 
 // Value is something that a task makes.
 type Value struct {
 	Size int64 // bytes, 0 included
-	Keep bool  // what the first run makes lives to the end
+	Keep bool  // the first run's output lives to the end
 }
 
 // Extra is a second or later run of a task: right before the first run of the task Before,
@@ -98,7 +98,7 @@ func (g *Graph) Simulate(extras []Extra) (*Outcome, error) {
 	runs := g.Runs(extras)
 	out := &Outcome{Live: make([]int64, len(runs))}
 	last := g.lastReads(runs)
-	end := make([]int32, len(g.Values)) // by value: the last run that needs what the newest run made
+	end := make([]int32, len(g.Values)) // by value: the last run that needs the newest run's output
 	delta := make([]int64, len(runs)+1)
 	for i, r := range runs {
 		task := &g.Tasks[r.Task]
@@ -109,7 +109,7 @@ func (g *Graph) Simulate(extras []Extra) (*Outcome, error) {
 		for slot, v := range task.Makes {
 			end[v] = last[i][slot]
 			if g.Values[v].Keep && !r.Extra {
-				end[v] = int32(len(runs)) // nobody takes it over
+				end[v] = int32(len(runs)) // no run takes it over
 			}
 			delta[i] += g.Values[v].Size
 			delta[min(int(end[v])+1, len(runs))] -= g.Values[v].Size
@@ -154,8 +154,8 @@ func (g *Graph) intime(task, before int32) bool {
 	return g.latest(task, before) == before
 }
 
-// lastReads returns, by run and slot of Makes, the last run that reads what the run makes; the run
-// itself where nobody does.
+// lastReads returns, by run and slot of Makes, the last run that reads the output; the run itself
+// without readers.
 func (g *Graph) lastReads(runs []Run) [][]int32 {
 	last := make([][]int32, len(runs))
 	read := make([]int32, len(g.Values)) // by value: the last reader behind the newest run seen from the end, or -1

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// rule says what the greedy throws away first. The score of a live value is size^mass ·
+// rule orders the values that the greedy evicts. The score of a live value is size^mass ·
 // distance^far / cost^dear, where distance is the number of first computes until its next use and
-// cost that of computing it again together with those inputs that are gone.
+// cost that of computing it again together with its missing inputs.
 type rule struct {
 	mass, far, dear float64
 	noise           float64 // scores are multiplied by e^(noise·normal)
@@ -30,14 +30,13 @@ func randomRule(rng *rand.Rand) rule {
 }
 
 const (
-	sampleAll  = 192 // live values of which all are scored for an eviction
+	sampleAll  = 192 // up to so many live values, all are scored for an eviction
 	sampleSome = 64  // values scored where there are more
 	againNodes = 24  // nodes whose costs are added up for one value that is gone
 )
 
-// greedy computes the nodes in the given order. When memory is short it throws away the live
-// value with the largest score; when an input is gone it computes it again, with what that
-// needs in turn.
+// greedy computes the nodes in the given order. When memory is short it evicts the live value with
+// the largest score; a missing input is recomputed, with its own missing inputs in turn.
 type greedy struct {
 	*single
 	rule

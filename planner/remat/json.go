@@ -17,7 +17,7 @@ import (
 // maxFile bounds the bytes Read takes from its reader.
 const maxFile = 1 << 31
 
-// fileNode is a node as it stands in a file. Pointers tell what is missing.
+// fileNode is a node as it stands in a file. Nil pointers are missing fields.
 type fileNode struct {
 	ID        *fileID  `json:"id"`
 	Cost      *int64   `json:"cost"`

@@ -282,7 +282,7 @@ func (s *secondReader) inputs(n *secondNode, c *Computation) error {
 	return nil
 }
 
-// near suggests a value for a name that none has.
+// near suggests a value for an unknown name.
 func (s *secondReader) near(id string) string {
 	if s.nodes[id] {
 		return ": it is a node with outputs of their own ids, which inputs name"

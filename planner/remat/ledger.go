@@ -13,14 +13,14 @@ func (p place) stage() int32 { return int32(p >> 32) }
 func (p place) task() int32  { return int32(p&math.MaxUint32) - 1 }
 
 // ledger is a graph with a list of extra runs that changes step by step, its cost and its memory.
-// It says at any time what Simulate would say.
+// At any time it agrees with Simulate.
 //
-// What run k of a task makes, an instance of each of its values, is read by the readers between it
-// and run k+1 and lives from run k to the last of them. So one extra run more or less changes the
-// end of at most two instances by value that it makes and of one by value that it reads. A change
-// of an end raises or lowers a range of places: whole stages in a segment tree, parts of the first
-// and last stage in their lists of runs. The work is logarithmic in the graph and does not depend
-// on the length of the range.
+// The outputs of run k of a task, an instance of each of its values, are read by the readers
+// between it and run k+1 and live from run k to the last of them. So one extra run more or less
+// changes the end of at most two instances by value that it makes and of one by value that it
+// reads. A change of an end raises or lowers a range of places: whole stages in a segment tree,
+// parts of the first and last stage in their lists of runs. The work is logarithmic in the graph
+// and does not depend on the length of the range.
 type ledger struct {
 	g       *Graph
 	maker   []int32      // by value: the task that makes it
@@ -31,19 +31,19 @@ type ledger struct {
 	tops    []int64      // by stage: the highest need in its list
 	need    profile      // by stage: the highest need of a run
 	reach   reach
-	fixed   []int32 // by task: the stage of its extra run in Graph.Fixed, or 0; nil where there are none
+	fixed   []int32 // by task: the stage of its extra run in Graph.Fixed, or 0; nil without such runs
 	cost    int64
 	extras  []Extra // in no order
 
-	log     []ledgerChange // what was done since the last forget, for undo
+	log     []ledgerChange // changes since the last forget, for undo
 	touched []place        // runs whose discount must be looked at again
 	work    int64          // runs inserted and removed, values looked at, and long lists of runs
 }
 
 // stageRun is one run in the list of its stage.
 type stageRun struct {
-	live int64 // bytes of the values live during it, less what the tree holds for the whole stage
-	own  int64 // its workspace less what it takes over in place
+	live int64 // bytes of the values live during it, less the tree's sum for the whole stage
+	own  int64 // its workspace less the bytes taken over in place
 	task int32
 	id   int32 // in extras
 }
@@ -159,7 +159,7 @@ func (l *ledger) newest(x, stage int32) int {
 	return low
 }
 
-// span is the place of run k of task x, and the place behind all readers of what it makes.
+// span is the place of run k of task x, and the place behind all readers of its outputs.
 func (l *ledger) span(x int32, k int) (start, limit place) {
 	runs := l.runs[x]
 	if start = at(runs[k], x); k+1 < len(runs) {
@@ -185,7 +185,7 @@ func (l *ledger) from(v int32, p place) int {
 	return low
 }
 
-// end is the last reader of v in front of limit, or start if none is behind start.
+// end is the last reader of v in front of limit, or start if no reader is behind start.
 func (l *ledger) end(v int32, start, limit place) place {
 	if j := l.from(v, limit); j > 0 {
 		return max(start, l.readers[v][j-1])
@@ -193,10 +193,10 @@ func (l *ledger) end(v int32, start, limit place) place {
 	return start
 }
 
-// kept tells whether what run k makes of v lives to the end.
+// kept tells whether the v of run k lives to the end.
 func (l *ledger) kept(v int32, k int) bool { return k == 0 && l.g.Values[v].Keep }
 
-// discount is what the run at p saves by writing over an input.
+// discount is the bytes that the run at p saves by writing over an input.
 func (l *ledger) discount(p place) int64 {
 	task := &l.g.Tasks[p.task()]
 	for _, u := range task.InPlace {

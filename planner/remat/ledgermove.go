@@ -161,7 +161,7 @@ func (l *ledger) remove(x, stage int32) {
 	l.refresh()
 }
 
-// undo takes back what was done since the log had so many entries.
+// undo reverts the log to so many entries.
 func (l *ledger) undo(mark int) {
 	for len(l.log) > mark {
 		c := l.log[len(l.log)-1]
@@ -190,7 +190,7 @@ func (l *ledger) load(extras []Extra) {
 	l.forget()
 }
 
-// needless tells whether nobody reads what the extra run of x at a stage makes.
+// needless tells whether the outputs of the extra run of x at a stage have no readers.
 func (l *ledger) needless(x, stage int32) bool {
 	start, limit := l.span(x, l.newest(x, stage))
 	for _, v := range l.g.Tasks[x].Makes {

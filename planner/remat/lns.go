@@ -8,7 +8,7 @@ const (
 	lnsWarm  = 0.1 // first temperature where there is a good answer
 	lnsCold  = 0.01
 	lnsRound = 2000 // steps of the first round, from hot to cold; each later one is longer by half
-	lnsAll   = 48   // tasks held over a run of which all are scored, for a repair
+	lnsAll   = 48   // up to so many tasks held over a run, all are scored, for a repair
 	lnsSome  = 16   // tasks scored where there are more
 	lnsCut   = 0.5  // scores so far below the best do not matter
 	lnsWide  = 6    // most extra runs taken out at once, but for stages as a whole
@@ -93,7 +93,7 @@ func (s *Search) ruin(x Extra) {
 	bar(x.Task)
 	d.prune(x)
 	switch s.rng.IntN(4) {
-	case 0: // what else runs again near there
+	case 0: // other extra runs near there
 		for k := 1 + s.rng.IntN(lnsWide); k > 0; k-- {
 			if y, ok := s.near(x.Before); ok {
 				bar(y.Task)

@@ -6,7 +6,7 @@ type flowNet struct {
 	head  []int32 // by node: its first arc, or -1
 	next  []int32 // by arc: the next arc of the same node, or -1
 	to    []int32
-	room  []int64 // by arc: what can still be sent along it
+	room  []int64 // by arc: residual capacity
 	level []int32 // by node: arcs to the sink, or -1
 	cur   []int32 // by node: the first arc that may still be of use in this phase
 	queue []int32
@@ -48,8 +48,8 @@ func (f *flowNet) arc(from, to int32) int32 {
 func (f *flowNet) capacity(a int32, room int64) { f.room[a], f.room[a^1] = room, 0 }
 
 // maximum sends as much as possible from the source to the sink by Dinic's algorithm and returns
-// how much that is. If more than limit arcs have been looked at it stops early: what it returns is
-// then the value of some flow, and full is false.
+// the amount. If more than limit arcs have been looked at it stops early: the result is then the
+// value of some flow, and full is false.
 func (f *flowNet) maximum(limit int64) (value int64, full bool) {
 	for f.work < limit {
 		if !f.levels() {
@@ -121,7 +121,7 @@ func (f *flowNet) tail() int32 {
 	return f.to[f.walk[len(f.walk)-1]]
 }
 
-// push sends what the path at work can take, and returns where its first full arc stands.
+// push sends the bottleneck of the current path, and returns where its first full arc stands.
 func (f *flowNet) push() (sent int64, full int) {
 	sent = flowEndless
 	for i, a := range f.walk {

@@ -8,14 +8,13 @@ import (
 	"strconv"
 )
 
-// Problem is the general form of an Instance: a computation makes any number of outputs, each of
-// which is freed by itself; costs are fractions; and first computes need not keep the given order.
+// Problem is the general form of an Instance: a computation makes any number of outputs, each freed
+// by itself; costs are fractions; and first computes need not keep the given order.
 //
 // Values are numbered through: the outputs of the first computation from 0 on, then those of the
-// next. Computing needs all inputs live. While it goes on, everything live counts, with the
-// outputs and the workspace. A computation may be made again when its outputs are free; those that
-// are kept stay as they are then, and their second copies count during the
-// computation only.
+// next. Computing needs all inputs live. While it goes on, everything live counts, with the outputs
+// and the workspace. A computation may be repeated when its outputs are free; those that are kept
+// stay as they are then, and their second copies count during the computation only.
 type Problem struct {
 	Name     string
 	Budget   int64 // bytes that no moment may exceed, Resident included; 0: the options name it
@@ -38,7 +37,7 @@ type Computation struct {
 	// that memory stays as long as they are live, and when it is made anew, they are. A view that
 	// is kept keeps it.
 	View bool
-	Tags json.RawMessage // goes from a file to its answer; nil: there are none
+	Tags json.RawMessage // copied from a file to its answer; nil without tags
 }
 
 // Output is a value that a computation makes.
@@ -301,9 +300,9 @@ func (x *problemIndex) roots() []int32 {
 // fractions of a cost: see scale.
 const costBits = 50
 
-// scale is the number by which costs are multiplied before they are rounded to whole ones: a power
-// of 2 with which they add up to about 2^50, so that the total is right to a share of 10^-9 even of
-// a million nodes. Costs that are whole and positive stay as they are.
+// scale is the factor for costs before they are rounded to whole ones: a power of 2 that makes them
+// add up to about 2^50, so that the total is right to a share of 10^-9 even of a million nodes.
+// Costs that are whole and positive stay unchanged.
 func (p *Problem) scale() float64 {
 	whole := func(c Computation) bool { return c.Cost >= 1 && c.Cost == math.Trunc(c.Cost) || c.View && c.Cost == 0 }
 	sum := p.BaseCost()

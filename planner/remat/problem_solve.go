@@ -60,7 +60,7 @@ type problemSolver struct {
 
 	arms   []*arm  // the best first
 	base   int64   // cost of all first runs, as the search counts it
-	best   []int32 // nodes in the order of their computes; nil: none is known
+	best   []int32 // nodes in the order of their computes; nil before the first schedule
 	cost   int64
 	order  []int32 // of first computes of the best
 	method string
@@ -87,8 +87,8 @@ func newProblemSolver(ctx context.Context, p *Problem, opts Options) *problemSol
 	return s
 }
 
-// eachEdge visits the tasks of which one must run before another: makers of the inputs of views besides
-// their bases, and both tasks of one node.
+// eachEdge visits the ordered pairs of tasks beyond those of values: makers of the inputs of views
+// besides their bases, and both tasks of one node.
 func (s *problemSolver) eachEdge(visit func(from, to int32) bool) {
 	for v, deps := range s.deps {
 		for _, u := range deps {

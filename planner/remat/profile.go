@@ -9,8 +9,8 @@ type profile struct {
 
 // profileNode is a node of the tree; its children are 2i and 2i+1.
 type profileNode struct {
-	top int64 // the largest number below the node, without what is added further up
-	add int64 // what was added to all of it
+	top int64 // the largest number below the node, without additions further up
+	add int64 // the addition to all of it
 }
 
 // beneath is lower than any number of bytes and stays so whatever is added.
@@ -110,7 +110,7 @@ func (p *profile) highest() (int, int64) {
 	return i - p.leaves, p.nodes[1].top
 }
 
-// reach is a tree over tasks: the last stage at which something that a task makes is read.
+// reach is a tree over tasks: the last stage that reads an output of a task.
 type reach struct {
 	leaves int
 	tops   []int32
@@ -144,8 +144,8 @@ func (r *reach) set(i int, end int32) {
 	}
 }
 
-// next is the first task at or behind i that is read at the stage or later; past all tasks where
-// there is none.
+// next is the first task at or behind i that is read at the stage or later; past all tasks without
+// one.
 func (r *reach) next(i int, stage int32) int {
 	if i >= r.leaves {
 		return i

@@ -2,36 +2,37 @@
 // least once within a budget of bytes, as cheaply as possible, where a value may be
 // thrown away and computed again later.
 //
-// Computing a node needs all its inputs live. While it is computed, all live values, its own
-// output and its workspace count. Anything live may be freed at any time, and a
-// node that is not live may be computed again. Nothing must be live at the end but the
-// nodes marked Keep. The cost of a schedule is the sum of the costs of its computes.
+// Computing a node needs all its inputs live. While it is computed, all live values, its own output and its
+// workspace count. Anything live may be freed at any time, and a node that is not live may be recomputed. At
+// the end only the nodes marked Keep must be live. The cost of a schedule is the sum of the costs of its
+// computes.
 //
 // Answers of Solve keep the given order for the first compute of each node, as Checkmate
-// (https://arxiv.org/abs/1910.02653) and Moccasin (https://arxiv.org/abs/2304.14463)
-// do; bounds and proofs speak of such schedules. Problem is the general form, for which other orders
-// are looked at as well, and its nodes make any number of values.
+// (https://arxiv.org/abs/1910.02653) and Moccasin (https://arxiv.org/abs/2304.14463) do; bounds and proofs
+// hold for such schedules. Problem is the general form: its nodes make any number of values, and its search
+// tries other orders as well.
 //
-// A schedule is fully described by its computes: a value is freed best right after the last
-// use before its next compute. Hence the search (see tape) works on sequences of
-// computes, and frees are put in at the end (see withFrees).
+// A schedule is fully described by its computes: a value is freed best right after the last use before its
+// next compute. For example, in 0 1 2 1 3 node 1 is freed after node 2 if that reads it, else at once. Hence
+// the search (see tape) works on sequences of computes, and frees are put in at the end (see withFrees).
 //
-// Graph is a more general form of the problem, that of training graphs, and Search solves it at any
-// size: a ledger tells after each change what a list of extra runs needs, constructions drop values
-// level by level until the budget holds (see dropper), and a large neighbourhood search makes the
-// list cheaper (see anneal in lns.go). Solve uses the tape for small instances, a Search for large
-// ones, and both in turn in between.
+// Graph is a more general form of the problem, that of training graphs, and Search solves it at any size: a
+// ledger keeps the memory of a list of extra runs up to date after each change, constructions drop values
+// level by level until the budget holds (see dropper), and a large neighbourhood search makes the list cheaper
+// (see anneal in lns.go). Solve uses the tape for small instances, a Search for large ones, and both in turn
+// in between.
 //
 // # Search
 //
 // A ledger keeps the memory of a list of extra runs up to date in logarithmic time (a segment tree over the
-// places of first runs); constructions drop values at the worst run by what their bytes cost; ruin and
+// places of first runs); constructions drop values at the worst run by the cost of their bytes; ruin and
 // recreate with annealing improves. Small public instances are annealed as sequences of computes on a tape,
 // searched exactly from the last run to the first (exact*.go, A*), and, where they are chains, solved by
-// dynamic programming (chain*.go). The bound on the cost (bound*.go) is a minimum cut at one run: what is held
-// over it has a price per byte, what is not runs again. Problem is the form of instances of version 2: fold
-// takes its views out, an arm is a search in one order of first computes, cuts and chains are where it starts
-// (arms.go), and schedules suggest further orders (reorder.go). Its bounds hold in any order (bound_any.go).
+// dynamic programming (chain*.go). The bound on the cost (bound*.go) is a minimum cut at one run: values held
+// over it have a price per byte, the others are recomputed. Problem is the form of instances of version 2:
+// fold takes its views out, an arm is a search in one order of first computes, cuts and chains are where it
+// starts (arms.go), and schedules suggest further orders (reorder.go). Its bounds hold in any order
+// (bound_any.go).
 package remat
 
 import (
@@ -90,7 +91,7 @@ var ErrInfeasible = errors.New("remat: no schedule within the budget")
 // InfeasibleError tells how far the search got.
 type InfeasibleError struct {
 	Budget         int64
-	LowestPeak     int64 // of any schedule that was found; 0: none was looked for, the bound rules all out
+	LowestPeak     int64 // of any schedule that was found; 0 if the bound ruled all out before a search
 	PeakLowerBound int64 // no schedule has a lower peak
 }
 

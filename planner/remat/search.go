@@ -22,7 +22,7 @@ type Search struct {
 	need   int64
 	base   int64    // cost of all first runs
 	least  int64    // cost of the extra runs that are always there
-	known  []Answer // by rising peak and falling cost: none is better than another in both
+	known  []Answer // the Pareto front, by rising peak and falling cost
 	lowest int64    // peak of anything tried
 	goal   int64    // budget of the call at hand
 	again  bool     // the call before had the same budget and a list within it
@@ -37,7 +37,7 @@ type Search struct {
 type Answer struct {
 	Extras     []Extra // in order of execution
 	Cost, Peak int64   // Cost is that of the extra runs only
-	Method     string  // that found it: "order", "greedy", "lns" or what Add was given
+	Method     string  // that found it: "order", "greedy", "lns" or the argument of Add
 }
 
 // NewSearch prepares a search on a graph, which must not change any more. The seed, of any value,
@@ -53,9 +53,8 @@ func NewSearch(g *Graph, seed int64) *Search {
 	return s
 }
 
-// Need is the largest need of a single run: what it reads and makes and its workspace, and nothing
-// else. No schedule has a lower peak. A run with inputs that it may write over is taken to write
-// over one.
+// Need is the largest need of a single run: its operands, outputs and workspace alone. No schedule
+// has a lower peak. A run with inputs that it may write over is taken to write over one.
 func (g *Graph) Need() int64 {
 	most := int64(0)
 	for t := range g.Tasks {
@@ -74,10 +73,10 @@ func (g *Graph) Need() int64 {
 	return most
 }
 
-// Fit returns the cheapest list of extra runs with a peak within the budget that it knows after so
-// much more counted work; 0 asks for what is known, or else the first found. The answer is the same
-// for the same graph, seed and sequence of calls; a context that ends only stops the search early,
-// and the best known is returned all the same. Without one, the error is an *InfeasibleError.
+// Fit returns the cheapest known list of extra runs with a peak within the budget after so much
+// more counted work; 0 returns the best so far, or else the first found. The answer is the same for
+// the same graph, seed and sequence of calls; a context that ends only stops the search early, and
+// the best known is returned all the same. Without one, the error is an *InfeasibleError.
 func (s *Search) Fit(ctx context.Context, budget, work int64) (*Answer, error) {
 	if budget < s.need {
 		return nil, s.infeasible(budget)
@@ -111,7 +110,7 @@ func (s *Search) Construct(ctx context.Context, budget int64) (*Answer, error) {
 	return s.answer(s.within(budget), budget)
 }
 
-// answer is a copy of the best known within a budget, or the error where there is none.
+// answer is a copy of the best known within a budget, or the error without one.
 func (s *Search) answer(best *Answer, budget int64) (*Answer, error) {
 	if best == nil {
 		return nil, s.infeasible(budget)
@@ -121,7 +120,7 @@ func (s *Search) answer(best *Answer, budget int64) (*Answer, error) {
 	return &answer, nil
 }
 
-// Add takes a list of extra runs found by other means into what is known.
+// Add adds a list of extra runs found by other means to the known ones.
 func (s *Search) Add(extras []Extra, method string) error {
 	for _, x := range extras {
 		if err := s.g.checkExtra(x); err != nil {
@@ -151,10 +150,10 @@ func (s *Search) within(budget int64) *Answer {
 	return &s.known[i-1]
 }
 
-// mostKnown bounds the memory of what is kept.
+// mostKnown bounds the number of kept answers.
 const mostKnown = 256
 
-// keep takes what is in the ledger into what is known, unless something known is as good.
+// keep adds the ledger's list to the known ones, unless one of them is as good.
 func (s *Search) keep(method string) {
 	l := s.d.ledger
 	peak := l.peak()

@@ -13,7 +13,7 @@ type Options struct {
 	Budget int64  // bytes; 0 takes the budget of the instance
 	Solver string // "auto" or "", "greedy", "lns", "exact" or "chain"
 	Seed   int64  // of the random choices; any value, 0 included
-	Nodes  int64  // counted work after which the search ends; 0 leaves that to the context
+	Nodes  int64  // counted work that ends the search; 0 leaves that to the context
 
 	// First ends the search with the first schedule that is found.
 	First bool
@@ -34,7 +34,7 @@ type Progress struct {
 	Solver         string  // that found it
 }
 
-// Result is a schedule and what is known about it.
+// Result is a schedule and its proven bounds.
 type Result struct {
 	Schedule
 	CostLowerBound int64 // no schedule in the given order is cheaper
@@ -103,7 +103,7 @@ func newSolver(ctx context.Context, p *single, opts Options) *solver {
 	}
 }
 
-// ended reports whether the work or the time is used up, or there is nothing left to gain.
+// ended reports whether the work or the time is used up, or the optimum is proved.
 func (s *solver) ended() bool {
 	return s.cost <= s.bound || s.opts.First && s.best != nil || s.opts.Nodes > 0 && s.work >= s.opts.Nodes ||
 		s.ctx.Err() != nil
@@ -120,7 +120,7 @@ func (s *solver) found(seq []int32, cost int64) {
 	}
 }
 
-// share is the part by which a cost exceeds another.
+// share is the excess of a cost over another, as a share of the latter.
 func share(cost, base int64) float64 { return float64(cost-base) / float64(max(1, base)) }
 
 // offer takes a sequence of computes if it is within the budget.
@@ -175,7 +175,7 @@ func (s *solver) run() {
 	}
 }
 
-// runSmall is the search for what a tape is affordable for.
+// runSmall is the search for instances that a tape is affordable for.
 func (s *solver) runSmall() {
 	if s.opts.Solver != "lns" {
 		s.runGreedy()
@@ -241,7 +241,7 @@ func (s *solver) runAnneal() {
 	}
 	moves, round := 20000, 0
 	if s.search != nil {
-		round = 1 // what a Search found is a narrow place to start from
+		round = 1 // the result of a Search is a narrow place to start from
 	}
 	for ; !stop(); round++ {
 		if round%2 == 0 {

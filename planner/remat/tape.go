@@ -23,7 +23,7 @@ type tape struct {
 	mem        []int64 // bytes while the entry is computed
 	bytes      []int64 // bytes of the values needed after it
 	sets       []uint64
-	alias      [][]uint64 // by node: the set of its sharers, nil where there are none
+	alias      [][]uint64 // by node: the set of its sharers, or nil
 
 	extras []int32
 	spare  []int32

@@ -21,8 +21,8 @@ func (d *dropper) apply() {
 }
 
 // tryRemove takes out an extra run, and those that only served it, if this brings no run above the
-// budget. What the run makes is then held from the run before it; inputs that need not be held any
-// more are not set off against that.
+// budget. The output of the run before is then held longer; the release of inputs is not set off
+// against that.
 func (d *dropper) tryRemove(x Extra) bool {
 	d.work++
 	if d.isFixed(x) {
@@ -43,8 +43,8 @@ func (d *dropper) tryRemove(x Extra) bool {
 	return true
 }
 
-// heldWithout is the bytes that are held if an extra run is taken out, and the stages from and to
-// which that is.
+// heldWithout is the bytes that are held if an extra run is taken out, and the first and last stages
+// of that.
 func (d *dropper) heldWithout(x Extra) (first, last int32, bytes int64) {
 	p, k := at(x.Before, x.Task), d.newest(x.Task, x.Before)
 	start, limit := d.span(x.Task, k-1)
@@ -59,8 +59,7 @@ func (d *dropper) heldWithout(x Extra) (first, last int32, bytes int64) {
 	return first, x.Before, bytes
 }
 
-// prune removes an extra run and then those whose values nobody reads any more. What is always there
-// stays.
+// prune removes an extra run and then those whose values have no readers any more. Fixed runs stay.
 func (d *dropper) prune(x Extra) {
 	if d.isFixed(x) {
 		return
