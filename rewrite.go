@@ -31,8 +31,8 @@ type Rewritten struct {
 	*recompute.Rewritten
 	By        *Plan
 	Anchoring *anchor.Anchoring // nil: no anchors
-	// whole is the graph as it was given, with the seeds of its random nodes fixed, where the plan
-	// computes regions in parts; else nil.
+	// whole is the original graph, with the seeds of its random nodes fixed, where the plan
+	// computes regions in chunks; else nil.
 	whole *graph.Model
 }
 

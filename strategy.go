@@ -78,7 +78,7 @@ func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 	return p, nil
 }
 
-// partsError is the error of a plan file whose regions in parts do not fit a model.
+// partsError is the error of a plan file whose chunked regions do not fit a model.
 func partsError(r *recompute.Record, dims symbolic.Env, err error) error {
 	if !errors.Is(err, chunk.ErrCut) {
 		return fmt.Errorf("its regions in parts: %w", err)

@@ -42,7 +42,7 @@ func (p *Plan) Anchor(ctx context.Context) (*anchor.Anchoring, error) {
 type anchoring struct {
 	evaluator *place.Evaluator
 	facts     *ortsim.Facts
-	// always says that the simulated peaks are no reason to leave anchors out.
+	// always keeps anchors even if the simulated peaks do not need them.
 	always bool
 }
 

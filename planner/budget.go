@@ -66,7 +66,7 @@ type Budget struct {
 }
 
 // bytes is the most that an arena may take besides persistent bytes; a share is of base, the bytes
-// or the peak of the arena of the graph as it is.
+// or the peak of the arena of the unchanged graph.
 func (b Budget) bytes(persistent, base int64) int64 {
 	switch {
 	case b.Total > 0:
@@ -137,7 +137,7 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	return c, nil
 }
 
-// basePeak is the bytes that a share in a budget is a share of, for a plan of the graph as it is.
+// basePeak is the bytes that a budget's share refers to, for a plan of the unchanged graph.
 func (p *Plan) basePeak(b *Budget) int64 {
 	if b.Runtime {
 		return p.inRuntime().Arena
@@ -151,8 +151,8 @@ func simulateOnce(m *graph.Model, dims symbolic.Env, sizes *live.Sizes) func() o
 	return sync.OnceValue(func() ortsim.Peaks { return anchor.AsIs(m.Graph, ortsim.NewFacts(m, dims), sizes) })
 }
 
-// runtimeBase is the arena of the graph as it was given in stock ONNX Runtime, where that of the graph in
-// parts is known.
+// runtimeBase is the arena of the original graph in stock ONNX Runtime, given that of the chunked
+// graph.
 func (m *maker) runtimeBase(inParts int64) int64 {
 	if m.whole == nil {
 		return inParts
@@ -160,7 +160,7 @@ func (m *maker) runtimeBase(inParts int64) int64 {
 	return m.whole.inRuntime().Arena
 }
 
-// comparedWithWhole compares an answer with the graph as it was given.
+// comparedWithWhole compares an answer with the original graph.
 func (m *maker) comparedWithWhole(a *budget.Answer) {
 	if m.whole == nil || a == nil || a.Runtime == nil {
 		return

@@ -29,7 +29,7 @@ const (
 	lowestTries = 2
 )
 
-// mayCut reports whether the plan may compute regions in parts.
+// mayCut reports whether the plan may compute regions in chunks.
 func (r *request) mayCut() bool {
 	b := r.opts.Budget()
 	return b != nil && (r.opts.Chunk == chunk.Exact || r.opts.Chunk == chunk.Fast) &&
@@ -39,16 +39,16 @@ func (r *request) mayCut() bool {
 // wholeShare is the part of the time that the plan without parts has, where parts are looked for, too.
 const wholeShare = 0.6
 
-// quickTime is the most time that a first plan may take where it has to be looked for in other ways than by a
-// search of counted work: among clusters or in another runtime. Those with parts, where no plan fits without,
-// are looked for until quickParts after the deadline: a limit of 0 is over by less than half a second then.
-// Without a limit, and with an effort of 0, plans in parts are counted work, too.
+// quickTime is the time limit of a first plan that is not found by a search of counted work: among clusters
+// or in another runtime. If no plan without chunking fits, chunked plans are searched until quickParts after
+// the deadline: a limit of 0 is exceeded by less than half a second then. Without a limit, and with an effort
+// of 0, chunked plans are counted work, too.
 const (
 	quickTime  = time.Second
 	quickParts = 400 * time.Millisecond
 )
 
-// quickly limits the search for a first plan, which is asked for whatever the deadline is.
+// quickly limits the search for a first plan, which takes place regardless of the deadline.
 func quickly(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	return until(ctx, time.Now().Add(most))
 }
@@ -58,7 +58,7 @@ func until(ctx context.Context, end time.Time) (context.Context, context.CancelF
 	return timelimit.With(timelimit.Without(ctx), end)
 }
 
-// planned makes the plan, with regions in parts where that is cheaper.
+// planned makes the plan, with chunked regions where that is cheaper.
 func (r *request) planned(ctx context.Context) (*Plan, error) {
 	if !r.mayCut() {
 		return r.plan(ctx)
@@ -99,7 +99,7 @@ type chunker struct {
 	lists      []*chunked
 }
 
-// chunked is a graph in parts: as it is, without recomputation, and with its first plan.
+// chunked is a chunked graph, with its plan without recomputation and its first plan.
 type chunked struct {
 	*request
 	asIs  *Plan
@@ -330,7 +330,7 @@ func (c *chunker) complete() error {
 	return err
 }
 
-// lower notes how low plans in parts come.
+// lower notes how low chunked plans come.
 func (c *chunker) lower(e *InfeasibleError) {
 	if c.infeasible == nil {
 		return

@@ -30,8 +30,8 @@ func (c Config) choose(_ context.Context, m *maker) (*choice, error) {
 }
 
 // selectConfig selects the candidates of a configuration. Among several entries for one cluster id
-// the last counts, whatever its strategy, as in ONNX Runtime; the others are returned as warnings,
-// and so are ids without a cluster.
+// the last counts, regardless of its strategy, as in ONNX Runtime; the others are returned as
+// warnings, and so are ids without a cluster.
 //
 // A kept value counts as an occurrence and is left out.
 func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {

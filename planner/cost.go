@@ -22,7 +22,7 @@ type Cost struct {
 // the one place that turns nodes into seconds.
 type nodeCosts struct {
 	flops, seconds []float64
-	// estimated has the times by the profile, whatever was measured.
+	// estimated has the times by the profile for all nodes, measured or not.
 	estimated []float64
 	// unmeasured lists the nodes that take time and have no measured one, where others have.
 	unmeasured []graph.NodeID
@@ -115,7 +115,7 @@ func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Option
 	return c
 }
 
-// overhead is the price of the plan, as a share of a step of the graph as it was given.
+// overhead is the price of the plan, as a share of a step of the original graph.
 func (p *Plan) overhead() float64 {
 	step := p.Baseline().Step.Seconds
 	if step <= 0 {
@@ -128,8 +128,8 @@ func (p *Plan) overhead() float64 {
 	return more / step
 }
 
-// reprice makes shares of a step in parts shares of one of the graph as it was given, and leaves no
-// proof that other parts are not cheaper.
+// reprice converts costs from shares of a chunked step to shares of the original one, and drops
+// bounds, since other cuts may be cheaper.
 func (p *Plan) reprice() {
 	if p.Whole == nil {
 		return
@@ -147,7 +147,7 @@ func (p *Plan) reprice() {
 	}
 }
 
-// priced turns a share of a step of Model into one of a step of the graph as it was given.
+// priced turns a share of a step of Model into one of a step of the original graph.
 func (p *Plan) priced(overhead float64) float64 {
 	if p.Whole == nil || p.Whole.Step.Seconds <= 0 {
 		return overhead
@@ -173,9 +173,9 @@ func (p *Plan) inParts() float64 {
 	return seconds
 }
 
-// NodeSeconds returns the time of one execution of every node, by NodeID: the measured one where
-// there is one, else the estimate of the profile. It is nil where sizes are not known, and must not
-// be changed.
+// NodeSeconds returns the time of one execution of every node, by NodeID: the measured one if there
+// is one, else the estimate of the profile. It is nil if sizes are unknown, and must not be
+// changed.
 func (p *Plan) NodeSeconds() []float64 {
 	if p.costs == nil {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"memopt/symbolic"
 )
 
-// Cuts are regions of a graph that are computed in parts, and the order of the graph's nodes that
-// the parts were made in: nodes of the graph in parts have the numbers that both together give them.
+// Cuts are the chunked regions of a graph, and the order of its nodes when it was cut: both together
+// determine the numbers of the chunked graph's nodes.
 type Cuts struct {
 	List  []chunk.Cut
-	Order graph.Order // of the graph as it was given
+	Order graph.Order // of the original graph
 }
 
-// Cut returns a model in parts, as plans with these cuts are about. The error is chunk.Apply's.
+// Cut returns the chunked model of plans with these cuts. The error is chunk.Apply's.
 func (c *Cuts) Cut(ctx context.Context, m *graph.Model, dims symbolic.Env) (*chunk.Applied, error) {
 	b, err := live.FindBoundary(m)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *request) asGiven(ctx context.Context, o graph.Order) (*Plan, error) {
 	return w.plan(ctx)
 }
 
-// cut returns the request for the graph in parts. Its order is that of the file in parts. The error
-// is chunk.Apply's, or that of Options.WorkspaceOf.
+// cut returns the request for the chunked graph. Its order is that of the chunked file. The error is
+// chunk.Apply's, or that of Options.WorkspaceOf.
 func (r *request) cut(ctx context.Context, whole *Plan, cuts []chunk.Cut) (*request, error) {
 	out := *r
 	f, err := chunk.Apply(ctx, r.model, whole.Analysis.Order, r.boundary, r.opts.Dims, cuts)
@@ -149,7 +149,7 @@ func madeByParts(g *graph.Graph, f *chunk.Applied, text string) (names []string)
 	return names
 }
 
-// ofFile makes the plan of a plan file whose graph is in parts.
+// ofFile makes the plan of a plan file with chunked regions.
 func (r *request) ofFile(ctx context.Context, file *PlanFile) (*Plan, error) {
 	whole, err := r.asGiven(ctx, file.Cuts.Order)
 	if err != nil {
@@ -160,7 +160,7 @@ func (r *request) ofFile(ctx context.Context, file *PlanFile) (*Plan, error) {
 		return nil, fmt.Errorf("the plan file's regions in parts: %w", err)
 	}
 	placed := *file
-	placed.Cuts = nil // the graph is in parts now
+	placed.Cuts = nil // the graph is chunked now
 	cut.opts.Strategy = &placed
 	return cut.plan(ctx)
 }
@@ -196,8 +196,8 @@ func (c *Cuts) Exact() bool {
 	return c == nil || !slices.ContainsFunc(c.List, func(one chunk.Cut) bool { return !one.Exact })
 }
 
-// RegionBytes returns the bytes of the value that names a region in parts, and of the largest of its
-// parts; 0 where sizes are not known.
+// RegionBytes returns the bytes of the value that names a chunked region, and of the largest of its
+// parts; 0 if sizes are unknown.
 func (p *Plan) RegionBytes(cut int) (whole, part int64) {
 	g := p.Whole.Analysis.Graph
 	v, ok := g.Lookup(p.Fission[cut].Region)

@@ -41,12 +41,12 @@ type demands struct {
 	view     func(*graph.Node) bool
 	root     []graph.ValueID  // by value: the one that it shows
 	stashes  [][]graph.NodeID // by root: the nodes that make values which show it, and which backward nodes read
-	why      []string         // by node: why it must not run again, or ""
+	why      []string         // by node: why it must not be recomputed, or ""
 	kept     []bool           // by node: there is such a reason; nil if no value is kept
 	forced   []recompute.Candidate
 	chains   [][]graph.NodeID // of forced: the entry, and the views up to the node that makes the bytes
 	makers   []budget.Forced  // the nodes that make the bytes of forced values
-	demanded []string         // by node: the text that asks for it to run again, or ""
+	demanded []string         // by node: the text that asks for its recomputation, or ""
 	warnings []string
 }
 
@@ -101,7 +101,7 @@ func split(g *graph.Graph, text string) []string {
 	return strings.Split(text, ",")
 }
 
-// findRoots follows views, and notes who makes stashed values that show a root.
+// findRoots follows views, and notes the producers of stashed values that show a root.
 func (d *demands) findRoots() {
 	g := d.a.Graph
 	d.root = make([]graph.ValueID, len(g.Values))
@@ -127,7 +127,7 @@ func (d *demands) findRoots() {
 	}
 }
 
-// keep lets the nodes not run again that make some values, or the bytes that these show.
+// keep forbids recomputation of the nodes that make some values, or the bytes that these show.
 func (d *demands) keep(text string) error {
 	g := d.a.Graph
 	found, _, err := FindValues(g, text)

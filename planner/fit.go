@@ -7,7 +7,7 @@ import (
 	"memopt/planner/anchor"
 )
 
-// Fit says how a plan stands to the budget that it was made to, or held to. All sizes are bytes.
+// Fit compares a plan with its budget, or with Options.Within. All sizes are bytes.
 type Fit struct {
 	Budget *Budget
 	// Limit is the bytes that the budget leaves for the arena; negative if inputs and weights alone
@@ -20,7 +20,7 @@ type Fit struct {
 	Persistent int64
 }
 
-// Over is by how many bytes the plan is above the budget; 0 where it fits.
+// Over is the bytes by which the plan exceeds the budget; 0 if it fits.
 func (f *Fit) Over() int64 { return max(0, f.Arena-f.Limit) }
 
 // Spare is how many bytes the budget has left; 0 where the plan does not fit.

@@ -56,7 +56,7 @@ type programs struct {
 	*request
 	sizes      *envelope.Sizes
 	states     []live.State
-	plan       *recompute.Analysis // whose order the placements are in; nil: the graph as it is
+	plan       *recompute.Analysis // whose order the placements are in; nil for the unchanged graph
 	placements []recompute.Placement
 }
 

@@ -17,7 +17,7 @@ var lowerRanges = []int64{512, 64, 8}
 
 // Formulas are the peaks of a plan without sizes, over ranges of its symbols.
 type Formulas struct {
-	Base    *Formula // the graph as it is
+	Base    *Formula // the unchanged graph
 	Planned *Formula // the graph as it would be rewritten; nil without recomputation
 	// Assumed are the symbols whose range is AssumedRange.
 	Assumed []string

@@ -8,12 +8,12 @@ import (
 // Headroom is the largest size of a symbol with a plan that was found to fit a budget.
 type Headroom struct {
 	Symbol string
-	Size   int64 // 0: not even size 1 fits
+	Size   int64 // 0 means that not even size 1 fits
 	Below  int64 // the size that does not fit
 	// The plan at Size: bytes of its arena, of that with inputs and weights, and its price.
 	Arena, Total int64
 	Overhead     float64
-	// Complete says that no plan was found at Size+1; else the search ended early.
+	// Complete is set if no plan was found at Size+1; else the search ended early.
 	Complete bool
 }
 

@@ -125,7 +125,7 @@ type levelChoice struct {
 	peak   int64
 	saved  int64
 	why    string        // why it is not all candidates
-	layout *arena.Layout // nil: not packed yet
+	layout *arena.Layout // nil before packing
 }
 
 // levelSelection returns the selection of a level other than UserSpecified: all candidates, with
@@ -157,7 +157,7 @@ func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, erro
 type weigher struct {
 	*maker
 	ctx       context.Context
-	baseArena *arena.Layout // of the graph as it is; nil until it is asked for
+	baseArena *arena.Layout // of the unchanged graph; nil before its first use
 }
 
 // bestOf returns the selection, or, if it does not lower the peak by itself, the one with the
@@ -213,8 +213,8 @@ func (w *weigher) weigh(sel *selection, why string) (*levelChoice, error) {
 	return &levelChoice{sel: sel, peak: e.Peak, saved: w.savedBytes(sel), why: why}, nil
 }
 
-// withinBase reports whether a selection takes no more than the graph as it is: neither live bytes
-// at the peak nor, where layouts are wanted, bytes of the arena.
+// withinBase reports whether a selection takes no more than the unchanged graph: neither live bytes
+// at the peak nor, if layouts are wanted, bytes of the arena.
 func (w *weigher) withinBase(c *levelChoice) (bool, error) {
 	if c.peak > w.base.Peak.Bytes || w.opts.SkipLayout {
 		return c.peak <= w.base.Peak.Bytes, nil
@@ -227,7 +227,7 @@ func (w *weigher) withinBase(c *levelChoice) (bool, error) {
 		c.layout = e.Layout(w.ctx)
 	}
 	if c.layout.Bytes <= w.base.Peak.Bytes {
-		return true, nil // the arena of the graph as it is holds these bytes at once
+		return true, nil // the arena of the unchanged graph holds these bytes at once
 	}
 	if w.baseArena == nil {
 		w.baseArena = arena.NewLayout(w.ctx, w.base, w.evaluator.AsIs().Bytes)

@@ -25,8 +25,8 @@ type request struct {
 	whole   *Plan
 	applied *chunk.Applied
 	share   *shares
-	floor   int64         // no parts come lower; 0: no region is in parts, or it is not known yet
-	least   []graph.Order // the orders of memoryOrders; nil: it has not looked
+	floor   int64         // lower bound of every chunking; 0 without chunked regions, or before it is computed
+	least   []graph.Order // the orders of memoryOrders; nil before its search
 }
 
 func newRequest(m *graph.Model, types *op.Result, opts Options) (*request, error) {
@@ -62,7 +62,7 @@ type maker struct {
 	persistent int64 // bytes of inputs and weights
 	evaluator  *place.Evaluator
 	latest     tried
-	base       *live.Timeline // of the graph as it is
+	base       *live.Timeline // of the unchanged graph
 	costs      *nodeCosts
 	demands    *demands // nil without demands
 }
@@ -83,7 +83,7 @@ func newMaker(r *request, o graph.Order) (*maker, error) {
 	return m, err
 }
 
-// measure evaluates sizes and simulates the graph as it is. Without bindings for all symbols it
+// measure evaluates sizes and simulates the unchanged graph. Without bindings for all symbols it
 // leaves bytes out.
 func (m *maker) measure() error {
 	g := m.analysis.Graph
@@ -196,7 +196,7 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	return p, nil
 }
 
-// basePeak is the most live bytes of the graph as it was given.
+// basePeak is the most live bytes of the original graph.
 func (m *maker) basePeak() int64 {
 	if m.whole != nil {
 		return m.whole.Base.Peak.Bytes

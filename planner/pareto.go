@@ -20,7 +20,7 @@ type Curve struct {
 	Points     []ParetoPoint
 	Stopped    bool // the time limit ended searches: more time may find cheaper plans
 
-	of []*Plan // by point: of the graph, or the graph in parts, that its placements are for
+	of []*Plan // by point: of the graph, or the chunked graph, that its placements are for
 }
 
 // Fission returns the chunked regions of the plan of a point; nil if it has no such regions.
@@ -46,10 +46,10 @@ func (c *Curve) FileRecord(i int, sha string, seed int64, version string) *recom
 	return r
 }
 
-// Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
-// Peaks are within the budgets, and overheads never rise with them. The strategy, if it is a
-// budget, says how to search. The time that the context leaves is spread over the budgets; when it is
-// done, the plans found so far are the answers. With Options.Chunk, plans with regions in parts are
+// Pareto plans for n budgets spread evenly from the lowest peak that is reached to the baseline.
+// Peaks are within the budgets, and overheads never rise with them. The strategy, if it is a budget,
+// has the options of the search. The time that the context leaves is spread over the budgets; when it
+// is done, the plans found so far are the answers. With Options.Chunk, plans with chunked regions are
 // among them.
 func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	n int) (*Curve, error) {
@@ -77,7 +77,7 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	out := &Curve{Persistent: p.Persistent}
 	plans, shares := []*Plan{p}, 1
 	if r.mayCut() {
-		shares = 2 // half of the time is for the graph as it is
+		shares = 2 // half of the time is for the unchanged graph
 	}
 	points, stopped, err := p.curve(ctx, b, n, shares)
 	if err != nil {
@@ -100,11 +100,11 @@ func Pareto(ctx context.Context, m *graph.Model, types *op.Result, opts Options,
 	return out, nil
 }
 
-// mostCurves is how many graphs in parts a curve looks at.
+// mostCurves is how many chunked graphs a curve looks at.
 const mostCurves = 3
 
-// curvesInParts are the plans of graphs in parts, as they are, whose curves may go lower than that of
-// the plan p, or cost less.
+// curvesInParts are the plans of chunked graphs, without recomputation, whose curves may go lower
+// than that of the plan p, or cost less.
 func (r *request) curvesInParts(ctx context.Context, p *Plan) ([]*Plan, error) {
 	if !r.mayCut() || ctx.Err() != nil {
 		return nil, nil
@@ -142,8 +142,8 @@ func (p *Plan) curve(ctx context.Context, b *Budget, n, of int) ([]ParetoPoint, 
 	return points, stopped, err
 }
 
-// merge makes one curve of those of the graph as it is and in parts. Where parts are of use, budgets
-// are spread anew, from the lowest peak of all, and no bound of the cost holds.
+// merge joins the curves of the unchanged graph and of chunked ones. If chunking helps, budgets are
+// spread anew, from the lowest peak of all, and no bound of the cost holds.
 func (c *Curve) merge(plans []*Plan, all [][]ParetoPoint) {
 	c.Points, c.of = all[0], make([]*Plan, len(all[0]))
 	for i := range c.of {

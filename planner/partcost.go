@@ -27,7 +27,7 @@ type shares struct {
 	whole  *nodeCosts
 }
 
-// newShares compares the nodes of a graph in parts with those of the whole.
+// newShares compares the nodes of a chunked graph with those of the whole.
 func newShares(whole *Plan, f *chunk.Applied) *shares {
 	s := &shares{tiles: make([]float64, len(f.Origin)), added: make([]bool, len(f.Origin)), origin: f.Origin,
 		whole: whole.costs}
@@ -46,8 +46,8 @@ func newShares(whole *Plan, f *chunk.Applied) *shares {
 	return s
 }
 
-// tileLoss is how much more a product computes where its tiles are filled up: elements of whole tiles
-// over those of its output.
+// tileLoss is the ratio of a product's computed elements, those of whole tiles, to the elements of its
+// output.
 func tileLoss(g *graph.Graph, n *graph.Node, env symbolic.Env) float64 {
 	v := n.Output(0)
 	if v == graph.NoValue || !g.Values[v].Type.Shape.Ranked {
@@ -121,7 +121,7 @@ func (s *shares) measured(costs, estimated []float64) []float64 {
 	return out
 }
 
-// loss is how much longer a node takes than the roofline says of its arithmetic.
+// loss is the ratio of a node's time to its arithmetic's time by the roofline.
 func (s *shares) loss(id graph.NodeID) float64 {
 	if s == nil {
 		return 1

@@ -18,10 +18,10 @@ import (
 // Options of Make. The zero value lists possible recomputations and changes no node.
 type Options struct {
 	Strategy Strategy         // chooses the recomputed values; nil means that no value is recomputed
-	Probe    *recompute.Probe // nil: the strategy's own
+	Probe    *recompute.Probe // nil means the strategy's own
 	Order    OrderChoice      // "": OrderAuto
 	Dims     symbolic.Env     // bindings of symbols; others are ignored
-	Profile  *Profile         // nil: DefaultProfile
+	Profile  *Profile         // nil means DefaultProfile
 	// Costs are measured seconds of one execution by node; NaN and negative ones, like
 	// all where it is nil, come from the profile.
 	Costs      []float64
@@ -29,7 +29,7 @@ type Options struct {
 	// RowPeaks asks for every cluster's row to say how much it alone lowers the peak, which takes
 	// at least one simulation per cluster.
 	RowPeaks bool
-	// Alternatives asks for checkpoints of whole layers to compare a plan to a budget with.
+	// Alternatives asks for checkpoints of whole layers to compare a plan for a budget with.
 	Alternatives bool
 	// Workspace is the bytes that a device's kernels need besides their operands, by node; nil means
 	// no workspaces. They count in peaks and in the arena.
@@ -37,7 +37,7 @@ type Options struct {
 	// Aliased marks the nodes whose outputs lie in their first inputs in a runtime that writes no
 	// output in place, by node; nil means that memory is shared as the op table says.
 	Aliased []bool
-	// CloneBytes is memory that every node that runs again takes throughout, besides its outputs.
+	// CloneBytes is memory that every recomputed node takes throughout, besides its outputs.
 	CloneBytes int64
 	// Within is a budget that the plan of another strategy is compared with: Plan.Fit has the result.
 	// Nil means no comparison. StashLimits and the fields about the search do not count; Make fails
@@ -62,7 +62,8 @@ type Options struct {
 	// chunks, if that costs less than recomputation alone; "" forbids it. Budgets of Clusters and with
 	// StashLimits are never chunked; plans of other strategies only by a PlanFile's own cuts.
 	Chunk chunk.Mode
-	// WorkspaceOf is asked for Workspace of a graph in parts; nil: a part has that of the whole node.
+	// WorkspaceOf returns the Workspace of a chunked graph; nil means that a part has that of the
+	// whole node.
 	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)
 }
 
@@ -123,23 +124,23 @@ type Plan struct {
 
 	// If symbols are unbound, only Recompute.Nodes is known among the fields up to Overhead.
 	Unbound    []string  // symbols without a binding; then there are no bytes
-	Span       *Span     // the sizes that the plan is for; nil: those of Options.Dims alone
+	Span       *Span     // the sizes that the plan is for; nil means those of Options.Dims alone
 	Formulas   *Formulas // of the peak where symbols are unbound, if Options asks for them
 	Sizes      *live.Sizes
-	Base       *live.Timeline // Model as it is; Baseline has that of the graph as it was given
+	Base       *live.Timeline // the unchanged Model; Baseline has that of the original graph
 	Planned    *live.Timeline // the graph as it would be rewritten
 	Persistent int64          // bytes of inputs and weights
 	Arena      *arena.Layout  // of Planned; nil with Options.SkipLayout
 	// Before and After are the memory of Base and of Planned by kind; nil with Options.SkipLayout.
 	Before, After *live.Composition
-	Step          Cost // one execution of Model as it is
+	Step          Cost // one execution of the unchanged Model
 	Recompute     Cost // the added executions
 	// Overhead is the time that Step and Recompute take together beyond a step of Baseline, as a share
 	// of that.
 	Overhead float64
 
-	// Fit says how the plan stands to its budget, or to Options.Within; nil without one of bytes, and
-	// with Options.SkipLayout.
+	// Fit compares the plan with its budget, or with Options.Within; nil without a budget of bytes,
+	// and with Options.SkipLayout.
 	Fit *Fit
 
 	Solver  string // name of the solver of the placements, as in records
@@ -166,9 +167,8 @@ type Plan struct {
 	inRuntime func() ortsim.Peaks
 }
 
-// Baseline is the plan that this one is compared with, of the graph as it was given: Whole where
-// parts of the graph are computed in parts, else the plan itself, whose Base, Before and Step are of
-// the graph as it is.
+// Baseline is the plan that this one is compared with, of the original graph: Whole for a chunked
+// plan, else the plan itself, whose Base, Before and Step are of the unchanged graph.
 func (p *Plan) Baseline() *Plan {
 	if p.Whole != nil {
 		return p.Whole

@@ -16,7 +16,7 @@ import (
 // edited.
 type PlanFile struct {
 	Placements []recompute.Placement
-	// Order is the one that the file assumes, which stands in for Options.Order; nil: that.
+	// Order is the file's order, which overrides Options.Order; nil means no override.
 	Order graph.Order
 	// Cuts are the chunked regions; Placements and Order then refer to the chunked graph. Nil means
 	// that no region is chunked.
@@ -87,7 +87,7 @@ func (f *PlanFile) brokenPromise(p *Plan) {
 	}
 }
 
-// maker says which release made the file.
+// maker names the release that made the file.
 func (f *PlanFile) maker() string {
 	if f.Record.ToolVersion == "" {
 		return ""

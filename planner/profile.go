@@ -19,7 +19,7 @@ type Profile struct {
 	// LaunchSeconds is the least time of a node however little it computes: starting a kernel. Views and
 	// constants start no kernel.
 	LaunchSeconds float64
-	// Memory is the bytes of the device's memory; 0: not known, as of a CPU, whose machine says it.
+	// Memory is the bytes of the device's memory; 0 if unknown, as for a CPU, whose memory is the machine's.
 	Memory int64
 	// Reserve is the bytes of Memory that no step can have: those of the driver, the context, libraries and
 	// kernels.
@@ -80,8 +80,8 @@ func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) 
 	return p.Kernel(info.Class == op.Expensive, d, flops, traffic)
 }
 
-// Kernel estimates one kernel by the roofline model: product says that it is bound by arithmetic (op.Expensive),
-// traffic is the bytes that it reads and writes.
+// Kernel estimates one kernel by the roofline model: product means that it is bound by arithmetic
+// (op.Expensive), traffic is the bytes that it reads and writes.
 func (p *Profile) Kernel(product bool, d graph.DType, flops, traffic float64) float64 {
 	rates := &p.Loops
 	if product {

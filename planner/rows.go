@@ -24,16 +24,15 @@ type ClusterRow struct {
 	// shape is.
 	Saving    symbolic.Expr
 	SavingDen int64
-	// SavingBytes is the saving at the plan's bindings; Evaluated says whether there is one.
+	// SavingBytes is the saving at the plan's bindings; Evaluated is set if it is known.
 	SavingBytes int64
 	Evaluated   bool
-	// PeakDrop is by how much the cluster alone lowers the peak; Dropped says whether it was
-	// simulated.
+	// PeakDrop is the drop of the peak by the cluster alone; Dropped is set if it was simulated.
 	PeakDrop int64
 	Dropped  bool
 
 	Enabled   bool
-	Requested int // count that was asked for; 0 where it is off
+	Requested int // requested count; 0 if it is off
 	Applied   int // members that the plan recomputes
 	// Excludes has the configurations of other rows that describe stashes of this row:
 	// only one of them can save these bytes.
@@ -193,7 +192,7 @@ func (p *Plan) fillStashes(c *choice) {
 	}
 }
 
-// whyKept says why an entry is not recomputed.
+// whyKept returns why an entry is not recomputed.
 func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 	a := p.Analysis
 	if r, ok := a.Rejected(entry); ok {

@@ -35,7 +35,7 @@ type Price struct {
 	Dims     symbolic.Env
 	Total    int64     // bytes of inputs, weights and arena
 	Overhead float64   // more time, as a share
-	Own      *OwnPrice // nil: no plan for this size was found, or the time was up
+	Own      *OwnPrice // nil if no plan for this size was found, or the time was up
 }
 
 // OwnPrice is that of a plan for one size.

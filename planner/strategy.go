@@ -51,7 +51,7 @@ func fixedOrder(s Strategy) graph.Order {
 type choice struct {
 	sel      *selection
 	trial    *place.Trial   // of the placements; the last that was made on the evaluator
-	layout   *arena.Layout  // of the trial; nil: not packed yet
+	layout   *arena.Layout  // of the trial; nil before packing
 	solver   string         // name of the solver, as in records
 	stopped  bool           // a time limit ended the search
 	answer   *budget.Answer // to a budget that is not one of clusters; else nil

@@ -28,11 +28,11 @@ type Subject struct {
 	Structure string
 
 	fields     []field // by path, sorted; items are not among them
-	regions    list    // that are computed in parts
+	regions    list    // that are computed in chunks
 	placements list
 	clusters   list
 	stashes    list
-	order      recompute.NodeOrder // of execution, as indices of nodes; nil: unknown
+	order      recompute.NodeOrder // of execution, as indices of nodes; nil if unknown
 }
 
 // field is a number, a text or a bool of a report.

@@ -185,7 +185,7 @@ func (c *Change) brief() string {
 	return strings.Join(parts, "; ")
 }
 
-// placement says where a value is made again, and by how many nodes.
+// placement says where a value is recomputed, and by how many nodes.
 func (c *Change) placement() string {
 	var parts []string
 	for _, f := range c.Facts {

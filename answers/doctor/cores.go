@@ -11,8 +11,8 @@ import (
 
 // Cores is how many cores a process may use.
 type Cores struct {
-	Online  int     // of the machine; 0: unknown
-	Allowed int     // by affinity; 0: unknown
+	Online  int     // of the machine; 0 if unknown
+	Allowed int     // by affinity; 0 if unknown
 	Quota   float64 // of time, by control groups; 0 without a quota
 	// QuotaFile is where the quota stands, Throttled how often it has stopped the group.
 	QuotaFile string

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Trial runs a command with one variable changed at a time, beside the command as it is.
+// Trial runs a command with one variable changed at a time, beside the unchanged command.
 type Trial struct {
 	Command  []string // program and arguments
 	Env      []string // the environment as it is, in the form of os.Environ
 	Settings []Setting
 	Runs     int           // of each setting
-	Time     time.Duration // that a run may take; 0: any
-	Memory   int64         // bytes that the processes of a run may have resident; 0: any
+	Time     time.Duration // that a run may take; 0 means any
+	Memory   int64         // bytes that the processes of a run may have resident; 0 means any
 	Output   io.Writer     // for the command's output; nil discards it
 	// Progress is called before each run; it may be nil.
 	Progress func(run, runs int, setting string)
@@ -54,13 +54,13 @@ func (e *Ending) String() string {
 
 // Row sums up the runs with one setting.
 type Row struct {
-	Setting string // "" for the command as it is
+	Setting string // "" for the unchanged command
 	Runs    []Run  // those that succeeded
 	Ending         // of the last run
 	// Medians of the runs.
 	Peak, Tree int64
 	Wall, CPU  time.Duration
-	// Memory and Speed compare with the command as it is: -1 less, 1 more, 0 no difference beyond
+	// Memory and Speed compare with the unchanged command: -1 less, 1 more, 0 no difference beyond
 	// that between runs.
 	Memory, Speed int
 }

@@ -56,7 +56,7 @@ func (l *Ledger) Exact() bool {
 }
 
 // Check estimates a step for the CPU of this machine and executes it there, with values that are made
-// up from the seed: the step as it is, the update where gradients are accumulated, and the step with
+// up from the seed: the unchanged step, the update where gradients are accumulated, and the step with
 // the plan where the estimate has one. Options.Device is not looked at. The errors are those of Make
 // and of executing the step; a precision other than AsIs cannot be executed and is one, too.
 func Check(ctx context.Context, m *memopt.Model, o Options) (*Ledger, error) {

@@ -24,12 +24,12 @@ type Options struct {
 	Recipe train.Recipe
 	// Precision counts values in other types than the graph's.
 	Precision parts.Precision
-	// Device is where the step is to run; times are its. nil: planner.DefaultProfile, whose memory
+	// Device is where the step is to run; times are its. nil means planner.DefaultProfile, whose memory
 	// does not count then.
 	Device *planner.Profile
-	// Memory is the bytes that the device has; 0: the profile's.
+	// Memory is the bytes that the device has; 0 means the profile's.
 	Memory int64
-	// Reserve is the bytes of these that no step can have; nil: the profile's.
+	// Reserve is the bytes of these that no step can have; nil means the profile's.
 	Reserve *int64
 	// Effort bounds the work of the search for a plan, as in planner.Budget; the deadline of the
 	// context bounds the time of all searches together.
@@ -59,7 +59,7 @@ type Result struct {
 	RuntimeHint string
 	// Foreach says of a step of PyTorch that the optimizer updates all parameters together.
 	Foreach bool
-	// Joint says how the step was made; nil: the graph is taken as it is. Lossless says that the model makes no
+	// Joint says how the step was made; nil for a graph used unchanged. Lossless says that the model makes no
 	// loss: gradients of its outputs are inputs of the step.
 	Joint    *autograd.Joint
 	Lossless bool
@@ -75,17 +75,17 @@ type Result struct {
 
 	Device        string // the name of the profile; "" without a profile
 	DeviceSource  string // of its figures
-	Memory        int64  // that the device has, in bytes; 0: not known, so there is no answer
+	Memory        int64  // that the device has, in bytes; 0 if unknown, so there is no answer
 	ReserveSource string // whose reserve it is, where it is not Device's own
 
 	Plain *Outcome
 	// Planned is the step with the cheapest plan that fits; nil where no plan fits or no memory is
 	// known. Where the step fits as it is, it is Plain.
 	Planned *Outcome
-	// Lowest is the least total that was reached where no plan fits; 0: it is not known. Least is a
+	// Lowest is the least total that was reached where no plan fits; 0 if unknown. Least is a
 	// total that no plan is below, where that rules the memory out; 0 where no bound does.
 	Lowest, Least int64
-	// Stopped says that the time limit ended the search for a plan.
+	// Stopped is set if the time limit ended the search for a plan.
 	Stopped bool
 	Advice  []Advice
 	Notes   []string
@@ -96,7 +96,7 @@ type Result struct {
 type Outcome struct {
 	Parts    parts.Parts
 	Overhead float64 // more time than without a plan, as a share; an estimate
-	Nodes    int     // that run again
+	Nodes    int     // recomputed
 	Node     string  // where memory is at its worst
 	// Plans are those of the step and, where gradients are accumulated, of the update.
 	Plans []*memopt.Plan

@@ -32,7 +32,7 @@ func (r *Result) Answer() string {
 	return no + " " + r.planAnswer()
 }
 
-// planAnswer says whether a plan makes the step fit.
+// planAnswer reports whether a plan makes the step fit.
 func (r *Result) planAnswer() string {
 	switch {
 	case r.Planned != nil:

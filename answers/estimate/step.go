@@ -21,11 +21,11 @@ import (
 type step struct {
 	opts  Options
 	read  *memopt.Model
-	steps *train.Steps // nil where the graph is taken as it is
+	steps *train.Steps // nil for a graph used unchanged
 	rows  int64        // of steps
 	// models are the step and, where gradients are accumulated, the update. They share states by name.
 	models []*memopt.Model
-	// trained are the parameters of a step that was made; nil: the graph is taken as it is. lossless
+	// trained are the parameters of a step that was made; nil for a graph used unchanged. lossless
 	// says that it was made of a model without a loss.
 	trained  []string
 	lossless bool

@@ -231,7 +231,7 @@ func (e *explainer) label(step int32) string {
 	return e.g.NodeLabel(e.program.Steps[step].Node)
 }
 
-// asked marks the values that are asked for; nil: all.
+// asked marks the values that are asked for; nil means all.
 func (e *explainer) asked(name string) ([]bool, error) {
 	if name == "" {
 		return nil, nil

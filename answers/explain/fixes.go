@@ -16,7 +16,7 @@ import (
 const (
 	Recompute = "recompute" // make the value again: --recompute
 	Reorder   = "order"     // run the nodes in another order: --order memory
-	Parts     = "parts"     // compute regions of the graph in parts: --budget
+	Parts     = "parts"     // compute regions of the graph in chunks: --budget
 	Offload   = "offload"   // move the value to the host and back, which memopt does not do: a hint
 )
 

@@ -47,7 +47,7 @@ func (e *explainer) inParts() (*Fix, *planner.Cuts, error) {
 	return nil, nil, nil
 }
 
-// cut plans with regions in parts.
+// cut plans with chunked regions.
 func (e *explainer) cut(cuts *planner.Cuts, mode chunk.Mode) (*Fix, error) {
 	o := e.options()
 	o.Strategy, o.SkipLayout = &planner.PlanFile{Cuts: cuts}, false

@@ -24,8 +24,8 @@ var Groupings = []string{ByValue, "kind", "layer", "op"}
 // View says how a result is shown.
 type View struct {
 	By  string // one of Groupings; "": ByValue
-	Top int    // rows of a table; 0: all
-	// Step says which training step is explained; nil: it is not said.
+	Top int    // rows of a table; 0 means all
+	// Step says which training step is explained; nil if unspecified.
 	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64

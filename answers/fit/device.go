@@ -22,7 +22,7 @@ type Device struct {
 // Fitting is a step on a device.
 type Fitting struct {
 	Fits     bool
-	Total    int64   // bytes that it takes, or the fewest that were reached; 0: not known
+	Total    int64   // bytes that it takes, or the fewest that were reached; 0 if unknown
 	Overhead float64 // more time than without recomputing, as a share
 }
 

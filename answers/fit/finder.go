@@ -127,7 +127,7 @@ func (f *finder) tell(what string) {
 // outcome is the plan and the memory of a kind at a size.
 type outcome struct {
 	plan  *memopt.Plan // nil if no plan was found
-	total int64        // the fewest bytes that were reached; 0: not known
+	total int64        // the fewest bytes that were reached; 0 if unknown
 	price float64      // the overhead of the cheapest plan found, if that is too much
 	fits  bool
 }

@@ -56,7 +56,7 @@ type Size struct {
 	Value int64
 	// Least is the smallest size that was considered.
 	Least int64
-	// Unlimited says that Value is the largest that was considered.
+	// Unlimited is set if Value is the largest that was considered.
 	Unlimited bool
 	// Plan is the step at Value, or at Least if every size is infeasible; nil if no plan was found there.
 	Plan *memopt.Plan
@@ -73,7 +73,7 @@ type Size struct {
 	Peak, Persistent symbolic.Expr
 	Proved           bool // that everything from Least up to Value fits, by the formula
 	Searches         int  // for plans
-	// Stopped says that the time limit ended the search: larger sizes may fit.
+	// Stopped is set if the time limit ended the search: larger sizes may fit.
 	Stopped bool
 }
 
@@ -94,7 +94,7 @@ type Result struct {
 	Frontier []*Sizes
 }
 
-// ErrNothing says that not even the smallest size fits.
+// ErrNothing means that not even the smallest size fits.
 var ErrNothing = errors.New("nothing fits")
 
 // Largest finds the largest sizes that make a training step fit. The model must have a backward half, and every
@@ -207,7 +207,7 @@ func (r *Result) Fits() error {
 	return ErrNothing
 }
 
-// Lowest is the fewest bytes that any kind of plan takes at the smallest size; 0: not known.
+// Lowest is the fewest bytes that any kind of plan takes at the smallest size; 0 if unknown.
 func (s *Sizes) Lowest() int64 {
 	var least int64
 	for _, x := range s.By {

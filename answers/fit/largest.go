@@ -9,7 +9,7 @@ type bracket struct {
 	size  Size
 	fits  int64
 	above int64
-	total int64   // the fewest bytes that were reached at above; 0: not known
+	total int64   // the fewest bytes that were reached at above; 0 if unknown
 	price float64 // the overhead that was too much there
 	end   int64   // no size from here on can fit
 	tried bool    // a size was

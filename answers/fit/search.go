@@ -51,7 +51,7 @@ func (f *finder) best(plain, level1 *Size) (*Size, error) {
 			return nil, err
 		}
 	}
-	// Each search among regions in parts takes several times as long: they are for sizes that recomputation
+	// Each search among chunked regions takes several times as long: they are for sizes that recomputation
 	// alone does not reach, by the first plan that fits.
 	if mode := s.opts.Plan.Chunk; mode != "" && mode != chunk.Off {
 		s.chunk = mode

@@ -14,7 +14,7 @@ import (
 // Kubernetes writes an Indexed Job for a grid.
 type Kubernetes struct {
 	*Runner
-	AtOnce int    // most pods that run at a time; 0: all
+	AtOnce int    // most pods that run at a time; 0 means all
 	Grace  int    // seconds that a pod has for its checkpoint
 	Image  string // that has memopt
 	Claim  string // the PersistentVolumeClaim of the current folder

@@ -23,7 +23,7 @@ type Runner struct {
 	Hasher  *Hasher
 	Command []string // the program, as it is called before a verb
 	Env     []string
-	Threads int  // of each process; 0: as many as it likes
+	Threads int  // of each process; 0 means as many as it likes
 	Retry   bool // failed points are run again
 	Version string
 	Said    func(done, total int) // progress; may be nil

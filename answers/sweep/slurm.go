@@ -16,7 +16,7 @@ import (
 // Slurm runs a grid's missing points as an array job.
 type Slurm struct {
 	*Runner
-	AtOnce int      // most tasks that run at a time; 0: no limit
+	AtOnce int      // most tasks that run at a time; 0 means no limit
 	Grace  int      // seconds between the signal that a task is about to end and its end
 	Args   []string // further arguments of sbatch, which the script has
 	Note   func(format string, args ...any)

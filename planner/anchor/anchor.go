@@ -43,7 +43,7 @@ const (
 type Anchoring struct {
 	Anchors []recompute.Anchor
 	Nodes   int // that the anchors are made of
-	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the graph as it is, of
+	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the unchanged graph, of
 	// the rewritten graph without anchors, and with them.
 	Base, Bare, Anchored int64
 	// BaseArena and AnchoredArena are the bytes in use in its arena then, whose chunks are up to
@@ -64,7 +64,7 @@ func (a *Anchoring) Seconds() float64 { return float64(a.Nodes) * nodeSeconds }
 
 // Plan is a rewritten graph that needs anchors.
 type Plan struct {
-	Analysis *recompute.Analysis // of the graph as it is
+	Analysis *recompute.Analysis // of the unchanged graph
 	Facts    *ortsim.Facts       // of that graph
 	Sizes    *live.Sizes
 	// Trial has the program of the rewritten graph in the planned order, without workspaces.

@@ -66,13 +66,13 @@ const (
 // Problem is a graph to plan to budgets.
 type Problem struct {
 	Evaluator *place.Evaluator // with sizes
-	Base      *live.Timeline   // of the graph as it is
+	Base      *live.Timeline   // of the unchanged graph
 	Seconds   []float64        // seconds of one execution, by node
 	// Checkpoints are lists of candidates of the analysis that leave fewer and fewer stashes, tried first in
 	// huge graphs; nil means no such lists.
 	Checkpoints iter.Seq[[]int]
-	// Kept says by node why it must not run again, "" where it may; nil: all may. Forced are nodes that
-	// must. Every plan obeys, and bounds are those of plans that do.
+	// Kept is by node the reason not to recompute it, or ""; nil means that all nodes may be recomputed. Forced
+	// are nodes that must be. Every plan obeys, and bounds are those of plans that do.
 	Kept   []string
 	Forced []Forced
 }
@@ -106,8 +106,7 @@ type Options struct {
 
 // Progress is the state of a search so far.
 type Progress struct {
-	// Fits says that there is a plan that fits; Overhead is the price of the cheapest, as a share of a
-	// step.
+	// Fits is set once a plan fits; Overhead is the cost of the cheapest one, as a share of a step.
 	Fits     bool
 	Overhead float64
 	// LowestArena is the smallest arena of all plans, in bytes.
@@ -150,7 +149,7 @@ type Answer struct {
 	Lower   *Lower // the cheapest plan found with less memory; nil means no such plan was found
 	// Runtime is the memory of the plan's file in stock ONNX Runtime; nil unless the budget was for that.
 	Runtime *anchor.Anchoring
-	// Left are the nodes of Problem.Forced that no plan to a budget can run again.
+	// Left are the nodes of Problem.Forced that no plan for a budget can recompute.
 	Left []Left
 
 	tasks   *tasks
@@ -222,7 +221,7 @@ type budgeter struct {
 	stopped bool    // the time limit ended something
 	// ruledOut is the highest lower bound of all arenas that is known, in bytes.
 	ruledOut int64
-	// quick says that the time was up before the run began: the quickest answer counts.
+	// quick is set if the time was up before the run began: the quickest answer counts.
 	quick bool
 	tried *halves // that looked for a first plan; nil before that
 	// fixedCost is the cost of the runs that every plan must have.

@@ -13,8 +13,8 @@ import (
 // Forced is a node that must be recomputed before the first backward node that needs its output.
 type Forced struct {
 	Node graph.NodeID
-	// Asked is who asks for it, for the error if it cannot; "": it is one of many, and is left out
-	// then.
+	// Asked is the text that names it, for the error if it cannot be recomputed; "" means that it
+	// is one of many, and is left out then.
 	Asked string
 }
 

@@ -52,7 +52,7 @@ func (a *Answer) Explainer(planned *live.Timeline) *Explainer {
 	return e
 }
 
-// WhyKept says why a stashed value, made by an entry, is not recomputed.
+// WhyKept returns why a stashed value, made by an entry, is not recomputed.
 func (e *Explainer) WhyKept(v graph.ValueID, entry graph.NodeID) string {
 	t, g := e.a.tasks, e.a.tasks.a.Graph
 	if why := t.whyNot[entry]; why != "" {

@@ -8,8 +8,8 @@ import (
 	"memopt/recompute"
 )
 
-// placements turns extra runs into placements, one for each run. A run, and a backward node, that
-// reads a view of something made again gets a clone of the view, too.
+// placements turns extra runs into placements, one for each run. A run, or a backward node, that
+// reads a view of a recomputed value gets a clone of the view, too.
 func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 	g := t.a.Graph
 	w := &placementWriter{tasks: t, version: make([]int32, len(g.Nodes)),
@@ -45,7 +45,7 @@ type placementWriter struct {
 	out     []recompute.Placement
 }
 
-// run makes a node run again.
+// run recomputes a node.
 func (w *placementWriter) run(id, before graph.NodeID) {
 	w.views(id)
 	w.clone(id)
@@ -72,8 +72,8 @@ func (w *placementWriter) views(id graph.NodeID) {
 	}
 }
 
-// refresh makes a view again where its source is newer. It walks up the views first, without
-// recursion: they can be nested arbitrarily deep.
+// refresh recomputes a view whose source is newer. It walks up the views first, without recursion:
+// they can be nested arbitrarily deep.
 func (w *placementWriter) refresh(view graph.NodeID) {
 	g := w.a.Graph
 	n := g.Nodes[view]

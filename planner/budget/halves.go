@@ -12,7 +12,7 @@ import (
 // starting from the first result. Recomputing forward nodes helps most graphs most, and a search among two
 // or three times as many tasks takes longer to find that. Each search does half of the work.
 type halves struct {
-	forward *half // nil where no backward node may run again
+	forward *half // nil if no backward node may be recomputed
 	all     *half
 	shut    int64 // the highest budget at which constructions among forward nodes have failed
 }

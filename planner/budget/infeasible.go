@@ -25,7 +25,7 @@ type InfeasibleError struct {
 	// Whole is how low plans without chunked regions come, if chunking was tried, too: then the fields
 	// above cover both kinds. nil means that no chunking was tried.
 	Whole *Lowest
-	// Stopped says that the time limit ended the search.
+	// Stopped is set if the time limit ended the search.
 	Stopped bool
 	// What names the searched object in the error message, for example "configuration of clusters"; ""
 	// means "plan".

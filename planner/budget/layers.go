@@ -11,7 +11,7 @@ import (
 	"memopt/planner/remat"
 )
 
-// Alternative is another way to save memory, to compare a plan to a budget with.
+// Alternative is another way to save memory, to compare a plan for a budget with.
 type Alternative struct {
 	Name     string
 	Live     int64   // peak of live bytes

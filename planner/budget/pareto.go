@@ -15,12 +15,12 @@ type ParetoPoint struct {
 	Arena      int64   // bytes of the planned layout
 	Overhead   float64 // as a share of a step
 	LowerBound float64 // no plan in this order within the budget costs less
-	Nodes      int     // that run again
+	Nodes      int     // recomputed
 	Placements []recompute.Placement
 	Method     string // that found the plan
 }
 
-// Pareto plans to n budgets spread evenly from the lowest peak that is reached to the baseline.
+// Pareto plans for n budgets spread evenly from the lowest peak that is reached to the baseline.
 // Peaks are within the budgets, and overheads never rise with them. The time that the context leaves
 // is spread over the budgets: first each gets a plan that is found at once, then each is searched for
 // an equal part of it, then each gets its bound. When the context is done, the plans found so far are

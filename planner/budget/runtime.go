@@ -20,7 +20,7 @@ const (
 	runtimeHalving = 5
 )
 
-// runtimeFit looks for a plan to a budget in stock ONNX Runtime.
+// runtimeFit looks for a plan for a budget in stock ONNX Runtime.
 type runtimeFit struct {
 	*budgeter
 	rt     *Runtime

@@ -20,14 +20,14 @@ import (
 type tasks struct {
 	a     *recompute.Analysis
 	graph *remat.Graph
-	// loose is graph with every task allowed to run again that may run twice at all, although
-	// readers of its original are left. Bounds speak of it, and so hold for all plans: those of
-	// levels, configurations and plan files, too.
+	// loose is graph with recomputation allowed for every task that may run twice at all, even if
+	// readers of its original remain. Bounds refer to it, and so hold for all plans: those of levels,
+	// configurations and plan files, too.
 	loose  *remat.Graph
 	sizes  *live.Sizes
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
 	value  []int32         // by root: its number in graph.Values, or -1
-	whyNot []string        // by node: why it may not run again, "" where it may
+	whyNot []string        // by node: why it must not be recomputed, or ""
 	stamp  []graph.NodeID  // by number of a value: one past the last node found to use it
 }
 
@@ -48,8 +48,8 @@ func unitsPerSecond(seconds []float64) float64 {
 }
 
 // newTasks translates the graph on an evaluator. seconds has the time of every node. round is
-// arena.Align, but for tests. state has the values that lie in the buffers of states, as the
-// timeline of the graph as it is says it: they have no bytes.
+// arena.Align, but for tests. state has the values that lie in the buffers of states, according to the
+// timeline of the unchanged graph: they have no bytes.
 func newTasks(b *place.Evaluator, seconds []float64, round func(int64) int64, state []graph.ValueID) *tasks {
 	a, sizes, workspace := b.Analysis, b.Sizes, b.Memory.Workspace
 	g := a.Graph
@@ -284,7 +284,7 @@ func (t *tasks) operands(n *graph.Node, task *remat.Task, bytes []int64) {
 	}
 }
 
-// stepCost is the cost of a step of the graph as it is.
+// stepCost is the cost of a step of the unchanged graph.
 func (t *tasks) stepCost() float64 {
 	step := 0.0
 	for i := range t.graph.Tasks {

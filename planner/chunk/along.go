@@ -8,11 +8,11 @@ import (
 	"memopt/graph/op"
 )
 
-// place says where a value lies along a cut of so many rows.
+// place is the position of a value along a cut of so many rows.
 type place struct {
 	dim   int   // -1: every part takes the whole value
 	inner int64 // places of the dim for one row
-	// merge says that the dims before count as one with this one: rows are runs of elements.
+	// merge is set if the dims before count as one with this one: rows are runs of elements.
 	merge bool
 }
 
@@ -27,8 +27,8 @@ type along struct {
 	// how whole outputs are reduced from the parts' outputs; NoReduction if there are no whole
 	// outputs.
 	reduce op.Reduction
-	// grain: parts that begin at rows that are multiples of it give the bits of the whole; 0: they
-	// need not.
+	// Parts that begin at rows that are multiples of grain give the bits of the whole; 0 means that
+	// they need not.
 	grain int64
 }
 
@@ -114,8 +114,8 @@ func leading(factors []op.Factor, o operand, dims []int64, rows int64) (list []l
 	return list
 }
 
-// alongChain says how a node falls into parts along a chain; nil where an operand lies along some of
-// it alone, or in pieces.
+// alongChain divides a node along a chain; nil if an operand lies along some of it alone, or in
+// pieces.
 func alongChain(n *graph.Node, list []link, dims func(graph.ValueID) []int64) *along {
 	a := &along{grain: grain(list), reduce: list[0].f.Reduce}
 	for slot, v := range n.Inputs {

@@ -71,10 +71,10 @@ func Apply(ctx context.Context, m *graph.Model, order graph.Order, b live.Bounda
 	return w.finish(out, b)
 }
 
-// Around returns the cut of the region around a value along dims of it, "1" or "0-1", into at most so
-// many parts: the nodes that make and read the value and, from these, all that are connected by values
-// of at least a share of its elements. Sizes must be numbers (Bind). The error says why the value
-// cannot be cut so in the mode.
+// Around returns the cut of the region around a value along dims of it, "1" or "0-1", into at most so many
+// parts: the nodes that make and read the value and, from these, all that are connected by values of at least
+// a share of its elements. Sizes must be numbers (Bind). The error is the reason why the value cannot be cut
+// so in the mode.
 func Around(m *graph.Model, order graph.Order, value, dim string, parts int, share float64, mode Mode) (*Cut, error) {
 	s, err := parseSpan(dim)
 	if err != nil {

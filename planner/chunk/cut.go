@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mode says which cuts may be made.
+// Mode is the set of permitted cuts.
 type Mode string
 
 const (
@@ -18,15 +18,15 @@ const (
 	Off Mode = "off"
 )
 
-// Cut is a region that is computed in parts, as plan files have it.
+// Cut is a chunked region, as plan files have it: for example value "logits", dim "0", 4 parts.
 type Cut struct {
 	// Region names it: a value inside, which is never there as a whole.
 	Region string `json:"region"`
-	// Dim says which of that value's dims are cut: "1", or "0-1" for the first two counted as one.
+	// Dim is the cut dims of that value: "1", or "0-1" for the first two counted as one.
 	Dim string `json:"dim"`
 	// Parts is how many parts there are. The last may be smaller.
 	Parts int `json:"parts"`
-	// Exact says that every output keeps its bits on memopt's CPU. Without it, parts begin anywhere.
+	// Exact is set if every output keeps its bits on memopt's CPU. Without it, parts begin anywhere.
 	Exact bool `json:"exact"`
 	// Nodes are the labels of the region's nodes (recompute.Labels), in file order.
 	Nodes []string `json:"nodes"`

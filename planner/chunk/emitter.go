@@ -16,7 +16,7 @@ type emitter struct {
 	number int32
 	starts []int64
 	stage  []int    // by item
-	rules  []*along // by node of the whole graph; nil: it is not in the region
+	rules  []*along // by node of the whole graph; nil outside the region
 	used   []bool   // by value: it is needed as a whole
 	out    []item
 	// parted has the parts of values: of those that the region's nodes make, for all stages; slices
@@ -279,7 +279,7 @@ func (e *emitter) mergedDims(d []int64, p place) []int64 {
 	return out
 }
 
-// join makes a value of its parts, which are written where they belong in it.
+// join makes a value of its parts, which are written in place.
 func (e *emitter) join(v graph.ValueID, parts []graph.ValueID, p place, d []int64) {
 	e.part = len(e.starts) - 2
 	axis := []graph.Attr{{Name: "axis", Value: int64(p.dim)}}

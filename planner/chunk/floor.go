@@ -74,7 +74,7 @@ func memory(m *graph.Model) ([]int64, error) {
 func (f *finder) smallest(n *graph.Node, bytes []int64) int64 {
 	info := op.Of(n.Kind)
 	if info.View || info.Cuts != nil || info.Joins != nil || info.Has(op.ShapeOf) {
-		return 0 // views, parts that are written where they belong, numbers
+		return 0 // views, parts written in place, numbers
 	}
 	var factors []op.Factor
 	if !f.whole[n.ID] {

@@ -9,14 +9,14 @@ import (
 
 // mean is an operator that divides by the number of labels that take part. In parts, a loss gives each
 // label's loss, and the mean is taken over all of them, in the order of the whole; a gradient is that of
-// a sum, with its incoming gradient divided before. Slots of inputs are those of the operator; ignore -1:
-// the ignored label is an attribute.
+// a sum, with its incoming gradient divided before. Slots of inputs are those of the operator; ignore is
+// -1 if the ignored label is an attribute.
 type mean struct {
 	gradient                bool
 	labels, weights, ignore int
 }
 
-// meanOf returns how a node takes a mean; nil where it does not.
+// meanOf returns the mean that a node takes, or nil.
 func meanOf(n *graph.Node) *mean {
 	m := rows[n.Kind].mean
 	if m == nil || n.Str("reduction", "mean") != "mean" {
@@ -42,8 +42,8 @@ func withReduction(n *graph.Node, how string) *graph.Node {
 	return &c
 }
 
-// joined reports whether a node is a loss that is made of those of all labels when these are there: their
-// mean, or their sum, which so has the bits of the whole.
+// joined reports whether a node is a loss reduced from the losses of all labels at the end: their mean,
+// or their sum, which so has the bits of the whole.
 func (f *finder) joined(n *graph.Node, a *along) bool {
 	m := rows[n.Kind].mean
 	if m == nil || m.gradient {
@@ -61,7 +61,7 @@ func (f *finder) joins(n *graph.Node) bool {
 // lossOpset is the first operator set with NegativeLogLikelihoodLoss.
 const lossOpset = 12
 
-// rejectMean says why a node that takes a mean cannot do so in parts; "" where it can.
+// rejectMean returns why a node that takes a mean cannot do so in parts, or "".
 func (f *finder) rejectMean(n *graph.Node) string {
 	m := meanOf(n)
 	if m == nil {

@@ -277,7 +277,7 @@ func (c *candidate) better(d *candidate) bool {
 // near reports whether two numbers of bytes count as equal.
 func near(a, b int64) bool { return 16*a >= 15*b && 16*b >= 15*a }
 
-// weight is the number of a region's nodes, more where its parts are copies.
+// weight is the number of a region's nodes, more if its parts are copies.
 func (c *candidate) weight() int {
 	if c.span.first > 0 || c.place[c.seed].dim > 0 && !c.place[c.seed].merge {
 		return copied * len(c.nodes)
@@ -367,7 +367,7 @@ func (p *proposer) measure(r *region, limit int64) *candidate {
 	return p.inParts(&anywhere, limit)
 }
 
-// inParts is measure of a region as it is.
+// inParts is measure of an unchanged region.
 func (p *proposer) inParts(r *region, limit int64) *candidate {
 	inner := p.innerMemory(r)
 	if !inner[p.root[r.seed]] {

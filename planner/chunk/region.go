@@ -26,7 +26,7 @@ type region struct {
 type finder struct {
 	g       *graph.Graph
 	opsets  []graph.Opset
-	dims    [][]int64 // by value, nil where they are not known
+	dims    [][]int64 // by value, nil if unknown
 	pos     []int32   // by node
 	readers [][]graph.NodeID
 	factors [][]op.Factor // by node, once asked for
@@ -170,7 +170,7 @@ func (f *finder) adjust(n *graph.Node, a *along) {
 	}
 }
 
-// reject says why a node cannot be computed in parts although its work falls into them; "" where it
+// reject says why a node cannot be computed in chunks although its work falls into them; "" where it
 // can.
 func (f *finder) reject(n *graph.Node, a *along) string {
 	if why := f.rejectMean(n); why != "" {
@@ -202,7 +202,7 @@ func drawnInParts(n *graph.Node, a *along) bool {
 
 // grow returns the region of a value that is cut along dims of it: the nodes that make and read it
 // and, from these, all that are connected by values of at least a share of its elements. The error
-// says why the value cannot be cut so. Only allowed nodes are taken in; nil: all are.
+// says why the value cannot be cut so. Only allowed nodes are taken in; nil means all are.
 func (f *finder) grow(seed graph.ValueID, s span, share float64, allowed []bool) (*region, error) {
 	return f.growAcross(seed, s, int64(share*float64(product(f.dims[seed]))), allowed)
 }
@@ -237,7 +237,7 @@ type growth struct {
 	*finder
 	*region
 	in      []int32
-	allowed []bool // by node; nil: all are
+	allowed []bool // by node; nil means all are
 	queue   queue
 	turns   int
 	least   int64     // elements of the smallest values across which the region grows

@@ -69,7 +69,7 @@ func (h *ready) Pop() any {
 	return last
 }
 
-// cut computes a region in parts.
+// cut computes a chunked region.
 func (w *writer) cut(r *region, number int32, parts int) error {
 	starts := r.starts(parts)
 	if len(starts) < 2 {

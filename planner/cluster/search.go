@@ -17,7 +17,7 @@ import (
 )
 
 // numRungs is the number of targets that the greedy part of the search descends to, evenly
-// spread between the lower bound and the peak of the graph as it is.
+// spread between the lower bound and the peak of the unchanged graph.
 const numRungs = 16
 
 // point is an evaluated configuration.
@@ -56,7 +56,7 @@ type Search struct {
 // Problem is the graph and the clusters of a search.
 type Problem struct {
 	Evaluator *place.Evaluator
-	Base      *live.Timeline // of the graph as it is
+	Base      *live.Timeline // of the unchanged graph
 	Seconds   []float64      // of one execution, by node
 	// Place places the nodes that ONNX Runtime would recompute for a configuration. It returns nil
 	// if one of them cannot be cloned.

@@ -41,7 +41,7 @@ type Load struct {
 type Piece struct {
 	Box   Box
 	Peaks []Load
-	// Bound says that the peak is at most that.
+	// Bound is set if the peak is at most that.
 	Bound bool
 }
 
@@ -99,7 +99,7 @@ const (
 	maxNumbers    = 32  // values of a symbol that each need a part of their own
 )
 
-// ErrPieces says that a box has more parts than are worth looking at.
+// ErrPieces means that a box has more parts than are worth looking at.
 var ErrPieces = errors.New("the peak has no useful formula over these ranges")
 
 // Sampler simulates at a binding.

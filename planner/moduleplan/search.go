@@ -118,7 +118,7 @@ func (p *Plan) better(than *Plan, fits bool) bool {
 	return p.Usage.Peak < than.Usage.Peak
 }
 
-// Blocks lists the units that have modules in them, can run again as a whole and keep less if they do.
+// Blocks lists the units that have modules in them, can be recomputed as a whole and keep less if they do.
 func (s *search) Blocks() Blocks {
 	var out Blocks
 	for i := range s.units {

@@ -20,7 +20,7 @@ type unit struct {
 // option is a way to run a unit.
 type option struct {
 	calls   []int32 // under checkpoints
-	seconds float64 // that run again
+	seconds float64 // recomputed
 }
 
 // Limits of the search for options of one unit.

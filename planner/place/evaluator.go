@@ -36,7 +36,7 @@ type Evaluator struct {
 	// Forced are candidates that every trial of candidates has besides the chosen ones.
 	Forced []recompute.Candidate
 
-	base  *live.Program // of the graph as it is, without workspaces and steps; nil without sizes
+	base  *live.Program // of the unchanged graph, without workspaces and steps; nil without sizes
 	clone cloner
 	sim   live.Simulator
 	steps int
@@ -60,7 +60,7 @@ func NewEvaluator(a *recompute.Analysis, sizes *live.Sizes, m Memory) *Evaluator
 	return b
 }
 
-// AsIs returns the program of the graph as it is, workspaces included. There must be sizes.
+// AsIs returns the program of the unchanged graph, workspaces included. There must be sizes.
 func (b *Evaluator) AsIs() *live.Program {
 	p := live.NewProgram(b.Analysis.Graph, b.Analysis.Order, b.Sizes)
 	if b.Memory.Workspace != nil {
@@ -83,13 +83,13 @@ func (b *Evaluator) Steps() int { return b.steps }
 // evaluator's next trial, and empty if sizes are unknown.
 type Trial struct {
 	Placements []recompute.Placement
-	Clones     int // nodes that run again
+	Clones     int // recomputed nodes
 	Peak       int64
 	Program    *live.Program // of the rewritten graph, workspaces included
-	Places     []int32       // by step of the program: its place in the order of the graph as it is
+	Places     []int32       // by step of the program: its place in the order of the unchanged graph
 	Timeline   *live.Timeline
 
-	reruns   *reruns   // that the placements are of, to explain them; nil if they were chosen elsewhere
+	reruns   *reruns   // behind the placements, to explain them; nil if they were chosen elsewhere
 	schedule *schedule // of the placements
 }
 

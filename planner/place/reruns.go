@@ -19,10 +19,10 @@ const maxCopies = 2
 type reruns struct {
 	b       *Evaluator
 	entry   []bool         // by node: it is a selected entry
-	nodes   []graph.NodeID // those that run again, in order of execution
+	nodes   []graph.NodeID // recomputed nodes, in order of execution
 	rank    []int32        // by node: its place in nodes, or -1
 	readers lists          // by rank: places of backward readers of an entry
-	feeds   lists          // by rank: consumers that run again, by rank
+	feeds   lists          // by rank: recomputed consumers, by rank
 }
 
 // candidates are those of the analysis with some indices, and the forced ones.
@@ -98,11 +98,11 @@ type schedule struct {
 	clones int       // how many there are
 }
 
-// noLimit lets a schedule have as many clones as it comes to.
+// noLimit allows a schedule any number of clones.
 const noLimit = math.MaxInt
 
-// plan computes the places: a node runs again for the first reader that needs it, and once more
-// where the way to the next reader crosses a barrier. It gives up, with nil, beyond a number of
+// plan computes the places: a node is recomputed for the first reader that needs it, and once more
+// if the way to the next reader crosses a barrier. It gives up, with nil, beyond a number of
 // clones.
 func (r *reruns) plan(set *barriers, limit int) *schedule {
 	s := &schedule{copies: make([][]int32, len(r.nodes))}
@@ -204,7 +204,7 @@ func (r *reruns) stashedValue(id graph.NodeID) graph.ValueID {
 	return a.Graph.Nodes[id].Output(0)
 }
 
-// explain says of placements of a schedule why they are there.
+// explain adds the reasons of a schedule's placements.
 func (r *reruns) explain(s *schedule, placements []recompute.Placement) {
 	a := r.b.Analysis
 	for i := range placements {
@@ -220,8 +220,8 @@ func (r *reruns) explain(s *schedule, placements []recompute.Placement) {
 	}
 }
 
-// try places the nodes with barriers and simulates the outcome; nil where there would be more
-// clones than the limit.
+// try places the nodes with barriers and simulates the outcome; nil if there would be more clones
+// than the limit.
 func (r *reruns) try(set *barriers, limit int) (*Trial, error) {
 	s := r.plan(set, limit)
 	if s == nil {

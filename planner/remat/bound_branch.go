@@ -10,7 +10,7 @@ import (
 // the smaller one is a bound for both. (Land and Doig, "An automatic method of solving discrete
 // programming problems", 1960.)
 
-// branch is a case: the tasks that must and must not run again behind the moment.
+// branch is a case: the tasks that must and must not be recomputed behind the moment.
 type branch struct {
 	must, mustNot []int32
 	bound         int64 // no choice in this case is cheaper

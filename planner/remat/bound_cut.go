@@ -14,7 +14,7 @@ import (
 //   - A recomputed task costs its cost: an arc to the sink. It needs its inputs: arcs without end to these.
 //   - An input that it needs and whose task is not recomputed is held too: an arc to its task. A value with one such
 //     reader needs no node of its own.
-//   - A task that must not run again is the sink.
+//   - A task that must not be recomputed is the sink.
 //
 // Values held in any case (read by t, kept, needed before extra runs are allowed) are left out and count as
 // fixed.
@@ -102,7 +102,7 @@ func (c *momentCut) build(t int32) {
 // wanted tells whether a first run behind t reads v, which is not held in any case.
 func (c *momentCut) wanted(v int32) bool { return c.mark[v] != c.stamp && c.last[v] > c.t }
 
-// reached tells whether task x may have to run again: all that read its values have been seen.
+// reached tells whether task x may have to be recomputed: all that read its values have been seen.
 func (c *momentCut) reached(x int32) bool {
 	for _, v := range c.g.Tasks[x].Makes {
 		if c.wanted(v) || c.node[v] != noNode {
@@ -220,7 +220,7 @@ func (c *momentCut) flow(limit int64) (value int64, full bool) {
 	return c.net.maximum(c.net.work + min(limit, math.MaxInt64/2))
 }
 
-// forceRuns sets the arcs of the tasks that must and must not run again in a case of a brancher.
+// forceRuns sets the arcs of the tasks that must and must not be recomputed in a case of a brancher.
 func (c *momentCut) forceRuns() {
 	if c.force == nil {
 		return

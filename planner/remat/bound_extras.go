@@ -17,7 +17,7 @@ func (g *Graph) FromCut(tasks []int32, t int32) []Extra {
 	return SortExtras(extras)
 }
 
-// rerunPlaces returns by task the first place behind t that needs it to run again, or the number of
+// rerunPlaces returns by task the first place behind t that needs it to be recomputed, or the number of
 // tasks.
 func (g *Graph) rerunPlaces(tasks []int32, t int32) []int32 {
 	n := len(g.Tasks)

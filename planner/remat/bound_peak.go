@@ -7,8 +7,8 @@ import (
 
 // PeakBound returns a lower bound on the peak (bytes) of the graph with any extra runs. It is the
 // most that some first run needs with all it can do without made again behind it: more than the
-// largest need of one run where tasks must not run again, or not yet. The search ends after so much
-// counted work (0: no limit) or with the context.
+// largest need of one run where tasks must not be recomputed, or not yet. The search ends after so much
+// counted work (0 means no limit) or with the context.
 func (g *Graph) PeakBound(ctx context.Context, work int64) int64 {
 	b := newBounder(ctx, newMoments(g), 0, work)
 	again := make([]bool, b.n)

@@ -34,7 +34,7 @@ type chain struct {
 
 // chainStage is the figures of a stage, in bytes. The input of the stage is counted nowhere.
 type chainStage struct {
-	cost    int64 // of its tasks that may run again
+	cost    int64 // of its tasks that may be recomputed
 	input   int64
 	hold    int64 // inputs of its backward half, and the output
 	pass    int64 // the peak of a run that keeps only the output

@@ -83,7 +83,7 @@ type dropper struct {
 	queue    []Extra   // scratch of prune
 }
 
-// drop is a task to run again at a stage.
+// drop is a task to be recomputed at a stage.
 type drop struct {
 	task, stage int32
 	bytes       int64   // that it may save

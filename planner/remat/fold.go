@@ -18,7 +18,7 @@ type folded struct {
 	root  []int32   // by value: the value whose memory it shares
 	seen  [][]int32 // by node: the values that must be live when it is computed: roots, and the inputs of its views
 	keeps []bool    // by value; see problemIndex.kept
-	once  []bool    // by node: it must not run again, or there is no use in it
+	once  []bool    // by node: it must not be recomputed, or there is no use in it
 	real  []int32   // the nodes that are no views, in the given order
 	cost  []int64   // by node: of a second run, with that of its views
 	least []int64   // by node: of a second run, at least

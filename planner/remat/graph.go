@@ -141,7 +141,7 @@ func (g *Graph) checkExtra(x Extra) error {
 	return nil
 }
 
-// latest is the last place up to a given one where a task may run again as far as Until goes.
+// latest is the last place up to a given one where a task may be recomputed as far as Until goes.
 func (g *Graph) latest(task, before int32) int32 {
 	if until := g.Tasks[task].Until; until > 0 {
 		return min(before, until)

@@ -5,7 +5,7 @@ import "slices"
 // runsAt tells whether task x has a run at a stage.
 func (l *ledger) runsAt(x, stage int32) bool { return l.runs[x][l.newest(x, stage)] == stage }
 
-// allowed tells whether x may run again at a stage.
+// allowed tells whether x may be recomputed at a stage.
 func (l *ledger) allowed(x, stage int32) bool {
 	return !l.g.Tasks[x].Once && stage > x && stage >= l.g.From && l.g.intime(x, stage)
 }

@@ -84,7 +84,7 @@ type Schedule struct {
 	Cost, Peak int64
 }
 
-// ErrInfeasible says that no schedule within the budget was found. Errors of this
+// ErrInfeasible means that no schedule within the budget was found. Errors of this
 // kind are of type *InfeasibleError.
 var ErrInfeasible = errors.New("remat: no schedule within the budget")
 

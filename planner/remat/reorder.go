@@ -118,7 +118,7 @@ func (r *runs) sorted() []int32 {
 	return place
 }
 
-// pruned leaves out runs whose outputs are not read before they are made again, first ones included.
+// pruned leaves out runs whose outputs are not read before they are recomputed, first ones included.
 func (f *folded) pruned(seq []int32) []int32 {
 	count := make([]int32, len(f.p.Nodes))
 	for _, v := range seq {

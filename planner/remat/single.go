@@ -18,7 +18,7 @@ type single struct {
 	sharers [][]int32 // aliases of a node, aliases of these included; nil without aliases
 	makes   [][]int32 // by node: the values that it makes; the node itself but in a tape of a Problem
 	maker   []int32   // by value: its node
-	once    []bool    // by node: it must not be computed again; nil: all may
+	once    []bool    // by node: it must not be computed again; nil means all may
 	copies  []int64   // by node: bytes of kept outputs, which a second compute copies; nil without kept outputs
 	sources []int32   // by node: the one whose memory it shares, or -1; nil where there are no aliases
 	base    int64     // the sum of all costs

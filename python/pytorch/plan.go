@@ -27,7 +27,7 @@ type Options struct {
 	Every bool
 	// Map lists the nodes of each module, for example "h.0.attn" (modules.Read); nil takes the file's own.
 	Map map[string][]string
-	// Profile is of the device whose times count; nil: planner.DefaultProfile.
+	// Profile is of the device whose times count; nil means planner.DefaultProfile.
 	Profile *planner.Profile
 	// Gradients are the options of the step's gradients. The program keeps the outputs that Outputs names beside
 	// the loss; nil means that it keeps no others.

@@ -41,7 +41,7 @@ type anchorJSON struct {
 	Peak    *anchorPeakJSON `json:"peak"`    // null if symbols are unbound
 }
 
-// budgetJSON says whether the file is within the budget in stock ONNX Runtime. It is null without a
+// budgetJSON reports whether the file is within the budget in stock ONNX Runtime. It is null without a
 // budget that bounds an arena, and without anchors.
 type budgetJSON struct {
 	In    string `json:"in"`            // memopt or ort: whose memory the plan had to fit

@@ -20,7 +20,7 @@ func budgetSummary(w io.Writer, p *planner.Plan) error {
 	return err
 }
 
-// budgetTexts are sentences about a plan to a budget besides the answer.
+// budgetTexts are sentences about a plan for a budget besides the answer.
 func budgetTexts(p *planner.Plan) []string {
 	b := p.Bound
 	text := fmt.Sprintf("Found by %s; ", p.Solver)
@@ -181,7 +181,7 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string
 	return Paragraph(w, text)
 }
 
-// cutsAny reports whether a plan of a curve computes regions in parts.
+// cutsAny reports whether a plan of a curve computes regions in chunks.
 func cutsAny(c *planner.Curve) bool {
 	for i := range c.Points {
 		if len(c.Fission(i)) > 0 {

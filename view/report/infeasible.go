@@ -19,7 +19,7 @@ type InfeasibleBudget struct {
 	Model *graph.Model
 	SHA   string
 	Dims  symbolic.Env
-	Step  *Step // nil: it is not said which one it is
+	Step  *Step // nil if unspecified
 	Error *planner.InfeasibleError
 	// Headroom is nil where no smaller batch exists, or a bound rules all of them out.
 	Headroom *planner.Headroom

@@ -21,7 +21,7 @@ type Inspection struct {
 	Dims     symbolic.Env
 	SHA      string
 	By       string         // op, node, layer or category
-	Top      int            // how many groups; 0: all
+	Top      int            // how many groups; 0 means all
 	Boundary *live.Boundary // nil for a graph without a backward half
 	States   []live.State
 	Order    graph.Order // nil likewise

@@ -21,7 +21,7 @@ func answer(p *planner.Plan, view PlanView) []string {
 	return []string{fitsText(p, view), peakText(p), priceText(p)}
 }
 
-// fitsText says whether the plan fits its budget, or names the request without a budget.
+// fitsText reports whether the plan fits its budget, or names the request without a budget.
 func fitsText(p *planner.Plan, view PlanView) string {
 	f := p.Fit
 	switch {

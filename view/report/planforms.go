@@ -8,13 +8,13 @@ import (
 )
 
 // planColumns are the columns of a plan as CSV. The rows are of five kinds, each with the columns that
-// apply to it: the answer, the regions in parts, the recomputed nodes by operator, the alternatives,
+// apply to it: the answer, the chunked regions, the recomputed nodes by operator, the alternatives,
 // and the clusters.
 var planColumns = []string{"id", "strategy", "config", "frequency", "save_ratio", "saving_bytes",
 	"saving_expr", "peak_drop_bytes", "enabled", "requested", "applied", "row", "bytes", "overhead", "fits"}
 
 // PlanCSV writes a plan as one table of CSV. The column row is the kind of a line: "answer" with the
-// peaks (id baseline, planned, arena, total), "region" with the value that names a region in parts, how
+// peaks (id baseline, planned, arena, total), "region" with the value that names a chunked region, how
 // many (frequency) and the bytes of the largest part, "again" with an operator, the number of
 // recomputed nodes (frequency), their bytes and cost, "alternative", or "cluster".
 func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {

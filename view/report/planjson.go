@@ -56,7 +56,7 @@ type runtimePeakJSON struct {
 	Total         int64 `json:"total_bytes"` // inputs and weights included
 }
 
-// cutJSON is a region that is computed in parts.
+// cutJSON is a region that is computed in chunks.
 type cutJSON struct {
 	Region string   `json:"region"`
 	Dim    string   `json:"dim"`
@@ -151,7 +151,7 @@ type againJSON struct {
 	Overhead float64 `json:"overhead"`
 }
 
-// otherJSON is a way to save memory that a plan to a budget is shown beside.
+// otherJSON is a way to save memory that a plan for a budget is shown beside.
 type otherJSON struct {
 	Name      string  `json:"name"`
 	LiveBytes int64   `json:"live_bytes"`

@@ -17,7 +17,7 @@ type Screen struct {
 	Columns int // 0 means no limit: no text is cut or broken
 }
 
-// columnsOf returns how wide text for people may be on a writer; 0: no limit.
+// columnsOf returns how wide text for people may be on a writer; 0 means no limit.
 func columnsOf(w io.Writer) int {
 	if s, ok := w.(*Screen); ok {
 		return s.Columns

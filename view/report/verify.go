@@ -163,7 +163,7 @@ func (t *Table) timeRows(v *verify.Verdict) {
 	}
 }
 
-// promise says whether the measured arena is the planned one.
+// promise reports whether the measured arena is the planned one.
 func (v *VerifyView) promise() string {
 	for _, r := range []*verify.Run{v.Verdict.Baseline, v.Verdict.Planned} {
 		if r.Measured.Arena != r.Predicted.Arena {

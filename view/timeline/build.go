@@ -26,7 +26,7 @@ func Of(p *planner.Plan) (*Timeline, error) {
 	return b.build(program.Clone(), p.Planned, p.Arena), nil
 }
 
-// Baseline returns the step of the graph as it was given, in the plan's order. It has a layout only
+// Baseline returns the step of the original graph, in the plan's order. It has a layout only
 // where the plan has one of it: Pack makes it. Errors are those of Of.
 func Baseline(p *planner.Plan) (*Timeline, error) {
 	if p.Whole != nil {

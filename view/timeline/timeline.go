@@ -15,7 +15,7 @@ const (
 	Weights     Kind = iota
 	State            // of the optimizer
 	Gradients        // of parameters, and the sums that accumulate them
-	Activations      // stashed: made by the forward half, or made again, for the backward half
+	Activations      // stashed: made by the forward half, or recomputed, for the backward half
 	Temporaries      // all other values, and bytes that wait for one
 	Workspaces       // of kernels
 	Subgraphs        // values inside the subgraphs of a node while it runs
@@ -80,7 +80,7 @@ type Block struct {
 	// values inside subgraphs, and the memory of clones besides values, which lie in no buffer.
 	Buffer int32
 	Lo     int64 // its first byte in the buffer
-	// Unfilled says that the value is not there yet: parts of it, which lie in the same buffer, are.
+	// Unfilled is set if the value is not there yet: parts of it, which lie in the same buffer, are.
 	Unfilled bool
 }
 

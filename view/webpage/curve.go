@@ -10,12 +10,12 @@ import (
 	"memopt/planner"
 )
 
-// Point is a plan to a budget.
+// Point is a plan for a budget.
 type Point struct {
 	Budget   int64   // bytes of the arena that were allowed
 	Live     int64   // peak of live bytes
 	Overhead float64 // as a share of a step
-	Nodes    int     // that run again
+	Nodes    int     // recomputed
 }
 
 // Curve plans for n budgets at equal distances below the baseline's peak, from the highest one on,

@@ -36,7 +36,7 @@ func (c cut) same(o cut) bool { return c.kind == o.kind && (c.kind == whole || c
 // divider finds out how the values of a graph are divided.
 type divider struct {
 	g     *graph.Graph
-	dims  [][]int64 // by value: nil where they are not known
+	dims  [][]int64 // by value: nil if unknown
 	ways  int64     // of tensor parallel
 	seq   bool      // sequence parallel
 	param []bool    // by value
@@ -44,7 +44,7 @@ type divider struct {
 	data  []bool    // by value: it depends on no parameter
 	fixed []bool    // by value: annotations alone say how it is divided
 	fixes []cut     // by value: its division by annotations
-	// annotated says that annotations divide, and no rule of ours begins to.
+	// annotated is set if annotations divide, and no rule of ours begins to.
 	annotated bool
 
 	// next is by value the state whose next value it is, or NoValue.

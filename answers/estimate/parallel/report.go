@@ -17,9 +17,9 @@ type Facts struct {
 	Text            string // names the step; "": it is not named
 	Device          string // the profile's name; "" without a profile
 	Sources         []string
-	Optimizer       string // "": the graph is taken as it is
+	Optimizer       string // "" for an unchanged graph
 	Precision       parts.Precision
-	Types           *parts.Types // nil: the graph's own
+	Types           *parts.Types // nil means the graph's own
 	Parameters      int64        // of the whole model
 	PerParameter    *parts.PerParameter
 }

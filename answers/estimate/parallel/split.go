@@ -89,7 +89,7 @@ type StagePlan struct {
 	Total    int64 // of the device with the plan
 	Parts    parts.Parts
 	Overhead float64 // of a micro-batch's time
-	Nodes    int     // that run again
+	Nodes    int     // recomputed
 }
 
 // MicroStep makes of a model, forward or with a backward half, the step of a micro-batch: it adds to
