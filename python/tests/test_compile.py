@@ -12,7 +12,7 @@ from memopt.torch._compile import _emit
 from memopt.torch._compile._compiled import Compiled, Graph
 from memopt.torch._compile._part import Part
 from memopt.torch._compile._solve import in_order, peak
-from memopt.torch._compile._versions import require
+from memopt.torch._compile._versions import FAKING, require
 from memopt.torch._compile._whole import Place, Run, Whole
 from memopt.torch._measure import Meter
 
@@ -448,8 +448,11 @@ def test_refusals():
         memopt.torch.compile(model, backend="aot_eager", mode="max-autotune")
     with pytest.raises(ValueError, match="wanted a size"):
         memopt.torch.compile(model, budget="much")
-    with pytest.raises(RuntimeError, match=r"knows the joint graphs of torch 2.15; this is 2.14.1"):
-        require("2.14.1")
+    with pytest.raises(RuntimeError, match=r"knows the joint graphs of torch 2.9, .*, 2.15; this is 2.8.0"):
+        require("2.8.0")
+    with pytest.raises(RuntimeError, match=r"^a plan knows the joint graphs of torch 2.11, .*; this is 2.10.0"):
+        require("2.10.0", FAKING, "a plan")
+    require("2.9.1")
     require("2.15.3+cpu")
 
 

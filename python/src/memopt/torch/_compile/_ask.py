@@ -33,7 +33,9 @@ from .._trace import TraceError
 from . import _engine, _tags
 from ._backend import BACKENDS, Backend, Partitioner
 from ._compiled import Graph
+from ._differences import APART
 from ._joint import Joint
+from ._versions import FAKING, require
 
 
 def ask(
@@ -50,6 +52,7 @@ def ask(
     backend: str,
 ) -> OperatorPlan:
     """The plan of ``memopt.torch.plan(select="operators")``."""
+    require(torch.__version__, FAKING, 'memopt.torch.plan(select="operators")')
     if backend not in BACKENDS:
         raise ValueError(f"backend={backend!r}: wanted {' or '.join(map(repr, BACKENDS))}")
     profile = _device.named(device) if device is not None else None
@@ -157,8 +160,8 @@ class _Step:
 
     def run(self, asking: Asking) -> None:
         """One forward half, whose graphs the backend plans."""
-        compiler: Any = torch.compile  # whose types have no isolate_recompiles
-        compiled = compiler(self.model, backend=asking, isolate_recompiles=True)
+        compiler: Any = torch.compile  # whose types do not have all of its arguments
+        compiled = compiler(self.model, backend=asking, **APART)
         with self._failing(), self._fake():
             run(compiled, self.batch, self.loss, self.labels, self.autocast)
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import fx
-from torch._functorch._aot_autograd.graph_compile import is_opaque_node
-from torch._functorch.partitioners import _extract_fwd_bwd_modules, thread_graphsafe_rng_from_hops
+from torch._functorch.partitioners import thread_graphsafe_rng_from_hops
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 
 from .._replay import HANDOVER
+from ._differences import extract_halves
 from ._joint import Joint
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
@@ -98,14 +98,11 @@ class _Scheduled:
         end.meta = dict(joint.gm.graph.find_nodes(op="output")[0].meta)
         saved = self._saved(outputs[count:])
         sizes = [n for n in saved if is_sym_node(n)]
-        opaque = [n for n in saved if is_opaque_node(n)]
-        tensors = [n for n in saved if not is_sym_node(n) and not is_opaque_node(n)]
         self.graph.lint()
-        forward, backward = _extract_fwd_bwd_modules(
+        forward, backward = extract_halves(
             fx.GraphModule(joint.gm, self.graph),
-            tensors,
-            saved_sym_nodes=sizes,
-            saved_opaque_nodes=opaque,
+            [n for n in saved if not is_sym_node(n)],
+            sizes,
             num_fwd_outputs=count,
             static_lifetime_input_nodes=OrderedSet(self.now[p] for p in joint.static),
         )

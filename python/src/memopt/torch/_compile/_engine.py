@@ -11,6 +11,8 @@ import torch
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 from torch.fx import traceback
 
+from ._differences import marked_as_backward
+
 
 @contextlib.contextmanager
 def in_python() -> Iterator[None]:
@@ -151,12 +153,11 @@ def _told(node: Node) -> Iterator[None]:
     metadata: Any = node.metadata
     traceback.set_stack_trace(metadata.get("traceback_", []))
     traceback.set_grad_fn_seq_nr(node._sequence_nr())
-    traceback._mark_autograd_backward()
     try:
-        yield
+        with marked_as_backward():
+            yield
     finally:
         traceback.reset_grad_fn_seq_nr()
-        traceback._reset_autograd_backward()
 
 
 def _fitted(grad: torch.Tensor | None, to: Node | None, number: int) -> torch.Tensor | None:

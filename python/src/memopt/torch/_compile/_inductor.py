@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch import config as functorch_config
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.lowering import fallbacks
@@ -21,6 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .._recorder import Recorder, levels_of
 from .._workspace import Workspaces
 from ._cost import hint, value
+from ._differences import HOLDS_TANGENTS, WEIGHED_FUSIONS, both_halves_at_once
 from ._joint import kept_results
 
 aten = torch.ops.aten
@@ -28,7 +28,7 @@ _LAST = torch.channels_last
 
 # Inductor weighs each fusion by the order of its scheduler and the lifetimes there, which Code.limit bounds. A buffer
 # is freed behind its last reader: held for one of its size that is made later, it would be there between.
-_WITHIN = {"fusion_memory_timeline_peak_memory_increase_gb": 0.0, "allow_buffer_reuse": False}
+_WITHIN = {**WEIGHED_FUSIONS, "allow_buffer_reuse": False}
 
 # By convolution, the place of its image and its weight among the arguments.
 _CONVOLUTIONS = {aten.convolution.default: (0, 1), aten.convolution_backward.default: (1, 2)}
@@ -95,7 +95,7 @@ class Code:
         """Compiles a graph, both halves at once, with a partitioner of its joint graph and options of torch.compile."""
         wrapper = torch._TorchCompileInductorWrapper(**options)
         patches = {**self._patches, **wrapper.config, "custom_partitioner_fn": cut}
-        with functorch_config.patch(force_non_lazy_backward_lowering=True):
+        with both_halves_at_once():
             return compile_fx(gm, inputs, inner_compile=self._half, config_patches=patches)  # type: ignore[return-value]
 
     def _half(self, gm: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
@@ -121,7 +121,7 @@ class Code:
         """The choice whether two nodes of Inductor's scheduler are fused, with the limit of the plan."""
 
         def keeps(scheduler: Any, a: Any, b: Any, score: int) -> bool:
-            state = scheduler._fusion_memory_state
+            state = getattr(scheduler, "_fusion_memory_state", None)
             if state is not None and self.limit is not None:
                 # Where more is there already, a fusion may not raise it. Inductor refuses what goes beyond.
                 steps = [scheduler._fusion_node_step(state, n) for n in (a, b)]
@@ -146,10 +146,12 @@ class Code:
         self._bytes.handover = self._bytes.count
         with self._bytes:
             given = [saved.pop(n) if n in saved else _fake(v) for n, v in zip(names, inputs, strict=True)]
-            losses = [t for n, t in zip(names, given, strict=True) if n.startswith("tangents") and t.dim() == 0]
+            tangents = [t for n, t in zip(names, given, strict=True) if n.startswith("tangents")]
+            held = [t for t in tangents if HOLDS_TANGENTS or t.dim() == 0]
+            del tangents
             gradients = _run(code, given)
         self.peaks = self._bytes.finish()
-        del gradients, losses  # Tensor.backward holds the gradient of a loss until it ends
+        del gradients, held  # Tensor.backward holds the gradient of a loss until it ends
 
 
 class _Bytes(Recorder):  # type: ignore[no-untyped-call]

@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 import torch
 from torch import fx
 from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
-from torch._functorch.compile_utils import fx_graph_cse
-from torch._functorch.partitioners import _extract_fwd_bwd_outputs, classify_nodes, is_rng_op
+from torch._functorch.partitioners import _extract_fwd_bwd_outputs
 from torch.fx.experimental.proxy_tensor import py_sym_types
+from torch.utils._ordered_set import OrderedSet
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .._allocator import BLOCK
 from .._replay import HANDOVER
 from ._cost import Machine, nbytes, value
+from ._differences import HOLDS_TANGENTS, behind_tangents, without_twins
 from ._fuse import loops
 
 _T = TypeVar("_T")
@@ -83,12 +84,12 @@ class Joint:
         self.gm, self.num_fwd_outputs = gm, num_fwd_outputs
         self._clean()
         self.workspace = workspaces(gm.graph)
-        info = classify_nodes(gm, static_inputs, num_fwd_outputs)
-        self.static = info.static_lifetime_input_nodes
-        self.after = info.tangents_closure
+        self.after = behind_tangents(gm, num_fwd_outputs)
         self.outputs: tuple[Any, ...] = gm.graph.find_nodes(op="output")[0].args[0]
         self.placeholders: list[fx.Node] = gm.graph.find_nodes(op="placeholder")
         self.tangents = [n for n in self.placeholders if "tangents" in str(n.target)]
+        static, given = set(static_inputs), (p for p in self.placeholders if p not in self.tangents)
+        self.static = OrderedSet(p for i, p in enumerate(given) if i in static)
         self.device = next((v.device.type for v in map(value, self.placeholders) if isinstance(v, torch.Tensor)), "cpu")
         self.root: dict[fx.Node, fx.Node] = {}
         self.parts: dict[fx.Node, list[fx.Node]] = {}
@@ -126,7 +127,7 @@ class Joint:
         """Removes dead nodes, and computations that a half does twice, as PyTorch's own partitioner does."""
         self.gm.graph.eliminate_dead_code()
         if torch._functorch.config.cse:
-            _, wanted, _, _ = _extract_fwd_bwd_outputs(self.gm, num_fwd_outputs=self.num_fwd_outputs)
+            wanted = _extract_fwd_bwd_outputs(self.gm, num_fwd_outputs=self.num_fwd_outputs)[1]
             stack = [o for o in wanted if o is not None and o.op != "output"]
             needed: set[fx.Node] = set()
             while stack:
@@ -134,7 +135,7 @@ class Joint:
                 if n not in needed:
                     needed.add(n)
                     stack.extend(n.all_input_nodes)
-            self.gm.graph = fx_graph_cse(self.gm.graph, extra_node_key=lambda n: n in needed)
+            self.gm.graph = without_twins(self.gm.graph, needed)
         else:
             self.gm.recompile()
         for n in self.gm.graph.nodes:
@@ -276,7 +277,7 @@ class Joint:
         if not isinstance(target, torch._ops.OpOverload):
             return not _is_size(n)  # a higher-order operator runs whole, and its body is not looked into
         return (
-            is_rng_op(n)
+            _is_random(n)
             or _is_collective(n)
             or torch.Tag.data_dependent_output in target.tags
             or torch.Tag.dynamic_output_shape in target.tags
@@ -314,7 +315,9 @@ class Joint:
             "id": HANDOVER,
             "cost": 0,
             "inputs": [r.name for r in self.handed],
-            "outputs": [_sparse(id=t.name, size=self.size(t), keep=is_scalar(t)) for t in self.tangents],
+            "outputs": [
+                _sparse(id=t.name, size=self.size(t), keep=HOLDS_TANGENTS or is_scalar(t)) for t in self.tangents
+            ],
             "workspace": max(0, beside - made),
             "recompute": False,
         }
@@ -365,6 +368,18 @@ def _is_loss(v: Any) -> bool:
 def is_scalar(n: fx.Node) -> bool:
     """Whether a value is a tensor without dimensions, as a loss."""
     return isinstance(value(n), torch.Tensor) and value(n).dim() == 0
+
+
+def _is_random(n: fx.Node) -> bool:
+    """Whether a node draws random numbers, as attention does where its dropout is not 0."""
+    assert isinstance(n.target, torch._ops.OpOverload)
+    if torch.Tag.nondeterministic_seeded not in n.target.tags:
+        return False
+    for i, a in enumerate(n.target._schema.arguments):
+        if a.name == "dropout_p":
+            p = n.args[i] if i < len(n.args) else n.kwargs.get(a.name, a.default_value)
+            return not isinstance(p, (int, float)) or p != 0
+    return True
 
 
 def _is_collective(n: fx.Node) -> bool:

@@ -9,6 +9,7 @@ from torch import fx
 
 from .._replay import HANDOVER
 from . import _solve
+from ._differences import HOLDS_TANGENTS
 from ._joint import Joint
 
 Peaks = tuple[int, int] | None  # the most bytes of each half of compiled code; None where they are not known
@@ -47,7 +48,7 @@ class Part:
 
     def instance(self) -> dict[str, Any]:
         """The instance of the graph alone."""
-        tangents = [{"id": t, "size": size} for t, size, _ in self.tangents]
+        tangents = [{"id": t, "size": size, "keep": HOLDS_TANGENTS} for t, size, _ in self.tangents]
         handover = {"id": HANDOVER, "cost": 0, "inputs": self.handed, "outputs": tangents, "recompute": False}
         return {"nodes": [*self.forward, handover, *self.backward]}
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 
-KNOWN = ("2.15",)
+# All have the seams of both backends: partition_fn of AOTAutograd, and custom_partitioner_fn of Inductor, which begins
+# with 2.9. _differences has all else that one lacks; bench/torchcompile/versions.py tries them.
+KNOWN = ("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
+
+# Those that compile on fake tensors, as a plan without a step has it.
+FAKING = KNOWN[2:]
 
 
-def require(version: str) -> None:
-    """Raises RuntimeError where memopt.torch.compile was not tried with a version of torch."""
+def require(version: str, known: tuple[str, ...] = KNOWN, what: str = "memopt.torch.compile") -> None:
+    """Raises RuntimeError where a function was not tried with a version of torch."""
     found = re.match(r"\d+\.\d+", version)
-    if found is None or found.group() not in KNOWN:
+    if found is None or found.group() not in known:
         raise RuntimeError(
-            f"memopt.torch.compile knows the joint graphs of torch {', '.join(KNOWN)}; this is {version}. "
-            "memopt.torch.plan and apply, which need none, work with torch >= 2.6"
+            f"{what} knows the joint graphs of torch {', '.join(known)}; this is {version}. "
+            "memopt.torch.plan of modules and apply, which need none, work with torch >= 2.6"
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from .._replay import HANDOVER
 from . import _solve
+from ._differences import HOLDS_TANGENTS
 from ._part import Part
 
 Steps = list[dict[str, str]]
@@ -236,7 +237,9 @@ class Whole:
         if r == len(self.runs):
             done = [f"end {r - 1}", *(f"made {k}" for k in self.eager[r][:1])]
         else:
-            done = [f"begin {r}", *(self._value(r, v) for v in self.runs[r].part.left)]
+            part = self.runs[r].part
+            held = [t for t, _, _ in part.tangents] if HOLDS_TANGENTS else []
+            done = [f"begin {r}", *(self._value(r, v) for v in (*part.left, *held))]
         for k in self.eager[r]:
             op = self.ops[k]
             inputs = [*done, f"saved {k}", *(name for p in op.keeps if (name := self._name(p)) is not None)]
