@@ -136,8 +136,22 @@ type Session struct {
 // Feed says where the gradient that a boundary node hands out comes from.
 type Feed struct {
 	Value graph.ValueID // the boundary node's output
-	Given bool          // by the caller; else it equals the boundary node's input
+	Given bool          // by the caller; else Made says what it is
+	Made  MadeGradient
 }
+
+// MadeGradient is the gradient that a boundary node hands out where the caller gives none. If one of the forward
+// half's outputs is a scalar, it is the loss: its gradient is one, and those of the other outputs are zeros.
+type MadeGradient uint8
+
+const (
+	// LikeOutput is the forward half's output itself: there is no scalar among the outputs.
+	LikeOutput MadeGradient = iota
+	// LossGradient is one, the gradient of the loss by itself.
+	LossGradient
+	// ZeroGradient is zero, beside that of the loss.
+	ZeroGradient
+)
 
 // Open makes a model ready to run. Its types must be inferred (op.Infer). The error is an
 // *Unsupported if the device lacks a kernel, or a *symbolic.UnboundError; it wraps ErrOutOfMemory
@@ -234,7 +248,9 @@ func (s *Session) prepare(ctx context.Context) error {
 		}
 	}
 	s.pred = s.root.prediction(s.pred)
-	s.findFeeds()
+	if err := s.findFeeds(); err != nil {
+		return err
+	}
 	s.planCapture()
 	return s.checkFit()
 }

@@ -15,6 +15,7 @@ import (
 	"memopt/executor/null"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/half"
 	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )
@@ -299,6 +300,55 @@ func TestYieldGradients(t *testing.T) {
 	require.True(t, s.Feeds()[0].Given)
 	require.NoError(t, s.SetInput("dy", float32s([]int{3}, 1, 2, 3)))
 	require.ErrorContains(t, s.Run(context.Background()), "full_shape_outputs promises float[2]")
+}
+
+// TestLossGradient: the gradient of a scalar is one where none is given, beside it those of other outputs are zeros; a
+// given gradient comes before either.
+func TestLossGradient(t *testing.T) {
+	for _, x := range []struct{ dtype, shape string }{
+		{"float", ""}, {"float", "[1]"}, {"double", ""}, {"float16", ""}} {
+		m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+			g (`+x.dtype+x.shape+` a, `+x.dtype+`[3] b) => (`+x.dtype+x.shape+` da, `+x.dtype+`[3] db, `+x.dtype+`[3] c) {
+				y = Mul(a, a)  z = Mul(b, b)  c = Neg(b)
+				dy, dz = com.microsoft.YieldOp<full_shape_outputs = [0], non_differentiable_outputs = [1]>(y, c, z)
+				ya = Add(a, a)  da = Mul(dy, ya)  db = Add(dz, z)
+			}`)
+		s := opened(t, m, types, executor.Options{})
+		numbers := func(shape []int, list ...float64) *executor.Tensor {
+			switch x.dtype {
+			case "double":
+				return executor.NewTensor(graph.Float64, shape, list...)
+			case "float16":
+				out := make([]half.Float16, len(list))
+				for i, v := range list {
+					out[i] = half.Float16From(float32(v))
+				}
+				return executor.NewTensor(graph.Float16, shape, out...)
+			}
+			out := make([]float32, len(list))
+			for i, v := range list {
+				out[i] = float32(v)
+			}
+			return executor.NewTensor(graph.Float32, shape, out...)
+		}
+		shape := []int{}
+		if x.shape != "" {
+			shape = []int{1}
+		}
+		require.NoError(t, s.SetInput("a", numbers(shape, 5)))
+		require.NoError(t, s.SetInput("b", numbers([]int{3}, 1, 2, 3)))
+		require.NoError(t, s.Run(context.Background()))
+		require.Equal(t, numbers(shape, 10).Data, s.Output(0).Data, "%v", x)
+		require.Equal(t, numbers([]int{3}, 1, 4, 9).Data, s.Output(1).Data, "zeros beside the loss's")
+		require.Equal(t, []executor.MadeGradient{executor.LossGradient, executor.ZeroGradient},
+			[]executor.MadeGradient{s.Feeds()[0].Made, s.Feeds()[1].Made})
+		require.Equal(t, s.Prediction().Arena, s.Measured().Arena)
+		require.NoError(t, s.SetInput("dy", numbers(shape, 0.5)))
+		require.NoError(t, s.SetInput("dz", numbers([]int{3}, 1, 1, 1)))
+		require.NoError(t, s.Run(context.Background()))
+		require.Equal(t, numbers(shape, 5).Data, s.Output(0).Data)
+		require.Equal(t, numbers([]int{3}, 2, 5, 10).Data, s.Output(1).Data)
+	}
 }
 
 // BenchmarkStep is the executor's own cost: many nodes, hardly any work.

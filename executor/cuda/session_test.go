@@ -274,6 +274,27 @@ func TestYieldGradients(t *testing.T) {
 	}
 }
 
+// TestLossGradient: on the device, too, the gradient of a scalar is one and that of another output zeros.
+func TestLossGradient(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+		g (float a, float[3] b) => (float da, float[3] db) {
+			y = Mul(a, a)  z = Mul(b, b)
+			dy, dz = com.microsoft.YieldOp<full_shape_outputs = [0]>(y, z)
+			ya = Add(a, a)  da = Mul(dy, ya)  db = Add(dz, z)
+		}`)
+	d, _ := opened(t, double.Options{})
+	s, err := executor.Open(context.Background(), m, types, d, executor.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, s.SetInput("a", float32s([]int{}, 5)))
+	require.NoError(t, s.SetInput("b", float32s([]int{3}, 1, 2, 3)))
+	for range 3 { // the third step replays the captured one
+		require.NoError(t, s.Run(context.Background()))
+		require.Equal(t, []float32{10}, executor.Of[float32](s.Output(0)))
+		require.Equal(t, []float32{1, 4, 9}, executor.Of[float32](s.Output(1)))
+	}
+}
+
 // TestOutOfMemory: a device or a limit that is too small gives an error that says what was asked
 // for, and the session closes cleanly.
 func TestOutOfMemory(t *testing.T) {

@@ -297,12 +297,21 @@ func (t *Table) runRows(v *RunView) {
 		t.Add("not captured", "", r.WhyNoCapture)
 	}
 	for _, f := range r.Feeds {
-		from := "equal to the forward half's output, because no gradient is given"
-		if f.Given {
-			from = "as given"
-		}
-		t.Add("gradient", v.Graph.ValueName(f.Value), from)
+		t.Add("gradient", v.Graph.ValueName(f.Value), sourceOf(f))
 	}
+}
+
+// sourceOf says where a gradient comes from that a boundary node hands out.
+func sourceOf(f executor.Feed) string {
+	switch {
+	case f.Given:
+		return "as given"
+	case f.Made == executor.LossGradient:
+		return "1, that of the loss by itself"
+	case f.Made == executor.ZeroGradient:
+		return "zeros, because the loss has the gradient"
+	}
+	return "equal to the forward half's output, because no gradient is given"
 }
 
 func (t *Table) arenaRows(v *RunView) {
