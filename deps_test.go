@@ -17,6 +17,7 @@ const order = `
 	internal/memlimit
 	internal/fileio internal/inputfile internal/library internal/mapfile internal/test/mutate internal/nearmiss
 	internal/answers
+	hint
 	symbolic internal/half
 	graph
 	graph/op answers/estimate/parts

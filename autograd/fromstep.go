@@ -1,16 +1,15 @@
 package autograd
 
 import (
-	"errors"
-
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/hint"
 )
 
 // ErrNoUpdate means that a graph with a backward half does not update any value that its forward
 // half reads.
-var ErrNoUpdate = errors.New("the graph updates no parameter: none of its outputs is known to be the next value of " +
-	"an input that its forward half reads (--state IN=OUT says so)")
+var ErrNoUpdate = hint.Errorf("the graph updates no parameter: none of its outputs is known to be the next value of "+
+	"an input that its forward half reads (%v says so)", hint.States.With("IN=OUT"))
 
 // FromStep returns the Joint of a whole training step, which updates its parameters itself: those of
 // its states that the forward half reads. The model itself is not changed. The error is

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/internal/inputfile"
 	"memopt/recompute"
 )
@@ -81,8 +82,7 @@ func ParseTrace(r io.Reader, where string) (*Trace, error) {
 	t := &Trace{Where: where, index: map[string]int{}}
 	dec := json.NewDecoder(r)
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, faultf(where, "is not a JSON object; wanted a trace that memopt run --profile "+
-			"wrote")
+		return nil, faultf(where, "is not a JSON object; wanted a trace that %v wrote", hint.Profile)
 	}
 	for dec.More() {
 		key, err := dec.Token()
@@ -100,7 +100,7 @@ func ParseTrace(r io.Reader, where string) (*Trace, error) {
 		return nil, faultf(where, "has schema %q, wanted %q", s, TraceSchema)
 	}
 	if len(t.nodes) == 0 {
-		return nil, faultf(where, "has no events of nodes; wanted a trace that memopt run --profile wrote")
+		return nil, faultf(where, "has no events of nodes; wanted a trace that %v wrote", hint.Profile)
 	}
 	return t, nil
 }
@@ -110,7 +110,7 @@ func (t *Trace) fault(err error) error {
 	if e, ok := err.(*Error); ok {
 		return e
 	}
-	return faultf(t.Where, "is not a trace: %v; wanted what memopt run --profile wrote", err)
+	return faultf(t.Where, "is not a trace: %v; wanted what %v wrote", err, hint.Profile)
 }
 
 // field reads a field of the outer object.
@@ -203,9 +203,8 @@ func (t *Trace) Costs(g *graph.Graph) ([]float64, int, error) {
 	}
 	if measured == 0 {
 		return nil, 0, faultf(t.Where,
-			"none of its %d nodes (the first is %q) is in this graph; measure this graph with "+
-				"memopt run MODEL --level 0 -r 3 --profile FILE",
-			len(t.nodes), t.nodes[0].label)
+			"none of its %d nodes (the first is %q) is in this graph; measure this graph as it "+
+				"is, for example 3 steps of it, with %v", len(t.nodes), t.nodes[0].label, hint.Profile)
 	}
 	return costs, measured, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"memopt/hint"
 	"memopt/internal/inputfile"
 	"memopt/planner"
 	"memopt/recompute"
@@ -22,14 +23,15 @@ const maxFile = 64 << 20
 // Error is a fault in a configuration file or variable.
 type Error struct {
 	Where string // file or variable
-	What  string
+	Err   error
 }
 
 // Error returns the place and the fault, "where: what".
-func (e *Error) Error() string { return e.Where + ": " + e.What }
+func (e *Error) Error() string { return e.Where + ": " + e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
 
 func faultf(where, format string, args ...any) error {
-	return &Error{where, fmt.Sprintf(format, args...)}
+	return &Error{where, hint.Errorf(format, args...)}
 }
 
 // readFile reads a configuration file of bounded size.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"memopt/hint"
 	"memopt/recompute"
 )
 
@@ -22,12 +23,11 @@ func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if IsModulePlan(data) {
 		return nil, faultf(where, "is a plan of modules, which PyTorch runs: apply it there with memopt.torch.apply "+
-			"(docs/pytorch.md); wanted what plan --save-plan writes without --select modules")
+			"(docs/pytorch.md); wanted the plan of an ONNX graph, which %v writes", hint.SavePlan)
 	}
 	var r recompute.Record
 	if err := dec.Decode(&r); err != nil {
-		return nil, faultf(where, "is not a plan: %v; wanted the JSON that plan --save-plan "+
-			"writes", err)
+		return nil, faultf(where, "is not a plan: %v; wanted the JSON that %v writes", err, hint.SavePlan)
 	}
 	if r.Schema != recompute.Schema {
 		return nil, faultf(where, "has schema %q, wanted %q", r.Schema, recompute.Schema)

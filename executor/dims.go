@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/symbolic"
 )
 
@@ -64,11 +65,10 @@ func bindDim(env symbolic.Env, from map[string]string, input string, dim symboli
 	if len(symbols) == 1 && dim.Equal(symbolic.Sym(symbols[0])) {
 		s := symbols[0]
 		if old, bound := env[s]; bound && old != n {
-			where := "--dim"
 			if from[s] != "" {
-				where = "input " + from[s]
+				return fmt.Errorf("%s is %d here and %d by input %s", s, n, old, from[s])
 			}
-			return fmt.Errorf("%s is %d here and %d by %s", s, n, old, where)
+			return hint.Errorf("%s is %d here and %d by %v", s, n, old, hint.Dims)
 		}
 		env[s] = n
 		if from[s] == "" {

@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/hint"
 	"memopt/internal/mapfile"
 	"memopt/symbolic"
 )
@@ -314,8 +315,8 @@ func (s *Session) Run(ctx context.Context) error {
 	err := s.guardedRun(ctx)
 	// The last work requested from the device may still fail.
 	if e := s.mem.Sync(); err == nil && e != nil {
-		err = fmt.Errorf("one of the nodes of the step has failed on the device "+
-			"(run with --blocking to learn which): %w", e)
+		err = hint.Errorf("one of the nodes of the step has failed on the device "+
+			"(run with %v to learn which): %w", hint.Blocking, e)
 	}
 	err = s.settleStates(err, s.root.ran)
 	s.run++

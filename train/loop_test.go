@@ -237,13 +237,13 @@ func TestCompare(t *testing.T) {
 		want string // "": it goes on
 	}{
 		{func(*checkpoint.Manifest, *train.Settings) {}, ""},
-		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Batch = 5 }, "--batch 4, this one 5"},
-		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Shuffle = false }, "--shuffle"},
-		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Last = "drop" }, "--last-batch keep, this one drop"},
+		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Batch = 5 }, "Batch 4, this one 5"},
+		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Shuffle = false }, "Order.Shuffle"},
+		{func(_ *checkpoint.Manifest, s *train.Settings) { s.Last = "drop" }, "Order.Last keep, this one drop"},
 		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Data.Identity = "x" }, "data"},
 		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Seed = 9 }, "the seed"},
 		{func(m *checkpoint.Manifest, _ *train.Settings) { m.DataSeed = 9 }, "the data seed"},
-		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Accumulation = 9 }, "--gradient-accumulation-steps"},
+		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Accumulation = 9 }, "Micros"},
 		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Model.StructureSHA256 = "x" }, "is not the model"},
 		{func(m *checkpoint.Manifest, _ *train.Settings) { m.Optimizer = []byte(`{"kind":"sgd"}`) },
 			"the optimizer adamw, this one sgd"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"memopt/hint"
 	"memopt/train/checkpoint"
 	"memopt/train/data"
 )
@@ -137,23 +138,24 @@ func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (ch
 	if err := c.Model.Check(now.Model); err != nil {
 		return nil, callerError("checkpoint %s: %w", c.Path, err)
 	}
-	refuse := func(what string, then, now any) {
+	refuse := func(what any, then, now any) {
 		if err == nil && fmt.Sprint(then) != fmt.Sprint(now) {
-			err = callerError("checkpoint %s: its job has %s %v, this one %v: a job keeps the settings of "+
-				"its start; begin another one with --init %s/weights.safetensors", c.Path, what, then, now, c.Path)
+			err = callerError("checkpoint %s: its job has %v %v, this one %v: a job keeps the settings of "+
+				"its start; begin another one with %v", c.Path, what, then, now,
+				hint.Init.With(c.Path+"/weights.safetensors"))
 		}
 	}
 	refuse("data with the hash", c.Data.Identity, now.Data.Identity)
 	refuse("the data seed", c.DataSeed, now.DataSeed)
 	refuse("the seed", c.Seed, now.Seed)
-	refuse("--batch", p.Batch, s.Batch)
-	refuse("--last-batch", p.Last, s.Last)
-	refuse("--shuffle", p.Shuffle, s.Shuffle)
+	refuse(hint.Batch, p.Batch, s.Batch)
+	refuse(hint.Last, p.Last, s.Last)
+	refuse(hint.Shuffle, p.Shuffle, s.Shuffle)
 	if then := max(p.Ranks, 1); c.Accumulation != now.Accumulation && then != max(s.Ranks, 1) {
 		changed = append(changed, fmt.Sprintf("ranks: were %d, are %d: an update was of %d micro-batches, is of %d",
 			then, max(s.Ranks, 1), c.Accumulation, now.Accumulation))
 	} else {
-		refuse("--gradient-accumulation-steps", c.Accumulation/then, now.Accumulation/then)
+		refuse(hint.Accumulation, c.Accumulation/then, now.Accumulation/then)
 	}
 	refuse("the optimizer", kindOf(c.Optimizer), kindOf(now.Optimizer))
 	for _, part := range []struct {

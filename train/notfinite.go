@@ -8,6 +8,7 @@ import (
 
 	"memopt/autograd"
 	"memopt/executor/resident"
+	"memopt/hint"
 	"memopt/train/data"
 )
 
@@ -74,6 +75,11 @@ func (e *NotFiniteError) Error() string {
 	case e.From != "":
 		text += ", the first value that should be; node " + e.From + " makes it"
 	}
-	return text + ". The update was not made; lower the learning rate, bound the gradients' norm, or leave such " +
-		"batches out with --on-nan skip"
+	return text + ". The update was not made; lower the learning rate, bound the gradients' norm, or " +
+		e.Unwrap().Error()
+}
+
+// Unwrap returns the remedy that an option has, as an error with advice.
+func (e *NotFiniteError) Unwrap() error {
+	return hint.Errorf("leave such batches out with %v", hint.OnNaN.With("skip"))
 }

@@ -11,6 +11,7 @@ import (
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/internal/half"
 	"memopt/internal/memlimit"
 	"memopt/train/data"
@@ -87,7 +88,7 @@ func zeros(side *verify.Side, name string) (*executor.Tensor, error) {
 	shape := executor.EvalShape(t, side.Dims)
 	n, ok := executor.Bytes(t.DType, shape)
 	if shape == nil || !ok {
-		return nil, callerError("the gradient %q is %v: bind its symbols with --dim", name, t)
+		return nil, callerError("the gradient %q is %v: bind its symbols with %v", name, t, hint.Dims)
 	}
 	if err := memlimit.Check(int64(n), "the gradient %q", name); err != nil {
 		return nil, err

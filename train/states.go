@@ -5,6 +5,7 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/dataset"
+	"memopt/hint"
 	"memopt/internal/memlimit"
 	"memopt/train/safetensors"
 )
@@ -24,7 +25,7 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 		}
 		shape := executor.EvalShape(s.Type, env)
 		if shape == nil {
-			return callerError("state %q: %v has a dim without a number: bind it with --dim", s.Name, s.Type)
+			return callerError("state %q: %v has a dim without a number: bind it with %v", s.Name, s.Type, hint.Dims)
 		}
 		t, err := j.first(s, shape)
 		switch {
@@ -42,8 +43,9 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 		}
 	}
 	if len(missing) > 0 {
-		return callerError("%s: the model has no values for %s: give them with --init FILE.safetensors, "+
-			"or make them up with --init random:SEED", j.Steps.Step.Path, few(missing))
+		return callerError("%s: the model has no values for %s: give them with %v, or make them "+
+			"up with %v", j.Steps.Step.Path, few(missing), hint.Init.With("FILE.safetensors"),
+			hint.Init.With("random:SEED"))
 	}
 	return nil
 }

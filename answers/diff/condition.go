@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"memopt/hint"
 	"memopt/planner"
 	"memopt/view/report"
 )
@@ -130,8 +131,8 @@ func (r *Result) lookup(c *Condition) (Pair, error) {
 	}{{r.A, p.A, c.signed}, {r.B, p.B, true}} {
 		switch {
 		case side.counts && !side.v.Known:
-			return p, fmt.Errorf("%s of %s is unknown, so the condition cannot be checked: bind all symbols with "+
-				"--dim, or compare what has it", c.Field, side.of.Name)
+			return p, hint.Errorf("%s of %s is unknown, so the condition cannot be checked: bind all symbols with "+
+				"%v, or compare what has it", c.Field, side.of.Name, hint.Dims)
 		case side.counts && side.v.Number == nil:
 			return p, fmt.Errorf("%s of %s is %.80q and no number", c.Field, side.of.Name, side.v.Text)
 		}

@@ -15,6 +15,7 @@ import (
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph/live"
+	"memopt/hint"
 	"memopt/internal/caught"
 	"memopt/internal/mapfile"
 	"memopt/internal/memlimit"
@@ -52,12 +53,12 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // usage is an error of the command line or of what it names.
 func usage(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return &exitError{exitUsage, hint.Errorf(format, args...)}
 }
 
 // fileError is an error of a file: usage, unless memory for it is lacking.
 func fileError(format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
+	err := hint.Errorf(format, args...)
 	if errors.Is(err, memlimit.ErrOutOfMemory) {
 		return &exitError{exitInfeasible, err}
 	}

@@ -260,7 +260,7 @@ func TestClassify(t *testing.T) {
 		{executor.ErrOutOfMemory, exitInfeasible},
 		{planner.ErrInfeasible, exitInfeasible},
 		{&symbolic.UnboundError{Symbols: []string{"n"}}, exitUsage},
-		{&configs.Error{Where: "f", What: "w"}, exitUsage},
+		{&configs.Error{Where: "f", Err: errors.New("w")}, exitUsage},
 		{recompute.ErrPlacement, exitUsage},
 		{planner.ErrStashLimit, exitUsage},
 		{verify.ErrOutputs, exitUsage},

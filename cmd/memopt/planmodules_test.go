@@ -44,7 +44,7 @@ var operatorPlan80 = ofTorch("net.operators.json")
 
 // ofTorch is the path of a file that memopt.torch has written.
 func ofTorch(name string) string {
-	path, err := filepath.Abs(filepath.Join("../../graph/torchsim/testdata", name))
+	path, err := filepath.Abs(filepath.Join("../../sim/torch/testdata", name))
 	if err != nil {
 		panic(err)
 	}

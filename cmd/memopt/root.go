@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"memopt"
+	"memopt/hint"
 	"memopt/internal/caught"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
@@ -392,14 +393,14 @@ func (a *app) checkColor() error {
 // warn prints a warning to the error stream unless -q is given.
 func (a *app) warn(format string, args ...any) {
 	if !a.global.quiet {
-		a.say(a.paint("33", "warning:"), fmt.Sprintf(format, args...))
+		a.say(a.paint("33", "warning:"), hint.Style(flags).Sprintf(format, args...))
 	}
 }
 
 // note prints useful information to the error stream unless -q is given.
 func (a *app) note(format string, args ...any) {
 	if !a.global.quiet {
-		a.say("note:", fmt.Sprintf(format, args...))
+		a.say("note:", hint.Style(flags).Sprintf(format, args...))
 	}
 }
 
@@ -417,7 +418,7 @@ func (a *app) tellLibraries() {
 }
 
 func (a *app) complain(err error) {
-	a.say(a.paint("31", "memopt:"), err.Error())
+	a.say(a.paint("31", "memopt:"), hint.Style(flags).Error(err))
 }
 
 // say prints one line to the error stream. Text from a model can neither add lines nor control the

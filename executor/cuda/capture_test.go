@@ -92,7 +92,7 @@ func TestFaultNamesNode(t *testing.T) {
 		if blocking {
 			require.ErrorContains(t, err, "(Exp)")
 		} else {
-			require.ErrorContains(t, err, "--blocking")
+			require.ErrorContains(t, err, "Blocking")
 		}
 		require.NoError(t, s.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"memopt/executor/small"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/hint"
 	"memopt/internal/half"
 	"memopt/internal/memlimit"
 	"memopt/symbolic"
@@ -90,8 +91,8 @@ func (f *Filler) plan(v graph.ValueID) (*executor.Tensor, int, error) {
 	val := &f.g.Values[v]
 	shape := executor.EvalShape(val.Type, f.env)
 	if shape == nil {
-		return nil, 0, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with --dim, or give the data",
-			val.Name, val.Type)
+		return nil, 0, hint.Errorf("input %q: cannot make up data for %v: bind its symbols with %v, or give "+
+			"the data", val.Name, val.Type, hint.Dims)
 	}
 	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}
 	n, ok := executor.Bytes(t.DType, shape)

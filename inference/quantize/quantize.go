@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"memopt"
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/inference/edit"
 	"memopt/inference/optimize"
 )
@@ -69,9 +71,9 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if v := prepared.Model.OpsetVersion(""); v < leastOpset {
-		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: imports operator set %d of ONNX, and "+
-			"DynamicQuantizeLinear came with %d: raise it with --opset %d or a newer one", m.Path, v, leastOpset,
-			leastOpset)}
+		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: hint.Errorf("%s: imports operator set %d of ONNX, and "+
+			"DynamicQuantizeLinear came with %d: raise it with %v or a newer one", m.Path, v, leastOpset,
+			hint.Opset.With(strconv.Itoa(leastOpset)))}
 	}
 	r := &Result{Start: prepared.Start, Before: prepared.Before, Changes: prepared.Changes}
 	work := prepared.Model.Model.Clone()

@@ -259,7 +259,7 @@ func TestRefused(t *testing.T) {
 		`g (float[N, 2] x) => (float[N, 2] y) { y = Neg (x) }`: "it has no MatMul, Gemm or Gather of a constant weight",
 		`<ir_version: 8, opset_import: ["": 10]> g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1, 2, 3, 4}> {
 			y = MatMul (x, w) }`: "imports operator set 10 of ONNX, and DynamicQuantizeLinear came with 11: raise it with " +
-			"--opset 11",
+			"Opset 11",
 		`g (double[N, 2] x) => (double[N, 2] y) <double[2, 2] w = {1, 2, 3, 4}> { y = MatMul (x, w) }`: "the weight is " +
 			"double",
 		`g (float[N, 1] x) => (float[N, 1] y) <float[1, 1] w = {inf}> { y = MatMul (x, w) }`: "not finite",

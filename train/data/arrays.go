@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memopt/executor/npz"
+	"memopt/hint"
 )
 
 // openArrays opens .npy and .npz files, and folders of .npy files. A folder and an archive have
@@ -46,9 +47,9 @@ func (s *tableSource) single(p place) ([]array, error) {
 		key = npz.ValueName(strings.TrimSuffix(filepath.Base(p.path), npySuffix))
 	}
 	if !s.wants(key) {
-		return nil, fmt.Errorf("%s: no input is called %q, of %s: name the file after its input, or say "+
-			"INPUT=%s; tokens in a .npy file need --data-format tokens",
-			p.path, key, listInputs(s.inputs), p.path)
+		return nil, hint.Errorf("%s: no input is called %q, of %s: name the file after its input, or say "+
+			"INPUT=%s; tokens in a .npy file need %v", p.path, key, listInputs(s.inputs), p.path,
+			hint.Format.With("tokens"))
 	}
 	return s.load(p.path, key)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/internal/mapfile"
 )
 
@@ -36,8 +37,8 @@ func Open(paths []string, inputs []Input, o Options) (_ Source, err error) {
 		return nil, err
 	}
 	if o.Record != "" && format != formatRecords {
-		return nil, fmt.Errorf("%s: is data of format %s, which has no records (--record)",
-			places[0].path, format)
+		return nil, hint.Errorf("%s: is data of format %s, which has no records (%v)", places[0].path, format,
+			hint.Record)
 	}
 	switch format {
 	case formatTokens:
@@ -197,9 +198,9 @@ func (p place) format(o Options) (string, error) {
 	case ext == ".bin" || ext == ".txt" || p.path == exampleText:
 		return formatTokens, nil
 	}
-	return "", fmt.Errorf("%s: its name does not tell its contents: .bin and .txt are tokens, "+
-		".npy and .npz arrays; name its format (--data-format), one of %s",
-		p.path, strings.Join(Formats(), ", "))
+	return "", hint.Errorf("%s: its name does not tell its contents: .bin and .txt are tokens, "+
+		".npy and .npz arrays; name its format (%v), one of %s",
+		p.path, hint.Format, strings.Join(Formats(), ", "))
 }
 
 // folderFormat looks at the names in a folder.

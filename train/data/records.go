@@ -8,6 +8,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/hint"
 )
 
 // field is a part of a record.
@@ -126,8 +127,8 @@ func parseDims(text string) (shape []int, rest string, err error) {
 // openRecords opens files of records of one size.
 func openRecords(places []place, inputs []Input, o Options) (_ Source, err error) {
 	if o.Record == "" {
-		return nil, fmt.Errorf("%s: records need a description (--record), such as "+
-			"image:uint8[3,32,32],label:uint8", places[0].path)
+		return nil, hint.Errorf("%s: records need a description (%v), such as image:uint8[3,32,32],label:uint8",
+			places[0].path, hint.Record)
 	}
 	fields, size, err := parseRecord(o.Record)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"memopt/hint"
 )
 
 // role is the meaning of an input for data of tokens.
@@ -58,13 +60,13 @@ func rolesOf(inputs []Input, names map[string]string) ([]role, error) {
 	}
 	for i, in := range inputs {
 		if roles[i] == noRole {
-			return nil, fmt.Errorf("input %q (%v): its name does not tell its contents; say which of %s "+
-				"it does (--input NAME=…)", in.Name, in.DType, strings.Join(Roles(), ", "))
+			return nil, hint.Errorf("input %q (%v): its name does not tell its contents; say which of %s "+
+				"it does (%v)", in.Name, in.DType, strings.Join(Roles(), ", "), hint.Names.With("NAME=…"))
 		}
 	}
 	if !slices.Contains(roles, roleTokens) {
-		return nil, fmt.Errorf("no input takes tokens, of %s: say which one does (--input NAME=tokens)",
-			listInputs(inputs))
+		return nil, hint.Errorf("no input takes tokens, of %s: say which one does (%v)", listInputs(inputs),
+			hint.Names.With("NAME=tokens"))
 	}
 	return roles, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/hint"
 )
 
 // array is a file's data for one input: rows, or the whole input.
@@ -70,9 +71,10 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 		in := &s.inputs[i]
 		list := s.arraysOf(i, arrays)
 		if len(list) == 0 {
-			return fmt.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, "+
-				"or say what holds the input (--input %s=NAME)",
-				where, s.keyOf(in), in.Name, in.DType, dims(in.Shape), listShort(have), in.Name)
+			return hint.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, "+
+				"or say what holds the input (%v)",
+				where, s.keyOf(in), in.Name, in.DType, dims(in.Shape), listShort(have),
+				hint.Names.With(in.Name+"=NAME"))
 		}
 		n := int64(0)
 		for _, a := range list {

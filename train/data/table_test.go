@@ -381,7 +381,7 @@ func TestTableErrors(t *testing.T) {
 		{junk, []string{"x=" + junk, y}, Options{}},
 		{in("set", "input_0.pb"), []string{in("set")}, Options{}},
 		{record + ": its name does not tell its contents", []string{record}, Options{}},
-		{record + ": records need a description (--record)", []string{record}, Options{Format: formatRecords}},
+		{record + ": records need a description (Record)", []string{record}, Options{Format: formatRecords}},
 		{record + ": has 10 bytes, which is no whole number of records of 3 bytes", []string{record},
 			Options{Record: "x:uint8[2],labels:uint8"}},
 		{record + `: field "x": each row is of shape [1]; input "x" takes [2]`, []string{record},
@@ -418,7 +418,7 @@ func TestTableTokens(t *testing.T) {
 	_, err = Open([]string{flat}, gpt(2, 0), Options{Format: formatTokens, TokenType: "uint16"})
 	require.ErrorContains(t, err, "is an array of uint32; wanted uint16")
 	_, err = Open([]string{flat}, gpt(2, 0), Options{})
-	require.ErrorContains(t, err, "tokens in a .npy file need --data-format tokens")
+	require.ErrorContains(t, err, "tokens in a .npy file need Format tokens")
 }
 
 // FuzzRecord: a description is an error, or fields that lie one behind the other.

@@ -9,6 +9,7 @@ import (
 
 	"memopt/executor/npz"
 	"memopt/graph"
+	"memopt/hint"
 )
 
 // tokenTypes are the values of Options.TokenType.
@@ -51,16 +52,16 @@ func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
 	t = tokenFile{file: f, dtype: d, data: f.data}
 	if header, typ, ok := tokenHeader(f.data); ok {
 		if d != graph.Undefined && d != typ {
-			return t, fmt.Errorf("its header says that the tokens are %v; wanted %v, as --token-type says",
-				typ, d)
+			return t, hint.Errorf("its header says that the tokens are %v; wanted %v, as %v says", typ, d,
+				hint.TokenType)
 		}
 		t.data, t.dtype = f.data[header:], typ
 	} else if d == graph.Undefined {
 		if t.dtype = graph.Uint16; strings.HasSuffix(f.path, ".txt") {
 			t.dtype = graph.Uint8
 		} else if widerThanSaid(f.data) {
-			return t, errors.New("every second number of 16 bits is 0, so that its tokens look like " +
-				"uint32: say which they are (--token-type)")
+			return t, hint.Errorf("every second number of 16 bits is 0, so that its tokens look like "+
+				"uint32: say which they are (%v)", hint.TokenType)
 		}
 	}
 	size := t.dtype.Bits() / 8
@@ -81,7 +82,7 @@ func readTokenArray(f *file, d graph.DType) (t tokenFile, err error) {
 	case len(list) != 1 || list[0].Rank() != 1 || !slices.Contains(tokenTypes, list[0].DType):
 		return t, errors.New("wanted one array with one dim, of " + tokenTypeNames())
 	case d != graph.Undefined && d != list[0].DType:
-		return t, fmt.Errorf("is an array of %v; wanted %v, as --token-type says", list[0].DType, d)
+		return t, hint.Errorf("is an array of %v; wanted %v, as %v says", list[0].DType, d, hint.TokenType)
 	}
 	a := list[0]
 	return tokenFile{file: f, dtype: a.DType, data: a.Data, count: int64(a.Len())}, nil

@@ -9,6 +9,7 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/hint"
 )
 
 // tokenFile is a file that is one long row of tokens.
@@ -106,16 +107,16 @@ func (s *tokenSource) setShapes() error {
 
 func (s *tokenSource) checkInput(in *Input, r role) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("input %q (%v%s), which is to hold %s: %s", in.Name, in.DType, dims(in.Shape),
-			roleNames[r], fmt.Sprintf(format, args...))
+		return fmt.Errorf("input %q (%v%s), which is to hold %s: %w", in.Name, in.DType, dims(in.Shape),
+			roleNames[r], hint.Errorf(format, args...))
 	}
 	perSample := r == roleTokens || r == roleLabels
 	switch {
 	case perSample && !in.Batched:
 		return fail("its first dim must be the batch's")
 	case s.seq == 0:
-		return fail("wanted one row of tokens per sample, of a length that is known: " +
-			"bind its symbol, as in --dim seq=256")
+		return fail("wanted one row of tokens per sample, of a length that is known: "+
+			"bind its symbol, as in %v", hint.Dims.With("seq=256"))
 	case perSample && !in.DType.IsInteger(), r == rolePositions && !in.DType.IsInteger():
 		return fail("wanted integers")
 	}
@@ -301,7 +302,8 @@ func (f *tokenFile) check(ctx context.Context, in *Input) error {
 		return err
 	}
 	_, v := b.outside(f.dtype, f.data[at*size:(at+1)*size])
-	return fmt.Errorf("%s: token %d (byte %d, %v) is %d; input %q takes tokens from 0 to %d: "+
-		"the tokens are another vocabulary's, or of another type (--token-type)",
-		f.path, at, int64(len(f.file.data)-len(f.data))+at*size, f.dtype, v, in.Name, in.Classes-1)
+	return hint.Errorf("%s: token %d (byte %d, %v) is %d; input %q takes tokens from 0 to %d: "+
+		"the tokens are another vocabulary's, or of another type (%v)",
+		f.path, at, int64(len(f.file.data)-len(f.data))+at*size, f.dtype, v, in.Name, in.Classes-1,
+		hint.TokenType)
 }

@@ -188,7 +188,7 @@ func TestTokenTypes(t *testing.T) {
 		}
 	}
 	_, err := Open([]string{filepath.Join(dir, "h.bin")}, gpt(6, 0), Options{TokenType: "uint8"})
-	require.ErrorContains(t, err, "h.bin: its header says that the tokens are uint16; wanted uint8, as --token-type")
+	require.ErrorContains(t, err, "h.bin: its header says that the tokens are uint16; wanted uint8, as TokenType")
 	// A header whose count is another one is no header, nor one for another type.
 	wrong := append(header(20240520, 1), encode(2)[:12]...)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "x.bin"), wrong, 0o666))

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ type extractor struct {
 
 func newExtractor(step *memopt.Model, d *divider, order graph.Order, s *stages) (*extractor, error) {
 	if len(step.Types.Bodies) > 0 {
-		return nil, &StageError{"a model with control flow cannot be cut into stages"}
+		return nil, &StageError{errors.New("a model with control flow cannot be cut into stages")}
 	}
 	x := &extractor{step: step, order: order, back: d.back, stages: s, params: d.param, dims: d.dims, gather: d.gather}
 	var err error
@@ -133,7 +134,7 @@ func (x *extractor) extract(k int) (*chunk, error) {
 		c.gather = max(c.gather, x.gather[n.ID])
 	}
 	if last < 0 || first < 0 {
-		return nil, &StageError{fmt.Sprintf("stage %d (%s) has no nodes in the forward or in the backward half: "+
+		return nil, &StageError{fmt.Errorf("stage %d (%s) has no nodes in the forward or in the backward half: "+
 			"take fewer stages", k, x.stages.names[k])}
 	}
 	g.SetNodes(nodes)
@@ -319,7 +320,7 @@ func mark(m *graph.Model, last, first int) error {
 		return nil
 	}
 	if out == graph.NoValue {
-		return &StageError{fmt.Sprintf("node %q makes nothing", g.NodeLabel(graph.NodeID(last)))}
+		return &StageError{fmt.Errorf("node %q makes nothing", g.NodeLabel(graph.NodeID(last)))}
 	}
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: graph.NodeID(last), Loss: out,
 		Backward: graph.NodeID(first)}

@@ -1,7 +1,9 @@
 package parallel
 
 import (
-	"fmt"
+	"strconv"
+
+	"memopt/hint"
 )
 
 // Layout is the number of devices that share a training step, by kind of parallelism. Zero fields
@@ -41,23 +43,26 @@ const maxDevices = 1 << 16
 func (l Layout) Check() error {
 	l = l.WithDefaults()
 	for _, n := range []struct {
-		flag  string
-		value int
-	}{{"dp", l.DP}, {"tp", l.TP}, {"pp", l.PP}, {"microbatches", l.Microbatches}, {"interleave", l.Interleave}} {
+		option hint.Option
+		value  int
+	}{{hint.Replicas, l.DP}, {hint.TensorParallel, l.TP}, {hint.Pipeline, l.PP}, {hint.Microbatches, l.Microbatches},
+		{hint.Interleave, l.Interleave}} {
 		if n.value < 1 || n.value > maxDevices {
-			return fmt.Errorf("--%s is %d, wanted 1 to %d", n.flag, n.value, maxDevices)
+			return hint.Errorf("%v is %d, wanted 1 to %d", n.option, n.value, maxDevices)
 		}
 	}
 	switch {
 	case l.Zero < 0 || l.Zero > 3:
-		return fmt.Errorf("--zero is %d, wanted 0, 1, 2 or 3", l.Zero)
+		return hint.Errorf("%v is %d, wanted 0, 1, 2 or 3", hint.Zero, l.Zero)
 	case l.SequenceParallel && l.TP == 1:
-		return fmt.Errorf("--sequence-parallel divides what --tp leaves whole: it needs --tp 2 or more")
+		return hint.Errorf("%v divides what %v leaves whole: it needs %v or more", hint.SequenceParallel,
+			hint.TensorParallel, hint.TensorParallel.With("2"))
 	case l.Interleave > 1 && l.PP == 1:
-		return fmt.Errorf("--interleave %d needs --pp 2 or more", l.Interleave)
+		return hint.Errorf("%v needs %v or more", hint.Interleave.With(strconv.Itoa(l.Interleave)),
+			hint.Pipeline.With("2"))
 	case l.Interleave > 1 && l.Microbatches%l.PP != 0:
-		return fmt.Errorf("--interleave needs --microbatches that are a multiple of --pp: got %d and %d",
-			l.Microbatches, l.PP)
+		return hint.Errorf("%v needs %v that are a multiple of %v: got %d and %d", hint.Interleave, hint.Microbatches,
+			hint.Pipeline, l.Microbatches, l.PP)
 	}
 	return nil
 }

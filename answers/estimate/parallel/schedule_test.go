@@ -221,12 +221,12 @@ func TestLayoutCheck(t *testing.T) {
 	}{
 		{Layout{}, ""},
 		{Layout{DP: 8, Zero: 3, TP: 2, PP: 2, Microbatches: 4, Interleave: 2, SequenceParallel: true}, ""},
-		{Layout{DP: -1}, "--dp is -1, wanted 1 to 65536"},
-		{Layout{PP: 1 << 20}, "--pp is 1048576, wanted 1 to 65536"},
-		{Layout{Zero: 4}, "--zero is 4, wanted 0, 1, 2 or 3"},
-		{Layout{SequenceParallel: true}, "it needs --tp 2 or more"},
-		{Layout{Interleave: 2}, "--interleave 2 needs --pp 2 or more"},
-		{Layout{PP: 4, Interleave: 2, Microbatches: 6}, "multiple of --pp: got 6 and 4"},
+		{Layout{DP: -1}, "DP is -1, wanted 1 to 65536"},
+		{Layout{PP: 1 << 20}, "PP is 1048576, wanted 1 to 65536"},
+		{Layout{Zero: 4}, "Zero is 4, wanted 0, 1, 2 or 3"},
+		{Layout{SequenceParallel: true}, "it needs TP 2 or more"},
+		{Layout{Interleave: 2}, "Interleave 2 needs PP 2 or more"},
+		{Layout{PP: 4, Interleave: 2, Microbatches: 6}, "multiple of PP: got 6 and 4"},
 	} {
 		err := c.l.Check()
 		if c.want == "" {

@@ -122,7 +122,7 @@ func MicroStep(m *memopt.Model) (*memopt.Model, []string, error) {
 // error of the planner.
 func Split(ctx context.Context, step *memopt.Model, params []string, l Layout, o Options) (*Result, error) {
 	if err := l.Check(); err != nil {
-		return nil, &LayoutError{err.Error()}
+		return nil, &LayoutError{err}
 	}
 	l = l.WithDefaults()
 	if o.Cost == nil {
@@ -149,9 +149,11 @@ func asTheGraph(d graph.DType) parts.PerParameter {
 }
 
 // LayoutError is a contradictory layout.
-type LayoutError struct{ Why string }
+type LayoutError struct{ Err error }
 
-func (e *LayoutError) Error() string { return e.Why }
+func (e *LayoutError) Error() string { return e.Err.Error() }
+
+func (e *LayoutError) Unwrap() error { return e.Err }
 
 // clone copies a model whose types will be edited.
 func clone(m *memopt.Model) *memopt.Model {

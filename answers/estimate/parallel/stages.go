@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memopt/graph"
+	"memopt/hint"
 )
 
 // stages says which nodes run where.
@@ -20,9 +21,11 @@ type stages struct {
 const shared = -1
 
 // StageError says why a model cannot be cut into the stages that were asked for.
-type StageError struct{ Why string }
+type StageError struct{ Err error }
 
-func (e *StageError) Error() string { return e.Why }
+func (e *StageError) Error() string { return e.Err.Error() }
+
+func (e *StageError) Unwrap() error { return e.Err }
 
 // cutter assigns nodes to units (layers, or other indivisible nodes), and units to chunks.
 type cutter struct {
@@ -57,8 +60,8 @@ func cutStages(d *divider, order graph.Order, seconds []float64, chunks int) (*s
 	if s.source[0] == 'l' {
 		ends = partition(cost, chunks)
 	} else if len(c.names) != chunks {
-		return nil, &StageError{fmt.Sprintf("the file's annotations have %d pipeline stages, and --pp and "+
-			"--interleave ask for %d", len(c.names), chunks)}
+		return nil, &StageError{hint.Errorf("the file's annotations have %d pipeline stages, and %v and %v ask for %d",
+			len(c.names), hint.Pipeline, hint.Interleave, chunks)}
 	} else {
 		for i := range ends {
 			ends[i] = i
@@ -142,7 +145,7 @@ func (c *cutter) layers(chunks int) error {
 		return c.singles(chunks)
 	}
 	if len(layers) < chunks {
-		return &StageError{fmt.Sprintf("the model has %d layers (%s to %s), too few for %d stages", len(layers),
+		return &StageError{fmt.Errorf("the model has %d layers (%s to %s), too few for %d stages", len(layers),
 			layers[0], layers[len(layers)-1], chunks)}
 	}
 	for i, name := range layers {
@@ -164,7 +167,7 @@ func (c *cutter) singles(chunks int) error {
 		c.names = append(c.names, c.g.NodeLabel(id))
 	}
 	if len(c.names) < chunks {
-		return &StageError{fmt.Sprintf("the forward half has %d nodes, too few for %d stages", len(c.names), chunks)}
+		return &StageError{fmt.Errorf("the forward half has %d nodes, too few for %d stages", len(c.names), chunks)}
 	}
 	return nil
 }

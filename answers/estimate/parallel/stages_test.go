@@ -85,7 +85,7 @@ func TestAnnotatedStages(t *testing.T) {
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: 3}, parallel.Options{})
 	var stage *parallel.StageError
 	require.ErrorAs(t, err, &stage)
-	assert.ErrorContains(t, err, "have 2 pipeline stages, and --pp and --interleave ask for 3")
+	assert.ErrorContains(t, err, "have 2 pipeline stages, and PP and Interleave ask for 3")
 }
 
 // TestStageErrors: models that cannot be cut into so many stages.
