@@ -11,12 +11,12 @@ type DeviceMemory interface {
 	Copy(dst, src []byte) error    // within the device
 	Fill(dst []byte, v byte) error
 	Sync() error // waits for all work, fetches included, and returns its errors
-	// Available returns how many bytes can be allocated, or false if the device cannot say.
+	// Available returns how many bytes can be allocated, or false if the device does not know.
 	Available() (int64, bool)
 }
 
-// Accelerator is a device with memory of its own. A session keeps values there, and small integers
-// that make up shapes on the host (see devicespace.go).
+// Accelerator is a device with its own memory, for example a GPU. A session keeps values there, and
+// small integers that make up shapes on the host (see devicespace.go).
 type Accelerator interface {
 	Device
 	Memory() DeviceMemory
@@ -29,10 +29,10 @@ type Accelerator interface {
 // Assigned is a kernel with the side that it runs on.
 type Assigned struct {
 	Kernel Kernel
-	// Host says why the kernel runs on the host; "" if it runs on the device.
+	// Host is the reason why the kernel runs on the host; "" if it runs on the device.
 	Host string
 	// HostInputs lists inputs whose contents a device's kernel reads on the host: shapes, axes,
-	// ratios.
+	// ratios. For example, input 1 of Reshape.
 	HostInputs []int
 }
 

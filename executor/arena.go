@@ -12,7 +12,7 @@ import (
 	"memopt/planner/arena"
 )
 
-// ExtendStrategy says by how much an arena grows when no free block is large enough. The names are
+// ExtendStrategy decides the growth of an arena when no free block is large enough. The names are
 // ONNX Runtime's (arena_extend_strategy).
 type ExtendStrategy uint8
 
@@ -182,8 +182,8 @@ func (a *Arena) ResetPeak() {
 // limit forbids it.
 func (a *Arena) Alloc(n int) ([]byte, error) { return a.alloc(n, a.strategy) }
 
-// Reserve is Alloc for a block that is planned to hold everything: where the arena must grow
-// for it, it grows by no more than the block, whatever the strategy.
+// Reserve is Alloc for a block that is planned to hold everything: if the arena must grow, it grows
+// by no more than the block, whatever the strategy.
 func (a *Arena) Reserve(n int) ([]byte, error) { return a.alloc(n, SameAsRequested) }
 
 func (a *Arena) alloc(n int, s ExtendStrategy) ([]byte, error) {

@@ -58,8 +58,8 @@ func (s *Session) pin(src []byte) ([]byte, error) {
 	return b, nil
 }
 
-// WhyNoCapture says why a session that was asked to capture its steps (Options.Capture) does not;
-// "" where it does.
+// WhyNoCapture returns the reason why a session that was asked to capture its steps
+// (Options.Capture) does not, for example a node that runs on the host; "" if it captures them.
 func (s *Session) WhyNoCapture() string { return s.captured.why }
 
 // planCapture finds out whether steps can be captured: the device must do the same in each, and the

@@ -55,7 +55,7 @@ func (c *Ctx) In(i int) *Tensor {
 	return c.in[i]
 }
 
-// Shape returns the shape of input i: nil where it is left out, not nil where it is a scalar.
+// Shape returns the shape of input i: nil if it is left out, not nil if it is a scalar.
 func (c *Ctx) Shape(i int) []int {
 	t := c.In(i)
 	switch {
@@ -97,8 +97,8 @@ func (c *Ctx) Out(i int, shape ...int) *Tensor {
 	return t
 }
 
-// View makes output i the input src under another shape, without a copy.
-// Only operators that the table in graph/op calls views may do so, with output 0.
+// View makes output i the input src under another shape, without a copy. Only operators that are
+// views in the table of graph/op may do so, with output 0. For example, Reshape and Squeeze.
 func (c *Ctx) View(i int, src *Tensor, shape ...int) {
 	if !c.Wants(i) {
 		return

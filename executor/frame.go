@@ -375,7 +375,7 @@ func (st *step) mismatch(slot int, want []int) error {
 		slot, st.f.g.ValueName(st.node.Outputs[slot]), t, &Tensor{DType: t.DType, Shape: want})}
 }
 
-// ShapeError says that data contradict the shapes for which a session was planned.
+// ShapeError is the error of data that contradict the planned shapes of a session.
 type ShapeError struct{ Err error }
 
 func (e *ShapeError) Error() string { return e.Err.Error() }

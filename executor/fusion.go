@@ -11,7 +11,7 @@ import (
 // operands of a few loops over so many float32 fit into a core's first-level caches.
 const fusionBlock = 4096
 
-// fuse marks steps that run as one, unless something inspects the memory between them.
+// fuse marks steps that run as one, unless an observer inspects the memory between them.
 func (f *frame) fuse() error {
 	if f.s.opts.NoFusion || f.s.opts.Guard || f.s.opts.Probe != nil {
 		return nil

@@ -15,7 +15,7 @@ type Device interface {
 	Kernel(p *Prep) (Kernel, error)
 }
 
-// Virtual is a device whose memory is counted and not taken.
+// Virtual is a device whose memory is counted and not taken, for example package null's.
 type Virtual interface{ Virtual() bool }
 
 // Prep is a node's description before the first run.
@@ -66,7 +66,7 @@ func (p *Prep) Unsupported(format string, args ...any) error {
 	return &Unsupported{p.Errorf(format, args...)}
 }
 
-// Unsupported says which node a device has no kernel for, and why.
+// Unsupported is the error for a node without a kernel on the device, with the reason.
 type Unsupported struct{ Err error }
 
 func (e *Unsupported) Error() string { return e.Err.Error() }
@@ -86,7 +86,7 @@ type Kernel interface {
 // Workspacer is a kernel that needs memory besides its operands.
 type Workspacer interface {
 	// Workspace returns the bytes that a run with operands of these shapes takes by Ctx.Scratch. A
-	// left-out operand has a nil shape. Shapes may be wrong: the run will then fail, and the result
+	// left-out operand has a nil shape. If the shapes are wrong, the run will fail, and the result
 	// does not matter.
 	Workspace(in, out [][]int) int
 }

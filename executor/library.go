@@ -10,7 +10,7 @@ import (
 // that is part of the kernel's.
 type LibraryWork struct {
 	Library, What string
-	// Own says why the device's own kernels do it; "" if the library does.
+	// Own is the reason why the device's own kernels compute it, "" if the library does.
 	Own string
 	// Workspace is the bytes that the library is lent, 0 if it does not compute the node. Least is
 	// the same for the algorithm with the least workspace (cudnn_conv_use_max_workspace=0).

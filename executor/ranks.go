@@ -74,7 +74,7 @@ func (r *Ranks) Wait(buf []byte) error {
 	return fmt.Errorf("no operation is under way in this memory: a CollectiveWait follows the node that begins it")
 }
 
-// Check says why a node for a number of ranks cannot run in a session.
+// Check returns an error if a node for a number of ranks cannot run in a session.
 func (r *Ranks) Check(ranks int64) error {
 	switch {
 	case r == nil:

@@ -134,7 +134,7 @@ type Session struct {
 	storedBytes int64
 }
 
-// Feed says where the gradient that a boundary node hands out comes from.
+// Feed is the source of a gradient that a boundary node outputs.
 type Feed struct {
 	Value graph.ValueID // the boundary node's output
 	Given bool          // by the caller; else Made says what it is
@@ -268,7 +268,7 @@ func (s *Session) Measured() Measured { return s.measured }
 // Threads returns the number of threads.
 func (s *Session) Threads() int { return s.pool.Threads() }
 
-// Feeds says where the gradients come from that a boundary node hands out.
+// Feeds returns the sources of the gradients that a boundary node outputs.
 func (s *Session) Feeds() []Feed { return s.feeds }
 
 // SetStep sets the number of the next step, which its random draws depend on; later steps count on

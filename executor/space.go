@@ -10,8 +10,8 @@ type space interface {
 	// assign makes a step's kernel, and decides the side that it runs on and the places of its
 	// operands.
 	assign(st *step) error
-	// assignOwn does so for a step whose kernel is the session's own; host says why the host runs
-	// it, "" where each side can.
+	// assignOwn does so for a step whose kernel is the session's own; host is the reason why the
+	// host runs it, "" where each side can.
 	assignOwn(st *step, host string)
 	// atHost reports whether a value lives in the host's memory, which is not the frame's.
 	atHost(v graph.ValueID) bool

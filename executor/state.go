@@ -21,7 +21,7 @@ type states struct {
 	pairs []live.State
 	is    []bool                    // by value: it is the input of a state
 	given map[graph.ValueID]*Tensor // by input: the tensor of SetInput; initializers have their files
-	// stored says, by value, that it lies in Options.Store.
+	// stored is set, by value, for states in Options.Store.
 	stored []bool
 	// copied are the states that a step copies when it is done.
 	copied []live.State
@@ -33,11 +33,11 @@ type states struct {
 	torn error
 }
 
-// TornError says that a step failed after it had begun to write its states: some have their next
-// values, others the old ones, and the session refuses steps until all are set again. Bad data are not
-// a cause: no state is written before the last node that can fail on data (op.Failures), except in
-// steps that a device replays. Causes are faults of the machine and of the program: for example a lost
-// device, a file that changes during the run, or failed allocations on demand.
+// TornError is the error of a step that failed after it had begun to write its states: some have their
+// next values, others the old ones, and the session refuses steps until all are set again. Bad data
+// are not a cause: no state is written before the last node that can fail on data (op.Failures),
+// except in steps that a device replays. Causes are faults of the machine and of the program: for
+// example a lost device, a file that changes during the run, or failed allocations on demand.
 type TornError struct{ Err error }
 
 func (e *TornError) Error() string {

@@ -11,8 +11,8 @@ import (
 	"memopt/graph/op"
 )
 
-// NotFiniteError says that a value that must be finite (op.Watched) is not. The step has written no
-// state.
+// NotFiniteError is the error of a value that must be finite (op.Watched) and is not, for example a
+// loss that overflows. The step has written no state.
 type NotFiniteError struct {
 	Value string
 	Node  string  // the label of the node that made it

@@ -51,7 +51,7 @@ type Config struct {
 	// nil Folder means no checkpoints, SaveEvery 0 only the one at the end, SaveLimit 0 all of them.
 	Folder    *checkpoint.Job
 	SaveEvery int64
-	// Keeps says, with several ranks, that rank 0 has a Folder.
+	// Keeps is set, with several ranks, if rank 0 has a Folder.
 	Keeps     bool
 	SaveLimit int
 	// Manifest is the record in a checkpoint besides the position. Command is the command line that continues the

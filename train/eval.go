@@ -18,7 +18,7 @@ type evaluation struct {
 	order data.Order
 }
 
-// ErrStopped says that an evaluation was asked to end.
+// ErrStopped is the error of an evaluation that was asked to end.
 var ErrStopped = errors.New("stopped by a signal: the evaluation is not complete")
 
 // Evaluate finds the loss of Config.Eval with the weights that a job would begin or go on with, and does not train.

@@ -25,7 +25,7 @@ type Way struct {
 	Rows, Micros int64
 }
 
-// WayKind is the setting that a way changes.
+// WayKind is the setting that a way changes, for example the optimizer.
 type WayKind int
 
 // The kinds of ways.
@@ -36,7 +36,7 @@ const (
 	ByOptimizer
 )
 
-// Infeasible reports whether an error says that something does not fit.
+// Infeasible reports whether an error means that the job does not fit.
 func Infeasible(err error) bool {
 	return errors.Is(err, planner.ErrInfeasible) || errors.Is(err, executor.ErrOutOfMemory)
 }

@@ -12,7 +12,7 @@ import (
 	"memopt/train/data"
 )
 
-// errSkip says that a batch is left out.
+// errSkip is the error of a batch that is left out.
 var errSkip = errors.New("skip")
 
 // judge decides the fate of a step whose loss is not finite: the job stops, or the batch is left
@@ -56,7 +56,7 @@ func (j *job) rescale(finite bool) error {
 	return &NotFiniteError{Update: j.done + 1, Value: autograd.NormOutput, Epoch: j.epoch, Batch: j.index - 1}
 }
 
-// NotFiniteError says that a loss or a gradient became infinite or not a number.
+// NotFiniteError is the error of a loss or a gradient that became infinite or not a number.
 type NotFiniteError struct {
 	Update int64  // counted from 1
 	Value  string // the first value that is not finite

@@ -15,7 +15,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Selection says how steps are planned.
+// Selection has the options for the plans of steps.
 type Selection struct {
 	Strategy memopt.Strategy
 	Options  memopt.PlanOptions

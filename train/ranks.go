@@ -14,7 +14,7 @@ import (
 	"memopt/train/data"
 )
 
-// ElsewhereError says that another rank has ended the job, for a reason that all ranks know of.
+// ElsewhereError means that another rank has ended the job, for a reason that all ranks know of.
 type ElsewhereError struct {
 	Rank int
 	Err  error

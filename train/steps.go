@@ -16,13 +16,13 @@ import (
 	"memopt/train/data"
 )
 
-// Recipe says which steps a job is made of.
+// Recipe decides the steps of a job.
 type Recipe struct {
 	// Differentiate has the options of the differentiation of a forward model. Outputs without any globs stands for
 	// the losses alone, unless Bare; LossOutput, Statistics, LossScale and Accumulate follow from the
 	// other fields.
 	Differentiate autograd.Options
-	// Optimizer says how parameters are updated. With Kind "" the step has gradients and no update. Jobs
+	// Optimizer is the formula of the update. With Kind "" the step has gradients and no update. Jobs
 	// have the learning rate as an input of the step, which is 0 here.
 	Optimizer autograd.Optimizer
 	// Bare makes a step of gradients and the update alone, without the additions of a job: the loss as an
@@ -30,7 +30,8 @@ type Recipe struct {
 	Bare bool
 	// Seeds takes the gradients of all float outputs as inputs of the step where a model makes no loss.
 	Seeds bool
-	// Micros is the number of micro-batches per update; with 0 and 1 the step itself updates.
+	// Micros is the number of micro-batches per update; with 0 and 1 the step itself updates. For example, 4
+	// micro-batches of 8 rows make one update of 32 rows.
 	Micros int
 	// Apart makes each gradient whole before it is added to its sum, so that sums have the bits that as many
 	// ranks come to.
@@ -57,7 +58,7 @@ type Steps struct {
 	Joint   *autograd.Joint
 	// Loss names the output that is the loss, LossGrad the input for its gradient; "" without one.
 	Loss, LossGrad string
-	// Weights says how the losses of batches make up those of updates and evaluations.
+	// Weights is how the losses of batches make up those of updates and evaluations.
 	Weights autograd.Weights
 	// Params are the trained parameters. States are all values that steps hand on, or that must exist
 	// before the first step, with Params first.
@@ -68,7 +69,7 @@ type Steps struct {
 	Inputs []graph.ValueID // of Step
 	Batch  string
 	Rows   int64
-	// Lossless says that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
+	// Lossless means that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
 	Lossless bool
 	first    symbolic.Expr // the dim of the batch
 	twins    []string      // symbols of the first dims of other inputs, which count samples, too
@@ -126,7 +127,7 @@ func Make(m *memopt.Model, r Recipe) (*Steps, error) {
 	return s, nil
 }
 
-// WeighEval gives Eval the output that says how much the loss of a batch counts.
+// WeighEval gives Eval an output for the weight of a batch's loss.
 func (s *Steps) WeighEval() (err error) {
 	s.Eval, s.Weights, err = s.Eval.Weigh(s.Loss, s.modelStates())
 	return err
@@ -215,7 +216,7 @@ func (r *Recipe) gradients() autograd.Options {
 	return o
 }
 
-// seedOutputs has the gradients of all float outputs come from outside; false where there is no such output.
+// seedOutputs makes the gradients of all float outputs inputs of the step; false without float outputs.
 func seedOutputs(m *memopt.Model, o *autograd.Options) bool {
 	o.LossOutput = false
 	for _, d := range m.Graph.Outputs {

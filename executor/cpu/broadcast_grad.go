@@ -7,7 +7,7 @@ import (
 
 // broadcastArgsKernel is ONNX Runtime's BroadcastGradientArgs: for two shapes that are broadcast
 // against each other it finds the axes that broadcasting stretches in each. A gradient is summed
-// over them. Axes go from the last to the first.
+// over them. Axes go from the last to the first. For example, [2, 1] and [2, 3] give [1] and [].
 type broadcastArgsKernel struct{ a, b []int64 }
 
 func newBroadcastArgs(p *executor.Prep) (executor.Kernel, error) {

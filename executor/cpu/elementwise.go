@@ -15,7 +15,7 @@ import (
 // floating-point types.
 
 // Rows of the output of elemLongRow elements or more are blocks of their own, so that operands that
-// are repeated row by row are read in their own memory.
+// are repeated row by row, for example a bias, are read in their own memory.
 const elemLongRow = 64
 
 // elemLoop computes dst[i] from a[i], b[i] and c[i], for elements of certain types in the given

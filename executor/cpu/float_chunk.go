@@ -24,7 +24,8 @@ func chunkNative[T chunkFloat](d graph.DType) bool {
 }
 
 // chunkIn returns the elements lo..hi-1 of a float operand: its memory if they are of type T, else
-// buf with the converted elements. hi-lo is at most chunkLen.
+// buf with the converted elements. hi-lo is at most chunkLen. For example, float16 elements become
+// float32.
 func chunkIn[T chunkFloat](d graph.DType, data []byte, lo, hi int, buf []T) []T {
 	if chunkNative[T](d) {
 		return executor.Cast[T](data)[lo:hi]

@@ -78,8 +78,8 @@ func gatherElements[T moveWord](g *gatherRows, lo, hi int) {
 	}
 }
 
-// gatherKernel replaces an axis of the data by the shape of the indices.
-// https://onnx.ai/onnx/operators/onnx__Gather.html
+// gatherKernel replaces an axis of the data by the shape of the indices. For example, axis 1 of [2,
+// 9, 4] with indices [3, 5] gives [2, 3, 5, 4]. https://onnx.ai/onnx/operators/onnx__Gather.html
 type gatherKernel struct {
 	gatherRows
 	at operand.Gathering

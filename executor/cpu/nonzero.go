@@ -6,8 +6,8 @@ import (
 )
 
 // nonZeroKernel lists where elements are not 0: a row per axis, a column per element, in the order
-// of the elements. A scalar counts as a vector of one. NaN is not 0.
-// https://onnx.ai/onnx/operators/onnx__NonZero.html
+// of the elements. A scalar counts as a vector of one. For example, [[0 5] [7 0]] gives [[0 1] [1
+// 0]]. NaN is not 0. https://onnx.ai/onnx/operators/onnx__NonZero.html
 type nonZeroKernel[T reduceElem] struct {
 	also  T // a second zero: -0 of 16-bit floats
 	shape []int

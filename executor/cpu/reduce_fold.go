@@ -13,7 +13,7 @@ type reduceElem interface {
 	float32 | float64 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// reduceOp is the function of a reduction.
+// reduceOp is the function of a reduction, for example a sum of squares.
 type reduceOp uint8
 
 const (

@@ -70,8 +70,9 @@ func (k *compressKernel) Run(c *executor.Ctx) error {
 }
 
 // oneHotKernel inserts an axis of length depth: the place that the input names has the second of
-// two values, and all others have the first. Negative places count from the end; a place outside
-// sets no element. https://onnx.ai/onnx/operators/onnx__OneHot.html
+// two values, and all others have the first. For example, place 2 with depth 4 and values 0 and 1
+// gives [0 0 1 0]. Negative places count from the end; a place outside sets no element.
+// https://onnx.ai/onnx/operators/onnx__OneHot.html
 type oneHotKernel struct {
 	moveFiller
 	axis  int64

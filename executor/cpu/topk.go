@@ -8,7 +8,8 @@ import (
 
 // topKKernel finds the k largest, or smallest, elements along an axis and where they are, best
 // first, whether or not sorted is set. Among equal elements the lower index comes first. NaN counts
-// as larger than every number. https://onnx.ai/onnx/operators/onnx__TopK.html
+// as larger than every number. For example, the 2 largest of [3 9 9] are 9 at 1 and 9 at 2.
+// https://onnx.ai/onnx/operators/onnx__TopK.html
 type topKKernel[T reduceElem] struct {
 	version  int
 	attr     int64 // k, before version 10

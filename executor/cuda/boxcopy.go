@@ -15,7 +15,7 @@ type boxAxis struct{ n, to, from int }
 // boxCopy copies between two strided arrays: for every index of a box, the element of the
 // destination at toAt + sum of index*to becomes the element of the source at fromAt + sum of
 // index*from. No two indices may name the same element of the destination. Most operators that move
-// data are one such copy, or a few.
+// data are one such copy, or a few. For example, Concat is one per input.
 //
 // It is the operand.Copier of this device: a kernel embeds a boxCopy, describes the box from the
 // outermost axis of the destination to the innermost by Begin and Add, and calls Copy.

@@ -68,7 +68,7 @@ func (b *broadcast) place(c *executor.Ctx) error {
 }
 
 // A dim joins the one inside it if every operand's stride fits: one step of the outer dim is a
-// whole run of the inner one.
+// whole run of the inner one. For example, [4, 5] + [4, 5] is one loop of 20.
 func (b *broadcast) merge() {
 	b.dims = b.dims[:0]
 	var next [3]int // stride of the next dim of an operand that has it

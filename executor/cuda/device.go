@@ -10,10 +10,10 @@
 // own kernels if these are missing. One stream does all work in order, except for fetched outputs, which a
 // second one copies between two events. The algorithm of a convolution is chosen once for each case, when a
 // session is opened (conv_choice.go), the kernel of a product by shapes and type (product_plan.go). Operators
-// whose rows have no kernel, and nodes of types that a kernel does not take, run on the host
-// (Session.HostNodes has the reasons). The double (internal/test/double) runs the same sources on the host,
-// each launch on copies of its operands with poison around them; it alternates the order of work that events
-// leave open.
+// whose rows have no kernel, and nodes of types that a kernel does not take, for example strings, run on the
+// host (Session.HostNodes has the reasons). The double (internal/test/double) runs the same sources on the
+// host, each launch on copies of its operands with poison around them; it alternates the order of work that
+// events leave open.
 package cuda
 
 import (

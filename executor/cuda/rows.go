@@ -43,7 +43,7 @@ func packWidth(t graph.DType) int {
 }
 
 // wide is 1 where rows of n elements all begin at a multiple of a pack, else 0: operands begin at a
-// multiple of 64 bytes.
+// multiple of 64 bytes. For example, rows of 10 float32 are not wide.
 func wide(t graph.DType, n int) uint32 {
 	if n%packWidth(t) == 0 {
 		return 1

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Equation is an equation in Einstein's notation: a label per axis of every operand and of the
-// result. dots stands for any number of axes that broadcast.
+// Equation is an equation in Einstein's notation, for example "bij,bjk->bik": a label per axis of
+// every operand and of the result. dots stands for any number of axes that broadcast.
 type Equation struct {
 	Terms  [][]byte
 	Result []byte

@@ -22,7 +22,7 @@ type Plan struct {
 // New returns the plan of an equation, to be built for shapes.
 func New(eq Equation) *Plan { return &Plan{eq: eq} }
 
-// view is an operand: its strides by label, each of which occurs once.
+// view is an operand: its strides by label. Each label occurs once.
 type view struct {
 	buffer        int
 	labels        []byte

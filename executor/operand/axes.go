@@ -2,7 +2,8 @@ package operand
 
 import "memopt/executor"
 
-// Axis counts an axis of a shape from the front: negative ones count from the end.
+// Axis counts an axis of a shape from the front: negative ones count from the end. For example, -1
+// of rank 3 is axis 2.
 func Axis(c *executor.Ctx, axis int64, rank int) (int, error) {
 	at, ok := fromFront(axis, rank)
 	if !ok {

@@ -25,7 +25,7 @@ func Times(a, b int) int {
 }
 
 // RowMajor sets steps to the distances between neighbours along each axis of a shape, the last axis
-// being dense.
+// being dense. For example, the shape [2, 3, 4] has the steps [12, 4, 1].
 func RowMajor(steps, shape []int) []int {
 	steps = append(steps[:0], shape...)
 	n := 1

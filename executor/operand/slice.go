@@ -8,7 +8,7 @@ import (
 )
 
 // Slicing takes part of each axis of input 0: count elements, the first at index first and each
-// step after the one before.
+// step after the one before. For example, [0 1 2 3 4] from 4 by -2 gives [4 2 0].
 // https://onnx.ai/onnx/operators/onnx__Slice.html
 type Slicing struct {
 	attrs              bool // the bounds are attributes

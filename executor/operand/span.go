@@ -10,8 +10,8 @@ import (
 const maxSpan = 1 << 48
 
 // IntSpan is the length of a Range from start to limit by delta, which is not 0: max(0,
-// ceil((limit-start)/delta)). It is computed in integers, since float64 cannot represent every
-// int64. ok is false if no memory holds that many elements.
+// ceil((limit-start)/delta)). For example, 0 to 10 by 3 has 4 elements. It is computed in integers,
+// since float64 cannot represent every int64. ok is false if no memory holds that many elements.
 func IntSpan(start, limit, delta int64) (n int, ok bool) {
 	if start < limit != (delta > 0) || start == limit {
 		return 0, true

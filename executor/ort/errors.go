@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// MissingError says that no usable ONNX Runtime was found.
+// MissingError means that no usable ONNX Runtime was found.
 type MissingError struct {
 	// Reason is why a library that was found cannot be used; "" if no library was found.
 	Reason string
 }
 
-// howToGet says how a user gets the library.
+// howToGet tells how a user gets the library.
 const howToGet = "get it with pip install onnxruntime, npm install onnxruntime-node (" + oldestRelease +
 	" or later), the distribution's libonnxruntime, or an archive from ONNX Runtime's release " +
 	"page; set MEMOPT_ORT_LIB=/path/to/libonnxruntime.so if it is installed elsewhere"
@@ -66,7 +66,7 @@ type CrashError struct {
 // Killed reports whether the process was killed, as the system does when memory runs out.
 func (e *CrashError) Killed() bool { return strings.Contains(e.Cause, "killed") }
 
-// Error says how the process died.
+// Error describes how the process died.
 func (e *CrashError) Error() string {
 	text := fmt.Sprintf("ONNX Runtime died in a process of its own while it %s: %s", e.While, e.Cause)
 	if e.Killed() {

@@ -10,7 +10,7 @@ import (
 	"memopt/internal/library"
 )
 
-// LibraryVariable names the environment variable that says where the library is.
+// LibraryVariable names the environment variable for the library's path.
 const LibraryVariable = "MEMOPT_ORT_LIB"
 
 // libraryNames are tried as the dynamic linker finds them.

@@ -21,7 +21,7 @@ import (
 	"memopt/internal/library"
 )
 
-// Program says how to start the second process: a program that calls Serve with its standard input
+// Program is the command of the second process: a program that calls Serve with its standard input
 // and with file 3.
 type Program struct {
 	Path string
@@ -128,7 +128,7 @@ func (p *Process) Memory() executor.ProcessMemory {
 	return executor.ReadProcessMemoryOf(p.cmd.Process.Pid)
 }
 
-// Info says which library the process uses.
+// Info returns the library that the process uses.
 func (p *Process) Info() Info { return p.info }
 
 // Open makes a session of a model's file, with inputs that WriteInputs has written. Without states,
@@ -223,7 +223,7 @@ func (p *Process) Close() {
 	p.out.Close()
 }
 
-// end waits until the process is gone and says how it ended.
+// end waits until the process is gone and returns how it ended.
 func (p *Process) end() error {
 	if p.ended == nil {
 		if p.ended = p.cmd.Wait(); p.ended == nil {

@@ -18,8 +18,8 @@ type Named struct {
 // The two processes exchange one JSON object per line. The child begins by naming its library; then
 // it answers every request with one answer. Tensors travel in files, whose bytes are the elements.
 
-// exchangeable says whether tensors of a type can be given to the runtime and taken from it. Its
-// element types have the numbers of TensorProto.DataType, as far as both go.
+// exchangeable reports whether tensors of a type can be exchanged with the runtime. Its element
+// types have the numbers of TensorProto.DataType, as far as both go.
 func exchangeable(d graph.DType) error {
 	switch {
 	case d == graph.String, d == graph.Complex64, d == graph.Complex128, d <= graph.Undefined, d > graph.Float8E5M2FNUZ:
@@ -127,7 +127,7 @@ type missing struct {
 	Reason string `json:"reason"`
 }
 
-// Info says which library is used.
+// Info is the library that is used.
 type Info struct {
 	Path    string `json:"path"` // of the library's file
 	Version string `json:"version"`

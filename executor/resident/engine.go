@@ -18,7 +18,7 @@ type Engine interface {
 	// Name is the engine's name in reports.
 	Name() string
 	Traits() verify.Traits
-	// Ready says, before any work is done, whether the engine is available.
+	// Ready checks, before any work is done, that the engine is available.
 	Ready(ctx context.Context) error
 	// Start makes a Machine without states. Order and Dims of the options are ignored, as each side
 	// has its own, and so are Arena and Store, as the machine has its own.
@@ -66,7 +66,7 @@ type StepOptions struct {
 	Watch []string
 }
 
-// NotFiniteError says which watched value is not finite.
+// NotFiniteError names a watched value that is not finite, for example the loss.
 type NotFiniteError = executor.NotFiniteError
 
 // Step is a graph made ready to run on a machine.

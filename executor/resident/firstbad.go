@@ -171,7 +171,7 @@ func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 	return graph.NoValue
 }
 
-// maker says where a value comes from.
+// maker returns the producer of a value, or the kind of its source.
 func (f *finder) maker(v graph.ValueID) string {
 	g := f.step.graph
 	switch {

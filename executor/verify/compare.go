@@ -12,7 +12,7 @@ import (
 	"memopt/internal/half"
 )
 
-// Tolerance says when two elements count as equal: |a-b| ≤ Abs + Rel*|b|, NaN equal
+// Tolerance is the condition for two elements to count as equal: |a-b| ≤ Abs + Rel*|b|, NaN equal
 // to NaN; integers and bools are exact. Bitwise wants equal bits.
 type Tolerance struct {
 	Abs, Rel float64

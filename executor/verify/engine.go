@@ -12,7 +12,7 @@ type Engine interface {
 	// Name is the engine's name in reports.
 	Name() string
 	Traits() Traits
-	// Ready says, before any work is done, whether the engine is available.
+	// Ready checks, before any work is done, that the engine is available.
 	Ready(ctx context.Context) error
 	// Open readies a side for steps on inputs, by their names; those that only the other side has
 	// are left out. The error wraps executor.ErrOutOfMemory if memory does not suffice. The caller
@@ -26,9 +26,9 @@ type Traits struct {
 	Device executor.Device
 	// Virtual means that memory is counted without computation, and outputs have no meaning.
 	Virtual bool
-	// Reorders says that the engine orders, merges and fuses nodes by itself, as stock ONNX Runtime
-	// does. A rewritten graph needs anchors and guards there, equal graphs need not give equal
-	// bits, and no observer is told of nodes.
+	// Reorders means that the engine orders, merges and fuses nodes by itself, as stock ONNX
+	// Runtime does. A rewritten graph needs anchors and guards there, equal graphs need not give
+	// equal bits, and no observer is told of nodes.
 	Reorders bool
 	// PeakTolerance is the default of the excess of a measured arena over the prediction, as a
 	// share of it.

@@ -20,7 +20,7 @@ type native struct{ device executor.Device }
 // Name returns the device's name.
 func (n native) Name() string { return n.device.Name() }
 
-// Traits says whether the device computes.
+// Traits reports whether the device computes.
 func (n native) Traits() Traits {
 	v, ok := n.device.(executor.Virtual)
 	return Traits{Device: n.device, Virtual: ok && v.Virtual()}

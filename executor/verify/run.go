@@ -85,12 +85,13 @@ type Runtime struct {
 	LaterArena, LaterResident int64
 	// States is how steps hand on states; nil if they are independent of each other.
 	States *RuntimeStates
-	// Bounded says that creating the session took more than a step, so that the step's figure is an
-	// upper bound.
+	// Bounded means that creating the session took more than a step, so that the step's figure is
+	// an upper bound.
 	Bounded bool
 }
 
-// RuntimeStates says where next values of states go when another runtime is given memory for them.
+// RuntimeStates counts the places of states' next values in another runtime that is given memory for
+// them.
 type RuntimeStates struct {
 	// States that are written over their old values, and their bytes.
 	InPlace      int

@@ -21,7 +21,7 @@ type Verdict struct {
 	MaxAbs   float64
 	Baseline *Run
 	Planned  *Run
-	// Alternated says that measured steps of the two ran in turn, so that a step of one can be
+	// Alternated means that measured steps of the two ran in turn, so that a step of one can be
 	// compared with the steps of the other that ran right before and after it.
 	Alternated bool
 }

@@ -16,7 +16,7 @@ func Sentences(out string, before, after Size) []string {
 		was(before.Bytes, after.Bytes, report.Bytes))}
 }
 
-// was describes a number before the change: "66 before (-37.9 %)", "as before".
+// was describes a number before the change, for example "66 before (-37.9 %)" or "as before".
 func was(before, after int64, format func(int64) string) string {
 	if before == 0 || before == after {
 		return "as before"

@@ -1,17 +1,16 @@
-// Package optimize makes a forward model smaller and faster before it is run: constants are computed
-// once, nodes without an effect are removed, and nodes that together are one operator become that
-// operator, within the operators and the version that the model imports. It is a list of passes, each
-// with tables of rows by operator; they run in turn until the graph no longer changes, which ends
-// because each edit leaves fewer nodes, or fewer bytes, than there were.
+// Package optimize makes a forward model smaller and faster before it is run: constants are computed once,
+// nodes without an effect are removed, and nodes that together are one operator become that operator, within
+// the operators and the version that the model imports. It is a list of passes, each with tables of rows by
+// operator; they run in turn until the graph no longer changes, which ends because each edit leaves fewer
+// nodes, or fewer bytes, than there were.
 //
-// Some passes keep every bit of every output in memopt's executor; others round differently. [Passes]
-// tells them apart. No file grows: a constant that is larger than its operands is computed in every
-// run as before.
+// Some passes keep every bit of every output in memopt's executor; others round differently. [Passes] tells
+// them apart. No file grows: a constant that is larger than its operands is computed in every run as before.
 //
-// Graphs with a backward half are refused (ErrTraining): plans and configurations name their nodes,
-// and passes would change the stashed activations, which plans choose among. Nodes of a forward model
-// that are in training mode, a Dropout that drops or a norm that takes the statistics of its batch,
-// stay as they are, unless Options.Inference asks for the form in which networks are evaluated.
+// Graphs with a backward half are refused (ErrTraining): plans and configurations name their nodes, and passes
+// would change the stashed activations, which plans choose among. Nodes of a forward model that are in
+// training mode, a Dropout that drops or a norm that takes the statistics of its batch, stay as they are,
+// unless Options.Inference asks for the form for evaluation.
 //
 // Nodes in subgraphs of If, Loop and Scan stay as they are.
 //

@@ -42,8 +42,8 @@ var ErrTraining = errors.New("it has a backward half, and passes for inference w
 
 // Result is an optimized model and how it came about.
 type Result struct {
-	// Start is the model at which the passes began: with Options.Inference, the evaluated form. The
-	// optimized model computes what Start does.
+	// Start is the model before the passes: with Options.Inference, the evaluated form. The
+	// optimized model has the same outputs.
 	Start  *memopt.Model
 	Model  *memopt.Model
 	Before edit.Size // of the model as it was given

@@ -111,7 +111,7 @@ type site struct {
 	symbols map[string]bool // of the graph's inputs; nil until needed
 }
 
-// did counts what the pass has done.
+// did counts the pass's edits.
 func (s *site) did(what string) { s.run.count(s.pass.Name, what, s.pass.Exact, 1) }
 
 // leave notes why the pass leaves a node alone.

@@ -27,8 +27,9 @@ const (
 	rmsNorm = `{Div(d, ` + pattern.Spread + `) | Mul(d, ` + pattern.Inverse + `)}`
 )
 
-// patternRows are the patterns that are recognised. Of those with the same last node the first that
-// fits counts, and nodes are looked at from the last to the first, so that the larger pattern does.
+// patternRows are the patterns that are recognised. Among those with the same last node the first
+// that fits counts. Nodes are visited from the last to the first, so that the larger pattern
+// counts.
 var patternRows = []patternRow{
 	{form: `Add(Mul(` + layerNorm + `, w), b)`, op: "LayerNormalization", since: 17, attrs: normAttrs("x", "w", "b")},
 	{form: `Mul(` + layerNorm + `, w)`, op: "LayerNormalization", since: 17, attrs: normAttrs("x", "w")},

@@ -79,7 +79,7 @@ func (j *Job) Close() error {
 // Steps returns the steps of the complete checkpoints, ascending.
 func (j *Job) Steps() ([]int64, error) { return steps(j.checkpoints) }
 
-// Path returns where the checkpoint of a step is, or would be.
+// Path returns the folder of the checkpoint of a step, which need not exist.
 func (j *Job) Path(step int64) string { return stepPath(j.checkpoints, step) }
 
 func stepPath(dir string, step int64) string {

@@ -40,7 +40,7 @@ func Load(path string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// ReadManifest reads the manifest of the checkpoint that Load takes, and not its tensors.
+// ReadManifest reads the manifest of the checkpoint that Load opens, without its tensors.
 func ReadManifest(path string) (*Manifest, error) {
 	path, err := Find(path)
 	if err != nil {
@@ -50,7 +50,8 @@ func ReadManifest(path string) (*Manifest, error) {
 	return &c.Manifest, c.readManifest()
 }
 
-// Find returns the folder of the checkpoint that Load takes.
+// Find returns the folder of the checkpoint that Load opens, for example job/checkpoints/step-100
+// for job.
 func Find(path string) (string, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
 		return path, nil

@@ -44,14 +44,14 @@ type Manifest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Model says which model a job trains.
+// Model identifies the model of a job.
 type Model struct {
 	Path            string `json:"path"`             // as the job was given it
 	StructureSHA256 string `json:"structure_sha256"` // onnx.StructureSHA256
 	FrozenSHA256    string `json:"frozen_sha256"`    // of the contents of all initializers that are no states of the job
 }
 
-// Data says which data a job trains on.
+// Data identifies the data of a job.
 type Data struct {
 	Paths    []string `json:"paths"`    // as the job was given them
 	Samples  int64    `json:"samples"`  // in an epoch

@@ -12,12 +12,13 @@ import (
 	"memopt/graph"
 )
 
-// Op is an operation on a buffer of each rank. Where it has pieces, the buffer falls into one for each
-// rank, of equal length.
+// Op is an operation on a buffer of each rank. For operations on pieces, the buffer consists of one
+// piece for each rank, of equal length.
 type Op uint8
 
 const (
-	// AllReduce replaces each element by its sum over the ranks.
+	// AllReduce replaces each element by its sum over the ranks. For example, [1 2] and [3 4] become [4
+	// 6] on both.
 	AllReduce Op = iota
 	// ReduceScatter does so in the piece of the buffer that belongs to the rank; the other pieces are
 	// undefined afterwards.
@@ -28,7 +29,7 @@ const (
 
 var opNames = [...]string{AllReduce: "all-reduce", ReduceScatter: "reduce-scatter", AllGather: "all-gather"}
 
-// String returns the name that messages have for the operation.
+// String returns the operation's name in messages.
 func (o Op) String() string {
 	if int(o) >= len(opNames) {
 		return fmt.Sprintf("Op(%d)", int(o))
@@ -57,14 +58,14 @@ type Group interface {
 	Wait(t Ticket) error
 	// Exchange gathers a message of each rank, of equal length, in all: rank r's at r*len(mine).
 	Exchange(mine, all []byte) error
-	// Gather is Exchange where only root needs all, which is nil elsewhere.
+	// Gather is Exchange for root alone; all is nil on the other ranks.
 	Gather(root int, mine, all []byte) error
 	// Broadcast gives every rank root's buffer, of equal length.
 	Broadcast(root int, buf []byte) error
 	// StagingBytes is the memory that the group itself keeps for its work.
 	StagingBytes() int64
-	// Abort ends the processes of all ranks with an exit code, as far as the launcher can, and does not
-	// return where they are processes.
+	// Abort ends the processes of all ranks with an exit code, as far as the launcher can. It does not
+	// return if the ranks are processes.
 	Abort(code int)
 	// Close waits for the other ranks to close, and frees everything. After an error it does not
 	// wait.

@@ -31,7 +31,7 @@ func (c Call) String() string {
 	return s
 }
 
-// MismatchError says that two ranks have called different things at the same place.
+// MismatchError means that two ranks have made different calls at the same place.
 type MismatchError struct {
 	Ticket Ticket // of the operation, counted from 1
 	Ranks  [2]int
@@ -52,7 +52,7 @@ func CheckGather(mine, all []byte, ranks int) error {
 	return nil
 }
 
-// CheckRoot says that there is no such rank, nil if there is one.
+// CheckRoot returns an error for a root that is no rank.
 func CheckRoot(root, ranks int) error {
 	if root < 0 || root >= ranks {
 		return fmt.Errorf("there is no rank %d: wanted 0 to %d", root, ranks-1)

@@ -15,9 +15,9 @@ var ErrAborted = errors.New("the group was aborted")
 // ErrClosed is the error of calls after Close.
 var ErrClosed = errors.New("the group is closed")
 
-// Local returns n ranks in one process, each for goroutines of its own. Sums are made in the order of
-// the ranks, ((g0+g1)+g2)+…, so that their bits are always the same. An operation is done by the rank
-// that is the last to begin it.
+// Local returns n ranks in one process, for example for tests; each serves other goroutines. Sums are
+// made in the order of the ranks, ((g0+g1)+g2)+…, so that their bits are always the same. An
+// operation is done by the rank that is the last to begin it.
 func Local(n int) []Group {
 	if n < 1 {
 		panic(fmt.Sprintf("collective: a group of %d ranks", n))
@@ -129,7 +129,7 @@ func (l *localRank) Broadcast(root int, buf []byte) error {
 	return l.call(localCall{Call{"broadcast", 0, root, len(buf)}, (*local).broadcast, buf, nil})
 }
 
-// Abort ends the group: all ranks' calls return an error that says so.
+// Abort ends the group: further calls of all ranks return an error.
 func (l *localRank) Abort(code int) {
 	l.group.end(fmt.Errorf("%w by rank %d with exit code %d", ErrAborted, l.rank, code))
 }

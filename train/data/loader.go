@@ -87,7 +87,7 @@ func (l *Loader) Next(ctx context.Context) (*Batch, error) {
 	}
 }
 
-// Done says that a batch is not needed any more.
+// Done gives a batch back.
 func (l *Loader) Done(b *Batch) {
 	l.lent--
 	l.free <- b

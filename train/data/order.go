@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// Last is the fate of the samples at the end of an epoch that do not fill a batch.
+// Last is the fate of the samples at the end of an epoch that do not fill a batch. For example,
+// with 10 samples in batches of 4, two are left over.
 type Last int
 
 // Ways to treat the last samples.
@@ -35,7 +36,7 @@ func ParseLast(text string) (Last, error) {
 	return 0, fmt.Errorf("last batch %q: wanted keep, drop or pad", text)
 }
 
-// Order says which sample is where in an epoch.
+// Order decides the sequence of the samples in an epoch.
 type Order struct {
 	Samples int64 // of an epoch
 	Batch   int   // samples per batch
@@ -44,7 +45,7 @@ type Order struct {
 	Last    Last
 }
 
-// Check says why there are no batches; nil if there are some.
+// Check returns an error if an epoch has no batches.
 func (o Order) Check() error {
 	switch {
 	case o.Samples <= 0:

@@ -255,7 +255,7 @@ func (s *tableSource) finish() (Source, error) {
 func (s *tableSource) Inputs() []Input { return s.inputs }
 func (s *tableSource) Samples() int64  { return s.samples }
 
-// Tokens is the length of the rows of the first input that is called as tokens are.
+// Tokens is the length of the rows of the first input whose name is one of tokens.
 func (s *tableSource) Tokens() int64 {
 	for _, in := range s.inputs {
 		if in.Batched && len(in.Shape) == 1 && in.DType.IsInteger() && usualRole(in.Name) == roleTokens {

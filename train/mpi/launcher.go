@@ -25,7 +25,7 @@ func (k Kind) String() string {
 	return [...]string{None: "no MPI", OpenMPI: "Open MPI", MPICH: "MPICH", Either: "Open MPI or MPICH"}[k]
 }
 
-// Launch is the launcher's description of this process.
+// Launch is the launcher's description of this process, for example rank 1 of 4.
 type Launch struct {
 	Launcher string // "mpirun of Open MPI"; "" without a launcher
 	Kind     Kind

@@ -19,7 +19,8 @@ type declared struct {
 // maxRank bounds the dims of a tensor, and so the memory that a few bytes of a header demand.
 const maxRank = 1 << 10
 
-// parseHeader reads a header's JSON. Duplicates and unknown fields are errors.
+// parseHeader reads a header's JSON. Duplicates and unknown fields are errors, for example a second
+// tensor of the same name.
 func parseHeader(text []byte) (list []declared, metadata map[string]string, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, errors.New("it is not UTF-8")

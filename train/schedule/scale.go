@@ -7,8 +7,9 @@ import (
 
 // Scale is the factor of a loss that keeps small gradients of float16 from vanishing. It changes as
 // in PyTorch's torch.cuda.amp.GradScaler: if a gradient was not finite, the update is left out and
-// the scale falls by half; after Interval updates in a row that were made it doubles. It stays
-// between 1 and the largest power of two that a float32 holds.
+// the scale falls by half; after Interval updates in a row that were made it doubles. For example,
+// it falls from 65536 to 32768 after one overflow. It stays between 1 and the largest power of two
+// that a float32 holds.
 type Scale struct {
 	Value float64 // the scale of the next update
 	Good  int64   // how many updates were made since it last changed

@@ -104,7 +104,7 @@ func (c contents) Bytes() ([]byte, error) {
 	return t.Data, nil
 }
 
-// Changes reports whether the contents that were found for an initializer are others than the model's.
+// Changes reports whether an initializer's contents in the file differ from the model's.
 func (m *Matching) Changes(parameter string) (bool, error) {
 	v, ok := m.model.Graph.Lookup(parameter)
 	if !ok || m.model.Graph.Values[v].Data == nil {

@@ -20,7 +20,7 @@ const (
 	Folded How = "folded" // the parameter is the tensor transposed, as the node that reads it says
 )
 
-// Match says which tensor has a parameter's contents.
+// Match assigns a tensor to a parameter.
 type Match struct {
 	Parameter string
 	Tensor    string

@@ -222,7 +222,7 @@ func gridCubic(d float64) float64 {
 }
 
 // gridIndex maps an index into an axis of length n, or returns -1: a border repeats, a mirror goes step
-// by step.
+// by step. For example, -1 becomes 0 at a border.
 func gridIndex(i float64, n int, padding string, align bool) int {
 	switch padding {
 	case "border":

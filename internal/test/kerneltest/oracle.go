@@ -16,7 +16,8 @@ const (
 	// numbers. The definition is that of the operator's page at onnx.ai, for ONNX Runtime's operators
 	// its ContribOperators.md and training_op_defs.cc, for Deeploy's its templates.
 	Formula Oracle = 1 << iota
-	// Places means that the result is a rearrangement: the source of each element is known.
+	// Places means that the result is a rearrangement, for example a transpose: the source of each
+	// element is known.
 	Places
 	// Numbers: written down, worked out by hand.
 	Numbers

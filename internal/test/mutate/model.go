@@ -148,7 +148,8 @@ func (x site) String() string {
 	return text
 }
 
-// operation is one kind of mutation. It returns its change, or "" if the model has no place for it.
+// operation is one kind of mutation. It returns its change, for example "without the last operand",
+// or "" if the model has no place for it.
 type operation struct {
 	weight int
 	run    func(*state) string
