@@ -22,7 +22,7 @@ TESTS = ("tests/test_compile.py", "tests/test_ask.py")
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("versions", nargs="*", help="of torch, such as 2.9.1")
+    options.add_argument("versions", nargs="*", help="of torch, such as 2.14.1")
     options.add_argument("--venvs", type=pathlib.Path, default="/tmp/memopt-versions", help="a folder; they stay there")
     options.add_argument("--models", nargs="*", default=MODELS)
     options.add_argument("--backends", nargs="*", default=("aot_eager", "inductor"))

@@ -2,10 +2,6 @@
 
 import pytest
 import torch
-from torch import nn
-from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.backends.debugging import boxed_nop
-from torch._functorch.partitioners import default_partition
 
 import memopt.torch
 from memopt.torch._compile import _differences, _joint, _whole
@@ -21,7 +17,7 @@ newer = _differences._HAS_CLOSURE
 def older(monkeypatch):
     """The version has none of the names that older ones lack."""
     torch._dynamo.reset()
-    for name in ("_CSE_HAS_KEYS", "_HAS_OPAQUE", "_HAS_MARKS", "_HAS_CLOSURE", "_HAS_EARLY"):
+    for name in ("_CSE_HAS_KEYS", "_HAS_OPAQUE", "_HAS_MARKS", "_HAS_CLOSURE"):
         monkeypatch.setattr(_differences, name, False)
 
 
@@ -45,20 +41,6 @@ def test_promise_is_kept(older, monkeypatch):
     assert same(found, eager) and closures[:1] == closures[1:]
     assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
     assert peak <= 0.7 * compiled.memopt.baseline_peak_bytes and compiled.memopt.overhead > 0
-
-
-def test_both_halves_at_once(older):
-    halves = []
-
-    def noting(name):
-        return lambda gm, inputs: halves.append(name) or boxed_nop(gm, inputs)
-
-    backend = aot_autograd(fw_compiler=noting("fw"), bw_compiler=noting("bw"), partition_fn=default_partition)
-    with _differences.both_halves_at_once():
-        loss = torch.compile(nn.Linear(2, 2), backend=backend)(torch.ones(1, 2)).sum()
-    assert sorted(halves) == ["bw", "fw"]
-    loss.backward()
-    assert len(halves) == 2
 
 
 def test_gradients_are_held(monkeypatch):

@@ -9,14 +9,11 @@ import contextlib
 import inspect
 from collections.abc import Iterator
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import fx
-from torch._functorch import config as functorch_config
 from torch._functorch import partitioners
 from torch._functorch._aot_autograd import graph_compile
-from torch._functorch._aot_autograd.schemas import AOTConfig
 from torch._functorch.compile_utils import fx_graph_cse
 from torch._inductor import config as inductor_config
 from torch.fx import traceback
@@ -36,8 +33,6 @@ _CSE_HAS_KEYS = "extra_node_key" in inspect.signature(fx_graph_cse).parameters  
 _HAS_OPAQUE = hasattr(graph_compile, "is_opaque_node")  # from 2.12 on
 _HAS_MARKS = hasattr(traceback, "_mark_autograd_backward")  # from 2.12 on
 _HAS_CLOSURE = "tangents_closure" in partitioners.NodeInfo.__annotations__  # from 2.11 on
-_EARLY = "force_non_lazy_backward_lowering"
-_HAS_EARLY = hasattr(functorch_config, _EARLY)  # from 2.10 on
 
 
 def behind_tangents(gm: fx.GraphModule, num_fwd_outputs: int) -> set[fx.Node]:
@@ -65,21 +60,6 @@ def extract_halves(joint: fx.GraphModule, saved: list[fx.Node], sizes: list[fx.N
         saved = [n for n in saved if not graph_compile.is_opaque_node(n)]
         given["saved_opaque_nodes"] = opaque
     return partitioners._extract_fwd_bwd_modules(joint, saved, saved_sym_nodes=sizes, **given)
-
-
-@contextlib.contextmanager
-def both_halves_at_once() -> Iterator[None]:
-    """Within the block, the backward half is compiled right behind the forward half."""
-    if _HAS_EARLY:
-        with functorch_config.patch({_EARLY: True}):
-            yield
-        return
-
-    def early(*args: Any, **kwargs: Any) -> AOTConfig:
-        return AOTConfig(*args, **{**kwargs, _EARLY: True})
-
-    with patch("torch._functorch.aot_autograd.AOTConfig", early):
-        yield
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._functorch import config as functorch_config
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.lowering import fallbacks
@@ -20,7 +21,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 from .._recorder import Recorder, levels_of
 from .._workspace import Workspaces
 from ._cost import hint, value
-from ._differences import HOLDS_TANGENTS, WEIGHED_FUSIONS, both_halves_at_once
+from ._differences import HOLDS_TANGENTS, WEIGHED_FUSIONS
 from ._joint import kept_results
 
 aten = torch.ops.aten
@@ -95,7 +96,7 @@ class Code:
         """Compiles a graph, both halves at once, with a partitioner of its joint graph and options of torch.compile."""
         wrapper = torch._TorchCompileInductorWrapper(**options)
         patches = {**self._patches, **wrapper.config, "custom_partitioner_fn": cut}
-        with both_halves_at_once():
+        with functorch_config.patch(force_non_lazy_backward_lowering=True):
             return compile_fx(gm, inputs, inner_compile=self._half, config_patches=patches)  # type: ignore[return-value]
 
     def _half(self, gm: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
