@@ -408,10 +408,17 @@ class Backend:
             self._unchecked.remove(noted)
             noted.step = self._now(noted.whole, noted.path)
             limit = self._limit(noted.step.baseline_peak_bytes)
-            if limit is None or noted.step.peak_bytes <= self._most(limit) or noted.rounds == _ROUNDS:
+            if limit is None or noted.step.peak_bytes <= self._most(limit):
                 continue
-            noted.less += noted.step.peak_bytes - limit
-            self._search(noted, limit)
+            if noted.rounds < _ROUNDS:
+                noted.less += noted.step.peak_bytes - limit
+                self._search(noted, limit)
+                if self._error is None:
+                    continue
+            self._error = None  # the code that there is may do
+            if noted.step.peak_bytes > (1 + _MOST) * limit:
+                taken, most = noted.step.peak_bytes + self._beyond(), limit + self._beyond()
+                self._error = _too_much(taken, most, False, len(noted.path))
         self.promise.steps = [n.step for n in self._steps.values()]
 
     def _plan_of(self, path: tuple[Unit, ...]) -> Plan:
