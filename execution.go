@@ -31,8 +31,8 @@ type Execution struct {
 	Inputs map[string]*executor.Tensor
 }
 
-// Bind binds the model's symbols to the dims that inputs have. The error says which input
-// contradicts its declaration, a binding or another input.
+// Bind binds the model's symbols to the dims of inputs. The error names an input that contradicts
+// its declaration, a binding or another input.
 func (m *Model) Bind(inputs map[string]*executor.Tensor) error {
 	values := make([]*executor.Tensor, len(m.Graph.Values))
 	for name, t := range inputs {
@@ -48,14 +48,14 @@ func (m *Model) Bind(inputs map[string]*executor.Tensor) error {
 	return nil
 }
 
-// Execution prepares the model for execution as it is.
+// Execution prepares the unchanged model for execution.
 func (m *Model) Execution() *Execution {
 	side := verify.Side{Model: m.Model, Types: m.Types, Dims: m.Dims}
 	return &Execution{Of: m, Baseline: side, Planned: side, Inputs: map[string]*executor.Tensor{}}
 }
 
-// Execution prepares the model for execution as it is, in the order that the plan, or that of its
-// Baseline, assumes.
+// Execution prepares the unchanged model for execution, in the order of the plan, or of its
+// Baseline.
 func (p *Plan) Execution() *Execution {
 	x := p.Of.Execution()
 	x.Plan, x.Baseline.Order = p, p.Baseline().Analysis.Order
@@ -102,8 +102,8 @@ func (r *Rewritten) seedAlike(old *graph.Model) *graph.Model {
 }
 
 // Labels returns, by node of the rewritten graph, the label of the node that its times count for, if
-// that differs from its own label, else "": of a clone, that of its original, which is a part where
-// the graph is in parts.
+// that differs from its own label, else "": for a clone, that of its original, which is a part in a
+// chunked graph.
 func (r *Rewritten) Labels() []string {
 	labels := make([]string, len(r.Origin))
 	for i, old := range r.Origin {

@@ -42,7 +42,7 @@ import (
 	"memopt/symbolic"
 )
 
-// Options says how a model is read. The zero value is valid.
+// Options are the options of reading a model. The zero value is valid.
 type Options struct {
 	// Dims binds symbols of the model to sizes; symbols that the model does not have are ignored. Unless all are
 	// bound, bytes are formulas, and operations that need numbers fail with a *symbolic.UnboundError.
@@ -322,11 +322,10 @@ type UpdateOptions struct {
 	Weigh bool
 }
 
-// Updating returns training steps that update parameters, made of a model that has a backward half:
-// the update is appended to its gradients (autograd.FromGradients), or is a step of its own, apply,
-// where gradients are accumulated. A model that updates its parameters already is returned as it is;
-// then neither Freeze nor Accumulate can be obeyed. The errors are those of FromGradients and an
-// *Error.
+// Updating returns training steps that update parameters, for a model that has a backward half: the update is
+// appended to its gradients (autograd.FromGradients) or, with Accumulate, is a step of its own, apply. A model that
+// updates its parameters already is returned unchanged; then neither Freeze nor Accumulate can be obeyed. The
+// errors are those of FromGradients and an *Error.
 func (m *Model) Updating(o UpdateOptions) (step, apply *Model, how *autograd.Joint, err error) {
 	j, err := autograd.FromGradients(m.Model)
 	if errors.Is(err, autograd.ErrNoGradients) {
@@ -380,7 +379,7 @@ func (m *Model) Inference(outputs, inputs []string) (*Model, error) {
 	return m.step(&autograd.Joint{Model: g, Types: types}), nil
 }
 
-// Weigh adds to a copy of the model the output that says how much its loss counts among those of other batches
+// Weigh adds to a copy of the model an output with the weight of its loss among those of other batches
 // (autograd.Weigh). params names inputs that are no data.
 func (m *Model) Weigh(loss string, params []string) (*Model, autograd.Weights, error) {
 	g := m.Model.Clone()

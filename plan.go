@@ -62,7 +62,7 @@ func (o *PlanOptions) addWorkspaces(ctx context.Context, m *Model) error {
 	w, err := executor.Workspaces(ctx, m.Model, m.Types, o.Device, executor.Options{Dims: m.Dims, Threads: o.Threads})
 	var unbound *symbolic.UnboundError
 	if errors.As(err, &unbound) {
-		return nil // the plan itself says which, where it needs sizes
+		return nil // the plan reports them if it needs sizes
 	}
 	o.Workspace = w
 	return err
@@ -89,9 +89,9 @@ func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions,
 	return &Plan{p, m}, nil
 }
 
-// Pareto plans for the given number of budgets, from the lowest peak that was reached up to the
-// baseline. The budget says how to search. The time that a context leaves is spread over the budgets;
-// when it is done, the plans found so far are the answers.
+// Pareto plans for the given number of budgets, from the lowest peak that was reached up to the baseline. The
+// budget has the options of the search. The time that a context leaves is spread over the budgets; when it is
+// done, the plans found so far are the answers.
 func (m *Model) Pareto(ctx context.Context, b Budget, o PlanOptions,
 	n int) (*planner.Curve, error) {
 	o.Dims, o.Strategy = m.Dims, b

@@ -14,11 +14,11 @@ import (
 	"memopt/recompute"
 )
 
-// RewriteOptions says which runtime a graph is rewritten for. The zero value is for a runtime that
-// executes the nodes in the order of the file, as memopt's own executor does.
+// RewriteOptions describe the runtime of a rewritten graph. The zero value is for a runtime that
+// executes the nodes in the order of the file, for example memopt's own executor.
 type RewriteOptions struct {
 	// Anchors, from Plan.Anchor, preserve the order, and with it the saving, in a runtime that
-	// reorders nodes, as ONNX Runtime does. nil: no anchors.
+	// reorders nodes, as ONNX Runtime does. nil means no anchors.
 	Anchors *anchor.Anchoring
 	// Stock guards the graph against changes of its numbers by stock ONNX Runtime.
 	Stock bool
@@ -31,8 +31,8 @@ type Rewritten struct {
 	*recompute.Rewritten
 	By        *Plan
 	Anchoring *anchor.Anchoring // nil: no anchors
-	// whole is the original graph, with the seeds of its random nodes fixed, where the plan
-	// computes regions in chunks; else nil.
+	// whole is the original graph of a chunked plan, with the seeds of its random nodes fixed; else
+	// nil.
 	whole *graph.Model
 }
 
@@ -104,7 +104,7 @@ func seededParts(before, after *graph.Graph) (list []graph.NodeID) {
 	return list
 }
 
-// WriteOptions says how a model is written. The zero value leaves tensors where they are.
+// WriteOptions are the options of writing a model. The zero value leaves tensors in place.
 type WriteOptions = onnx.Options
 
 // WriteFile writes the rewritten model, whole or not at all.

@@ -19,8 +19,8 @@ import (
 // Size is an example binding of a symbol.
 type Size struct {
 	Value int64
-	// From says where the file, or its folder, has the value: "test_data_set_0". It is empty where no
-	// place has one; then Value is a small one.
+	// From names the source of the value in the file or its folder, for example "test_data_set_0". ""
+	// means that there is no source; then Value is a small number.
 	From string
 }
 

@@ -9,7 +9,7 @@ import (
 	"memopt/planner"
 )
 
-// usualShare is the budget that is offered where the graph has no layers to compare one with.
+// usualShare is the budget of the alternative for a graph without layers.
 const usualShare = 75
 
 // TradeOffs are the costs of peaks below the baseline's: those of a plan for a budget with a name such as "--budget

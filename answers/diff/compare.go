@@ -26,7 +26,7 @@ const (
 // whats is the order of listed changes.
 var whats = []What{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
 
-// How says how something changed from a to b.
+// How is the direction of a change from a to b.
 type How string
 
 // The ways to change.
@@ -75,13 +75,13 @@ func (r *Result) Count(w What) (n int) {
 	return n
 }
 
-// UnlikeError says that two subjects have a symbol of one name with two sizes, or a measure of one name
+// UnlikeError means that two subjects have a symbol of one name with two sizes, or a measure of one name
 // with two meanings, so that their numbers do not compare.
 type UnlikeError struct {
 	A, B     string    // names of the subjects
-	Symbol   string    // "" where it is a measure
+	Symbol   string    // "" for a measure
 	Sizes    [2]string // of the symbol
-	Measure  string    // "" where it is a symbol
+	Measure  string    // "" for a symbol
 	Meanings [2]string // of the measure
 }
 

@@ -21,7 +21,7 @@ type Condition struct {
 	signed   bool
 	number   *big.Rat // with its sign
 	unit     string   // "%", "pp", "ms", "s", a size's, or ""
-	bytes    bool     // the number is of bytes, from a size
+	bytes    bool     // the number is bytes, from a size
 }
 
 // grammar is the form of conditions, for messages.

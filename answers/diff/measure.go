@@ -18,7 +18,7 @@ const (
 	Share  Unit = "share" // of something, such as of a step: 0.03 is 3 %
 )
 
-// Measure is a number by a name of its own, whatever report it comes from.
+// Measure is a number with a name that does not depend on its report.
 type Measure struct {
 	Name string
 	Unit Unit
@@ -42,7 +42,7 @@ var measures = [...]Measure{
 	{"placements", NoUnit, "values that are made again"},
 }
 
-// source says where a schema has a measure.
+// source is the place of a measure in a schema.
 type source struct {
 	measure, path string
 	lessOne       bool // the field is the ratio of two times
@@ -116,7 +116,7 @@ func (s *Subject) measure(name string) Value {
 	return Value{}
 }
 
-// mayHave reports whether subjects of this schema have a measure, where it is known.
+// mayHave reports whether subjects of this schema have a measure, if it is known.
 func (s *Subject) mayHave(name string) bool {
 	return slices.ContainsFunc(sources[s.Schema], func(src source) bool { return src.measure == name })
 }
@@ -137,7 +137,7 @@ func isSource(schema, path string) bool {
 // shares are the names of fields that are shares of something.
 var shares = map[string]bool{"overhead": true, "overhead_lower_bound": true, "gap": true, "share": true}
 
-// unitOf tells the unit of a field by its path.
+// unitOf returns the unit of a field by its path.
 func unitOf(path string) Unit {
 	parts := strings.Split(path, ".")
 	last := parts[len(parts)-1]

@@ -28,7 +28,7 @@ type Subject struct {
 	Structure string
 
 	fields     []field // by path, sorted; items are not among them
-	regions    list    // that are computed in chunks
+	regions    list    // chunked regions
 	placements list
 	clusters   list
 	stashes    list

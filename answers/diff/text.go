@@ -116,7 +116,7 @@ func (r *Result) headline() string {
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// counts says how many things of each kind differ.
+// counts is the number of differences of each kind.
 func (r *Result) counts() string {
 	var parts []string
 	for _, k := range []struct {
@@ -185,7 +185,7 @@ func (c *Change) brief() string {
 	return strings.Join(parts, "; ")
 }
 
-// placement says where a value is recomputed, and by how many nodes.
+// placement describes where a value is recomputed, and by how many nodes.
 func (c *Change) placement() string {
 	var parts []string
 	for _, f := range c.Facts {

@@ -20,7 +20,7 @@ var grades = []Grade{Slows, Memory, Limits, Hint, Fine}
 type Finding struct {
 	Grade  Grade  `json:"grade"`
 	What   string `json:"what"`   // a variable, a file, a library
-	Value  string `json:"value"`  // as it is here
+	Value  string `json:"value"`  // on this machine
 	Effect string `json:"effect"` // on memory or speed
 	Fix    string `json:"fix"`    // the remedy; "" if none is needed
 	Source string `json:"source"` // where the value, and where the effect, can be read

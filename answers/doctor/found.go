@@ -14,7 +14,7 @@ import (
 )
 
 // FindLibraries opens the libraries that memopt uses, as it does when it executes. ONNX Runtime runs
-// in the given process; nil: it is not looked for.
+// in the given process; nil leaves it out.
 func FindLibraries(ctx context.Context, runtime *ort.Program) []Library {
 	list := []Library{openBLASLibrary(), oneDNNLibrary()}
 	if runtime != nil {
@@ -103,7 +103,7 @@ func cudaLibraries() []Library {
 		convolutions.located("libcudnn")}
 }
 
-// absent reports whether an error says that a library is missing.
+// absent reports whether an error means that a library is missing.
 func absent(err error) bool {
 	var missing *driver.Missing
 	return errors.As(err, &missing)

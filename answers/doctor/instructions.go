@@ -48,7 +48,7 @@ func (m *Machine) processor() level {
 	return unknownLevel
 }
 
-// ceiling is a variable that says which instructions a library may use.
+// ceiling is a variable that limits the instructions of a library.
 type ceiling struct {
 	variable, library string
 	values            map[string]level // in capitals; unknownLevel: no ceiling

@@ -19,7 +19,7 @@ type Machine struct {
 // This is the machine that the program runs on, its libraries left out.
 func This() *Machine { return &Machine{Files: os.DirFS("/"), Env: os.LookupEnv} }
 
-// read returns a file, "" where it cannot be read.
+// read returns a file, or "" if it cannot be read.
 func (m *Machine) read(name string) string {
 	data, err := fs.ReadFile(m.Files, name)
 	if err != nil {

@@ -36,7 +36,7 @@ func (m *Machine) memoryLimit(name1, name2 string) (least MemoryLimit) {
 	return least
 }
 
-// Memory returns the machine's memory, 0 where it is unknown, and the limit of the control groups.
+// Memory returns the machine's memory, 0 if it is unknown, and the limit of the control groups.
 func (m *Machine) Memory() (total int64, limit MemoryLimit) {
 	total, _ = m.sizeField("proc/meminfo", "MemTotal")
 	return total, m.memoryLimit("memory.limit_in_bytes", "memory.max")

@@ -33,7 +33,7 @@ func (t *Trial) once(ctx context.Context, env []string) (Run, error) {
 		cmd.Stdout = said.beside()
 	}
 	// The session has no terminal, so that a command cannot wait for it. It is killed with this
-	// process, too, whatever ends that.
+	// process, too, however that ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second // for streams that a process outside the session holds open
 	// A new process inherits the peak of the one that starts it (getrusage(2), ru_maxrss).

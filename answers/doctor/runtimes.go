@@ -21,7 +21,7 @@ var gpuLibraries = []string{cudaDriver, cuBLAS, cuDNN}
 // Library is a C library that memopt opens at run time, found or not.
 type Library struct {
 	Name    string
-	Version string // "OpenBLAS 0.3.21"; "" where it is not there
+	Version string // "OpenBLAS 0.3.21"; "" if it is absent
 	Path    string // of the file that was opened
 	Kernels string // that OpenBLAS has chosen, as it calls them
 	Doubt   string // a reason to distrust the file; "" without doubt
@@ -57,7 +57,7 @@ var uses = []use{
 // absentValue is the value of a library that is not there.
 const absentValue = "none"
 
-// libraries says which libraries there are, and why others are not.
+// libraries lists the present libraries, and why others are absent.
 func libraries(m *Machine) []Finding {
 	var list []Finding
 	for _, l := range m.Libraries {

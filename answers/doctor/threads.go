@@ -116,7 +116,7 @@ func goRuntime(m *Machine) []Finding {
 	return list
 }
 
-// value returns a variable, "" where it is not set.
+// value returns a variable, or "" if it is not set.
 func (m *Machine) value(name string) string {
 	text, _ := m.Env(name)
 	return text

@@ -12,7 +12,7 @@ import (
 // Trial runs a command with one variable changed at a time, beside the unchanged command.
 type Trial struct {
 	Command  []string // program and arguments
-	Env      []string // the environment as it is, in the form of os.Environ
+	Env      []string // the unchanged environment, in the form of os.Environ
 	Settings []Setting
 	Runs     int           // of each setting
 	Time     time.Duration // that a run may take; 0 means any
@@ -27,7 +27,7 @@ type Run struct {
 	// Peak is the most memory that a process of the run had resident (VmHWM), Tree the most that all
 	// of them were seen to have together; shared memory counts for each.
 	Peak, Tree int64
-	// Small says that Peak is only a bound: the run took less than memopt itself, whose peak a new
+	// Small means that Peak is only a bound: the run took less than memopt itself, whose peak a new
 	// process inherits.
 	Small     bool
 	Wall, CPU time.Duration
@@ -44,7 +44,7 @@ type Ending struct {
 // OK reports whether the run ended by itself and without an error.
 func (e *Ending) OK() bool { return e.Code == 0 && e.Cause == "" }
 
-// String says how a run ended: "exit code 3", or why it was ended.
+// String describes the end of a run: "exit code 3", or why it was ended.
 func (e *Ending) String() string {
 	if e.Cause != "" {
 		return e.Cause
@@ -71,7 +71,7 @@ type Outcome struct {
 	Finished bool // whether all runs were made
 }
 
-// FailedError says that the command fails as it is.
+// FailedError means that the unchanged command fails.
 type FailedError struct {
 	Command string
 	Ending  Ending

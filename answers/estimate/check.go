@@ -56,9 +56,9 @@ func (l *Ledger) Exact() bool {
 }
 
 // Check estimates a step for the CPU of this machine and executes it there, with values that are made
-// up from the seed: the unchanged step, the update where gradients are accumulated, and the step with
-// the plan where the estimate has one. Options.Device is not looked at. The errors are those of Make
-// and of executing the step; a precision other than AsIs cannot be executed and is one, too.
+// up from the seed: the unchanged step, the update if gradients are accumulated, and the step with
+// the plan if the estimate has one. It ignores Options.Device. The errors are those of Make and of
+// executing the step; a precision other than AsIs cannot be executed and is one, too.
 func Check(ctx context.Context, m *memopt.Model, o Options) (*Ledger, error) {
 	if o.Precision != parts.AsIs {
 		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: as if in %s, a step cannot be "+

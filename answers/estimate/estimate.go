@@ -19,13 +19,13 @@ import (
 // Options describe the estimated step. The zero value estimates the step of a forward model with its own types,
 // for no particular device.
 type Options struct {
-	// Recipe says which step is made of a forward model. A graph that has a backward half is taken
-	// as it is.
+	// Recipe describes the training step of a forward model. A graph that has a backward half is used
+	// unchanged.
 	Recipe train.Recipe
 	// Precision counts values in other types than the graph's.
 	Precision parts.Precision
-	// Device is where the step is to run; times are its. nil means planner.DefaultProfile, whose memory
-	// does not count then.
+	// Device is the device of the step and its times. nil means planner.DefaultProfile, whose memory does not
+	// count then.
 	Device *planner.Profile
 	// Memory is the bytes that the device has; 0 means the profile's.
 	Memory int64
@@ -57,10 +57,10 @@ type Result struct {
 	Micros    int
 	// RuntimeHint is a clause on how the caller estimates the step of another runtime, for reports; "": no such clause.
 	RuntimeHint string
-	// Foreach says of a step of PyTorch that the optimizer updates all parameters together.
+	// Foreach is set for a step of PyTorch whose optimizer updates all parameters together.
 	Foreach bool
-	// Joint says how the step was made; nil for a graph used unchanged. Lossless says that the model makes no
-	// loss: gradients of its outputs are inputs of the step.
+	// Joint describes the differentiation; nil for a graph used unchanged. Lossless says that the model makes
+	// no loss: gradients of its outputs are inputs of the step.
 	Joint    *autograd.Joint
 	Lossless bool
 	// Text names the step for reports; "": they do not name it.
@@ -68,7 +68,7 @@ type Result struct {
 	// Precision is the types that values are counted with; Types is nil for the graph's own.
 	Precision parts.Precision
 	Types     *parts.Types
-	// Parameters is how many numbers are trained; 0: the graph does not tell.
+	// Parameters is the number of trained numbers; 0 if the graph does not determine it.
 	Parameters int64
 	// PerParameter is the arithmetic cost of one parameter; nil if the graph does not determine it.
 	PerParameter *parts.PerParameter
@@ -76,14 +76,14 @@ type Result struct {
 	Device        string // the name of the profile; "" without a profile
 	DeviceSource  string // of its figures
 	Memory        int64  // that the device has, in bytes; 0 if unknown, so there is no answer
-	ReserveSource string // whose reserve it is, where it is not Device's own
+	ReserveSource string // the origin of a reserve other than Device's own
 
 	Plain *Outcome
-	// Planned is the step with the cheapest plan that fits; nil where no plan fits or no memory is
-	// known. Where the step fits as it is, it is Plain.
+	// Planned is the step with the cheapest plan that fits; nil if no plan fits or the memory is unknown. If
+	// the unchanged step fits, it is Plain.
 	Planned *Outcome
-	// Lowest is the least total that was reached where no plan fits; 0 if unknown. Least is a
-	// total that no plan is below, where that rules the memory out; 0 where no bound does.
+	// Lowest is the least total reached if no plan fits; 0 if unknown. Least is a lower bound on the total of
+	// every plan that exceeds the memory; 0 without such a bound.
 	Lowest, Least int64
 	// Stopped is set if the time limit ended the search for a plan.
 	Stopped bool
@@ -105,7 +105,7 @@ type Outcome struct {
 // Total is the bytes that the step takes, the reserve included.
 func (o *Outcome) Total() int64 { return o.Parts.Total() }
 
-// Fits reports whether the step fits as it is; known is false where no memory is known.
+// Fits reports whether the unchanged step fits; known is false if the memory is unknown.
 func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory, r.Memory > 0 }
 
 // planShare is the part of the time for the search for a plan; the rest is for advice.

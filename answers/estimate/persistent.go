@@ -37,8 +37,8 @@ func (s *step) classify() error {
 	return nil
 }
 
-// classifyModel does so for one model; update says that it is the update of accumulated gradients,
-// whose other states are known by then.
+// classifyModel does so for one model; update marks the update of accumulated gradients, whose other states are
+// known by then.
 func (s *step) classifyModel(m *memopt.Model, update bool) error {
 	g := m.Graph
 	roles, states, err := rolesOf(m)

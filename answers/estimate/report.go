@@ -269,7 +269,7 @@ func (r *Result) partsTable() *report.Table {
 	return t
 }
 
-// csv has all parts in bytes, or the ledger where there is one.
+// csv has all parts in bytes, or the ledger if there is one.
 func (r *Result) csv() *report.Table {
 	if r.Check == nil {
 		return r.partsCSV()
@@ -319,7 +319,7 @@ func (r *Result) ownStep() string {
 	return fmt.Sprintf(" and updated by %s%s.", r.Optimizer, hint)
 }
 
-// details says how the figures came about.
+// details explains the figures.
 func (r *Result) details(verbose bool) (list []string) {
 	text := "The graph has a backward half and is taken as it is."
 	switch {

@@ -87,7 +87,7 @@ func (s *step) stateType(t parts.Types, name string, own graph.DType) graph.DTyp
 type updateValues struct {
 	next     map[graph.ValueID]string // the state whose next value it is
 	by       []bool                   // made by a node that updates, of a weight or a moment
-	gradient []bool                   // is the gradient of a parameter, or made of gradients for an update
+	gradient []bool                   // is the gradient of a parameter, or computed from gradients for an update
 }
 
 // updates finds the roles of a model's values in its update.

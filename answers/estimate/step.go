@@ -25,8 +25,8 @@ type step struct {
 	rows  int64        // of steps
 	// models are the step and, where gradients are accumulated, the update. They share states by name.
 	models []*memopt.Model
-	// trained are the parameters of a step that was made; nil for a graph used unchanged. lossless
-	// says that it was made of a model without a loss.
+	// trained are the parameters of a derived step; nil for a graph used unchanged. lossless marks a
+	// step derived from a model without a loss.
 	trained  []string
 	lossless bool
 	// params are the parameters, by name, with their elements.
@@ -307,7 +307,7 @@ func moments(r train.Recipe) int {
 	return 2
 }
 
-// ownTypes are the types of a graph's parameters; nil where they differ.
+// ownTypes are the types of a graph's parameters; nil if they differ.
 func (s *step) ownTypes() *parts.Types {
 	d := graph.Undefined
 	g := s.models[0].Graph

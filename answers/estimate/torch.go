@@ -131,7 +131,7 @@ func updateOf(o *autograd.Optimizer, g torchsim.Gradients, gpu bool) torchUpdate
 	return u
 }
 
-// result estimates the step, and looks for a plan where it does not fit.
+// result estimates the step, and looks for a plan if it does not fit.
 func (s *torchStep) result(ctx context.Context) (*Result, error) {
 	src, recipe := &s.plan.Source, &s.opts.Recipe
 	r := &Result{Runtime: Torch, Path: src.Path, StructureSHA256: src.StructureSHA256, Dims: src.Dims, Made: true,
@@ -226,7 +226,7 @@ func (s *torchStep) outcome(x *moduleplan.Plan) *Outcome {
 // roundedUp is bytes rounded up to the pages of PyTorch's allocator for GPUs.
 func roundedUp(n int64) int64 { return parts.Rounding(nil, n, 1) + n }
 
-// again counts the steps of the forward half that run again.
+// again counts the recomputed steps of the forward half.
 func (s *torchStep) again(x *moduleplan.Plan) (n int) {
 	for i := range s.plan.Program.Steps[:s.plan.Program.Backward] {
 		call := s.plan.Program.Steps[i].Call

@@ -47,7 +47,7 @@ type Value struct {
 	ID       graph.ValueID // of the original graph; NoValue for a row without a value of it
 	Name     string        // clones end in _recompute; "" for a row of no value
 	Bytes    int64         // that it takes at the peak
-	Expr     symbolic.Expr // its size as a formula; unknown where it takes only a part of that
+	Expr     symbolic.Expr // its size as a formula; unknown if it takes only a part of that
 	Kind     live.Kind
 	Layer    string
 	Op       string // of the producer
@@ -58,7 +58,7 @@ type Value struct {
 	LastReader, HeldBy string
 	Cluster            string // that could make it again, as a configuration names it; ""
 	Why                string // it is live
-	Again              string // why it is or is not made again, as far as that is known; else ""
+	Again              string // why it is or is not recomputed, if known; else ""
 	Fixes              []Fix  // the best first; nil if not sought
 
 	made, next, last int // steps: that makes it, of HeldBy and of LastReader; -1
@@ -202,7 +202,7 @@ func (e *explainer) trace() {
 	}
 }
 
-// reads finds out who reads values, or views of them.
+// reads finds the readers of values, or of views of them.
 func (e *explainer) reads() {
 	n := len(e.program.Bytes)
 	e.next, e.last = make([]int32, n), make([]int32, n)
@@ -231,7 +231,7 @@ func (e *explainer) label(step int32) string {
 	return e.g.NodeLabel(e.program.Steps[step].Node)
 }
 
-// asked marks the values that are asked for; nil means all.
+// asked marks the requested values; nil means all.
 func (e *explainer) asked(name string) ([]bool, error) {
 	if name == "" {
 		return nil, nil

@@ -21,11 +21,11 @@ const ByValue = "value"
 // Groupings are the possible groupings of tables.
 var Groupings = []string{ByValue, "kind", "layer", "op"}
 
-// View says how a result is shown.
+// View has the options of a report.
 type View struct {
 	By  string // one of Groupings; "": ByValue
 	Top int    // rows of a table; 0 means all
-	// Step says which training step is explained; nil if unspecified.
+	// Step is the explained training step; nil if unspecified.
 	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64

@@ -74,7 +74,7 @@ func (e *explainer) whyLive(v *Value, x graph.ValueID) string {
 		e.label(e.t.Ranges[v.root].End-1))
 }
 
-// whyMade says why a value is or is not made again.
+// whyMade returns why a value is or is not recomputed.
 func (e *explainer) whyMade(v *Value, x graph.ValueID) string {
 	a := e.p.Analysis
 	if v.made < 0 || v.Kind == live.Unfilled {
@@ -99,7 +99,7 @@ func (e *explainer) whyMade(v *Value, x graph.ValueID) string {
 	return "yes: the plan makes it again later"
 }
 
-// placed says why a clone is there.
+// placed returns the reason for a clone.
 func (e *explainer) placed(node graph.NodeID, copy int) string {
 	seen := 0
 	for _, pl := range e.p.Placements {

@@ -10,7 +10,7 @@ import (
 	"memopt/symbolic"
 )
 
-// formulaOf returns the formula of a plan over the range; nil where there is no useful one.
+// formulaOf returns the formula of a plan over the range; nil if there is no useful one.
 func (f *finder) formulaOf(k Kind, p *memopt.Plan) (*planner.Formula, error) {
 	if k == Plain || !p.Rewrites() || f.opts.Plan.Device != nil {
 		return f.base, nil

@@ -28,7 +28,7 @@ type Options struct {
 	// that recomputation alone does not reach. With a Device, the workspaces of its kernels count; these have no
 	// formula, so sizes are then found by plans alone.
 	Plan memopt.PlanOptions
-	// Effort is the work of all searches for plans, in seconds of a typical core; 0: each takes the
+	// Effort is the work of all searches for plans, in seconds of a typical core; 0 means that each takes the
 	// first plan that fits. Seed is that of their random choices.
 	Effort float64
 	Seed   int64
@@ -43,7 +43,7 @@ type Kind int
 const (
 	Plain  Kind = iota // no node
 	Level1             // every cluster, layer by layer (planner.Layerwise)
-	Best               // whatever the cheapest plan that fits says, within Options.MaxOverhead
+	Best               // the nodes of the cheapest plan that fits, within Options.MaxOverhead
 	numKinds
 )
 
@@ -52,7 +52,7 @@ func (k Kind) String() string { return [...]string{"plain", "level1", "plan"}[k]
 
 // Size is the largest size that fits, or the fact that every size is infeasible.
 type Size struct {
-	// Value is the size; 0: not even Least fits.
+	// Value is the size; 0 means that not even Least fits.
 	Value int64
 	// Least is the smallest size that was considered.
 	Least int64

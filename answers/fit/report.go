@@ -197,7 +197,7 @@ func (r *Result) frontierAnswer(t *Target) string {
 	return fmt.Sprintf("The largest %s that fits %s, by %s:", r.Options.Vary[1], t.name(), r.Options.Vary[0])
 }
 
-// Report writes a result. step says which training step it is about; nil if unspecified.
+// Report writes a result. step is its training step; nil if unspecified.
 func Report(w io.Writer, f report.Format, r *Result, t *Target, step *report.Step) error {
 	if f == report.JSONFormat {
 		j := headOf(r.Model, &r.Options, step)

@@ -26,7 +26,7 @@ type seeker struct {
 	bracket
 	plain, level1 *Size
 	chunk         chunk.Mode // the mode of chunking
-	low, high     float64    // the overheads at fits and above; high is 0 where there was no plan
+	low, high     float64    // the overheads at fits and above; high is 0 without a plan
 	searches      int
 }
 

@@ -14,8 +14,8 @@ import (
 const childDelay = time.Second
 
 // runChild runs a process in a group of its own, so that Ctrl-C reaches it once, through this one. It
-// is asked to end when the context ends, and killed when this process ends, whatever ends that. The
-// first error is how it ended, the second that it cannot be started.
+// is asked to end when the context ends, and killed when this process ends, for any reason. The first
+// error is how it ended, the second that it cannot be started.
 func runChild(ctx context.Context, cmd *exec.Cmd) (waited, err error) {
 	apart(cmd)
 	cmd.WaitDelay = childDelay

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// apart leaves the process as it is: where this one is killed, the point's process goes on to its end.
+// apart leaves the process unchanged: if this one is killed, the point's process goes on to its end.
 func apart(*exec.Cmd) {}
 
 // ask ends a process: not every system can ask.

@@ -30,7 +30,7 @@ type Grid struct {
 	Path   string
 	Verb   string
 	Points []*Point // in the order of the grid: the last axis changes fastest
-	Data   []byte   // the file as it is
+	Data   []byte   // the unchanged file
 }
 
 // GridError is an error in a grid file.

@@ -26,7 +26,7 @@ type Point struct {
 
 // Checker is the interface of package sweep to the program's verbs.
 type Checker interface {
-	// Flag says of a verb's flag whether a grid may have it; the error says why not.
+	// Flag returns a verb's flag; the error is the reason why a grid may not have it.
 	Flag(verb, flag string) (Flag, error)
 	// Check parses the arguments of a verb without running it.
 	Check(verb string, args []string) error

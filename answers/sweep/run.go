@@ -21,9 +21,9 @@ type Runner struct {
 	Grid    *Grid
 	Folder  *Folder
 	Hasher  *Hasher
-	Command []string // the program, as it is called before a verb
+	Command []string // the program with its arguments before a verb
 	Env     []string
-	Threads int  // of each process; 0 means as many as it likes
+	Threads int  // of each process; 0 means its own default
 	Retry   bool // failed points are run again
 	Version string
 	Said    func(done, total int) // progress; may be nil
@@ -187,7 +187,7 @@ func (r *Runner) runCaught(ctx context.Context, p *Point) (err error) {
 	return err
 }
 
-// say tells that n further points have ended.
+// say reports that n further points have ended.
 func (r *Runner) say(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

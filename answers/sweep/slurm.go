@@ -32,7 +32,7 @@ const (
 // quote makes a text one word of the shell, and of a line of #SBATCH.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// Write writes the script for points, and the grid as it is now, which tasks read.
+// Write writes the script for points, and a copy of the grid, which tasks read.
 func (s *Slurm) Write(points []*Point) (script string, err error) {
 	if err := s.Folder.Make(); err != nil {
 		return "", err
@@ -118,7 +118,7 @@ func (s *Slurm) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// A signal must not come between the submission and the file that knows of it.
+		// A signal must not come between the submission and the file that records it.
 		out, err := slurmCommand(context.WithoutCancel(ctx), "sbatch", "--parsable", script)
 		if err != nil {
 			return err

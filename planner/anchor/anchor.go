@@ -42,7 +42,7 @@ const (
 // a runtime that reorders nodes.
 type Anchoring struct {
 	Anchors []recompute.Anchor
-	Nodes   int // that the anchors are made of
+	Nodes   int // in all anchors together
 	// Peaks of the live bytes in the default order of stock ONNX Runtime: of the unchanged graph, of
 	// the rewritten graph without anchors, and with them.
 	Base, Bare, Anchored int64
@@ -69,7 +69,7 @@ type Plan struct {
 	Sizes    *live.Sizes
 	// Trial has the program of the rewritten graph in the planned order, without workspaces.
 	Trial *place.Trial
-	// Always asks for anchors wherever nodes run again, whatever the simulated peaks.
+	// Always asks for anchors at all recomputed nodes, regardless of the simulated peaks.
 	Always bool
 }
 
@@ -140,7 +140,7 @@ func (a *Anchoring) gains(best *anchored) bool {
 // search looks for places of anchors.
 type search struct {
 	p       *Plan
-	g       *graph.Graph // as it is
+	g       *graph.Graph // unchanged
 	program *live.Program
 	places  []int32
 	step    []step

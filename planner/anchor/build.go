@@ -32,7 +32,7 @@ func newBuilder(a *search) *builder {
 	return b
 }
 
-// build places an anchor at every place where it holds something back. The places ascend.
+// build puts an anchor at every place where it delays a node. The places ascend.
 func (b *builder) build(places []int32) error {
 	b.out.Steps, b.out.Outputs = b.out.Steps[:0], append(b.out.Outputs[:0], b.program.Outputs...)
 	b.out.Bytes, b.out.Persistent = append(b.out.Bytes[:0], b.program.Bytes...),

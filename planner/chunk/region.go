@@ -19,7 +19,7 @@ type region struct {
 	nodes []graph.NodeID
 	along []*along // by node of the list
 	place map[graph.ValueID]place
-	grain int64 // in rows; 0: parts have other bits than the whole
+	grain int64 // in rows; 0 if parts have other bits than the whole
 }
 
 // finder finds regions of one graph. Its sizes are numbers.
@@ -37,7 +37,7 @@ type finder struct {
 	in      []int32 // by node: 1 and its place in the list of the region that grows, or 0
 	grown   int     // nodes that were looked at for all regions
 	byLabel map[string]graph.NodeID
-	// Scratch of growth: ahead and behind are by node, and count where they are the stamp.
+	// Scratch of growth: ahead and behind are by node, and valid if equal to the stamp.
 	ahead, behind []int32
 	stamp         int32
 	list, near    []graph.NodeID
@@ -170,8 +170,7 @@ func (f *finder) adjust(n *graph.Node, a *along) {
 	}
 }
 
-// reject says why a node cannot be computed in chunks although its work falls into them; "" where it
-// can.
+// reject returns why a node cannot be computed in chunks although its work can be divided, or "".
 func (f *finder) reject(n *graph.Node, a *along) string {
 	if why := f.rejectMean(n); why != "" {
 		return why
@@ -200,9 +199,9 @@ func drawnInParts(n *graph.Node, a *along) bool {
 	return err == nil && d.Run == 0 && n.Output(0) != graph.NoValue && a.out[0].cut()
 }
 
-// grow returns the region of a value that is cut along dims of it: the nodes that make and read it
-// and, from these, all that are connected by values of at least a share of its elements. The error
-// says why the value cannot be cut so. Only allowed nodes are taken in; nil means all are.
+// grow returns the region of a value that is cut along dims of it: the nodes that make and read it and,
+// from these, all that are connected by values of at least a share of its elements. The error is the
+// reason why the value cannot be cut so. Only allowed nodes are added; nil allows all.
 func (f *finder) grow(seed graph.ValueID, s span, share float64, allowed []bool) (*region, error) {
 	return f.growAcross(seed, s, int64(share*float64(product(f.dims[seed]))), allowed)
 }
@@ -237,7 +236,7 @@ type growth struct {
 	*finder
 	*region
 	in      []int32
-	allowed []bool // by node; nil means all are
+	allowed []bool // by node; nil allows all
 	queue   queue
 	turns   int
 	least   int64     // elements of the smallest values across which the region grows
@@ -312,7 +311,7 @@ func (g *growth) around(v graph.ValueID) error {
 	return first
 }
 
-// errRefused says that a region does not grow across a value that is not its seed.
+// errRefused means that a region does not grow across a value that is not its seed.
 var errRefused = errors.New("the region does not grow there")
 
 // take adds a node, one of whose operands is cut, to the region.

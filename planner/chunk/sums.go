@@ -77,7 +77,7 @@ func (f *finder) narrow(n *graph.Node) bool {
 	})
 }
 
-// rejectSum says why a whole output cannot be reduced from parts; "" if it can.
+// rejectSum returns why a whole output cannot be reduced from parts, or "".
 func (f *finder) rejectSum(n *graph.Node, a *along, slot int) string {
 	switch {
 	case a.reduce == op.MeanOf && (meanOf(n) == nil || slot != 0):

@@ -112,7 +112,7 @@ func (s *Search) trim(ctx context.Context, pt *point, target int64) {
 			mid := low + (high-low)/2
 			setting := mid
 			if mid == s.axes[i].of(pt.settings[i]).base {
-				setting = 0 // count 0 of whatever strategy is off
+				setting = 0 // count 0 of any strategy is off
 			}
 			if trial := s.with(pt, i, setting); trial.peak <= target && trial.seconds <= pt.seconds {
 				pt, high = trial, mid

@@ -95,7 +95,7 @@ func configuration(axes []axis, settings []int32) []Entry {
 	return out
 }
 
-// spaceSize returns the number of configurations, or MaxInt64 where it leaves int64.
+// spaceSize returns the number of configurations, or MaxInt64 if it exceeds int64.
 func spaceSize(axes []axis) int64 {
 	size := int64(1)
 	for i := range axes {
@@ -108,5 +108,5 @@ func spaceSize(axes []axis) int64 {
 	return size
 }
 
-// SpaceSize returns the number of configurations of an analysis, or MaxInt64 where it leaves int64.
+// SpaceSize returns the number of configurations of an analysis, or MaxInt64 if it exceeds int64.
 func SpaceSize(a *recompute.Analysis) int64 { return spaceSize(newAxes(a)) }

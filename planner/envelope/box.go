@@ -135,8 +135,8 @@ func (b Box) probes() []symbolic.Env {
 	return list
 }
 
-// joined returns the box that two boxes are together, if they are one: they differ in one axis,
-// and there one begins where the other ends.
+// joined returns the union of two boxes if it is a box: they differ in one axis, and are adjacent
+// there.
 func (b Box) joined(c Box) (Box, bool) {
 	at := -1
 	for i := range b {
@@ -162,7 +162,7 @@ func (b Box) joined(c Box) (Box, bool) {
 }
 
 // Diagonal returns bindings from the lowest to the highest of a box: both, and those between at equal
-// distances, n in all where there are as many.
+// distances, at most n in all.
 func (b Box) Diagonal(n int64) []symbolic.Env {
 	var list []symbolic.Env
 	for i := range n {

@@ -41,7 +41,7 @@ type Load struct {
 type Piece struct {
 	Box   Box
 	Peaks []Load
-	// Bound is set if the peak is at most that.
+	// Bound is set if the formula is an upper bound instead of the exact peak.
 	Bound bool
 }
 
@@ -52,8 +52,8 @@ type Envelope struct {
 	Pieces []Piece
 }
 
-// Peak returns the peak at a binding and the step that has it. The error says that the box does not
-// have the binding, or that bytes exceed int64.
+// Peak returns the peak at a binding and the step that has it. It fails if the binding is outside the
+// box, or if the bytes exceed int64.
 func (e *Envelope) Peak(env symbolic.Env) (bytes int64, at Load, err error) {
 	if p := e.Piece(env); p != nil {
 		return p.Peak(env)
@@ -190,11 +190,11 @@ func Partition(ctx context.Context, box Box, sample Sampler, work *Work) ([]Part
 // task is a box that may need more cuts until a sample holds in it.
 type task struct {
 	box      Box
-	sample   *Sample // at the largest sizes; nil: not taken yet
+	sample   *Sample // at the largest sizes; nil before it is taken
 	from     int     // doubts of the sample before this are settled
 	question question
 	of       *task    // the box that it is a part of; nil for the whole
-	parts    [2]*task // nil: it has not been cut
+	parts    [2]*task // nil before it is cut
 }
 
 // partitioner cuts the largest boxes first, so that little is left where the work ends.
@@ -231,7 +231,7 @@ func (p *partitioner) run(box Box) error {
 	return nil
 }
 
-// cut finds out whether a sample holds in a box, and cuts the box in two where it does not.
+// cut checks whether a sample holds in a box, and cuts the box in two if it does not.
 func (p *partitioner) cut(t *task) error {
 	if t.sample == nil {
 		var err error
@@ -285,7 +285,7 @@ type candidates struct {
 	loads []Load
 }
 
-// line is 1 where one symbol varies: there cuts always come to an end.
+// line is 1 if one symbol varies: then cuts always end.
 func (c candidates) line() int {
 	if len(c.in.wide) == 1 {
 		return 1
@@ -381,8 +381,8 @@ func merge(pieces []Piece) []Piece {
 	return pieces
 }
 
-// common returns peaks that hold in two pieces: those of one of them where they are as large in the
-// other as its own.
+// common returns one list of peaks for two pieces: that of one piece, if its maximum equals that of the
+// other there.
 func common(p, q *Piece) ([]Load, bool) {
 	if len(p.Peaks) != len(q.Peaks) || p.Bound != q.Bound {
 		return nil, false
@@ -402,7 +402,7 @@ func common(p, q *Piece) ([]Load, bool) {
 	return nil, false
 }
 
-// compare sorts boxes by where they begin.
+// compare orders boxes by their lowest corners.
 func (b Box) compare(c Box) int {
 	for i := range b {
 		if b[i].Lo != c[i].Lo {

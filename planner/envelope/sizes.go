@@ -72,7 +72,7 @@ func NewSizes(g *graph.Graph, aliased []bool) *Sizes {
 }
 
 // Persistent is the bytes of the values that are live throughout, as live.PersistentBytes counts
-// them. The error says that the sum is too large for an expression.
+// them. It fails if the sum is too large for an expression.
 func (s *Sizes) Persistent() (symbolic.Expr, error) {
 	var list []symbolic.Expr
 	for v := range s.class {

@@ -10,8 +10,7 @@ import (
 type question struct {
 	// of is the expression whose sign is the answer.
 	of symbolic.Expr
-	// equal says that it matters whether the sign is 0, -1 or 1; otherwise only whether it is
-	// negative.
+	// equal means that the sign as a whole matters, 0, -1 or 1, and not only whether it is negative.
 	equal bool
 }
 
@@ -41,9 +40,8 @@ func (q question) answer(env symbolic.Env) int {
 	return 0
 }
 
-// divide chooses where to cut a box, which is no point, so that the answer to a question is the same
-// in one of the parts or in both, if possible: where it changes along an edge of the box, else in
-// the middle.
+// divide cuts a box, which is no point, so that the answer to a question is the same in one of the
+// parts or in both, if possible: at a change along an edge of the box, else in the middle.
 func (q question) divide(b Box) (below, above Box) {
 	axis, at := -1, int64(0)
 	for i, a := range b {

@@ -49,8 +49,8 @@ func (s *search) seconds(choice []int) float64 {
 	return sum
 }
 
-// excess is by how much a choice is above a limit, summed over the steps: a measure that falls with every
-// byte that is freed where it is needed, as the peak alone does not.
+// excess is the bytes of a choice above a limit, summed over the steps: unlike the peak, it falls with
+// every byte freed in such a step.
 func (s *search) excess(choice []int, limit int64) float64 {
 	s.tried++
 	s.sim.Run(s.callsOf(choice))

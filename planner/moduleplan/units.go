@@ -61,7 +61,7 @@ func newFinder(p *torchsim.Program) *finder {
 	return f
 }
 
-// Usable says why a call cannot be put under a checkpoint; "": it can.
+// Usable returns why a call cannot be put under a checkpoint, or "".
 func Usable(t *modules.Tree, call int32) string {
 	m := &t.Modules[t.Calls[call].Module]
 	switch {
@@ -124,7 +124,7 @@ func (f *finder) container(c int32) bool {
 	return (items > 1 || repeats && !f.item(c) || nested || f.stacked(c)) && 3*inner >= 2*f.steps[c]
 }
 
-// item reports whether a call is of an item of a Sequential, whose name is its number.
+// item reports whether a call runs an item of a Sequential, whose name is its number.
 func (f *finder) item(c int32) bool {
 	name := f.p.Tree.Modules[f.p.Tree.Calls[c].Module].Name
 	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "0123456789") == ""
@@ -171,7 +171,7 @@ func (f *finder) units(coarse bool) []unit {
 func between() unit { return unit{call: -1, whole: -1, options: []option{{}}} }
 
 // candidates lists the sets of calls that a unit may have under checkpoints: all of it, subsets of its parts, and
-// these in all of it, where the parts run again once more but need not all be there at the same time.
+// these in all of it, where the parts are recomputed once more but need not all be live at the same time.
 func (f *finder) candidates(call int32) [][]int32 {
 	sets := [][]int32{{call}}
 	var parts []int32

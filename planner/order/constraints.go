@@ -8,8 +8,8 @@ import (
 	"memopt/graph/op"
 )
 
-// constraints says which orders of a graph are allowed: those that obey all edges and have the
-// forward half before the backward half.
+// constraints define the allowed orders of a graph: those that obey all edges and have the forward
+// half before the backward half.
 type constraints struct {
 	start    graph.Order
 	pos      []int32 // by node: its place in start

@@ -31,7 +31,7 @@ type OperatorStash struct {
 	Value    string
 	Producer string // behind its module's name
 	Bytes    int64
-	Kept     bool // between the halves, and not made again behind the handover
+	Kept     bool // between the halves, and not recomputed behind the handover
 }
 
 // ReadOperatorSchedule reads the schedule of a plan of operators. The error names the fault of the file.

@@ -36,7 +36,7 @@ type Options struct {
 	Accumulating bool
 }
 
-// Source is the file that a plan was made of.
+// Source is the model file of a plan.
 type Source struct {
 	Path            string
 	StructureSHA256 string
@@ -44,7 +44,7 @@ type Source struct {
 	Dims            symbolic.Env
 	Inputs          []torchsim.TracedInput
 	Parameters      map[string][]int64 // the shapes of those that are trained, by their names in the program
-	// Node names the node of the model that a step is of; "" in a step that PyTorch traced.
+	// Node names the node of the model that a step runs; "" in a step that PyTorch traced.
 	Node func(s *torchsim.Step) string
 }
 
@@ -56,7 +56,7 @@ type Plan struct {
 	Limit   int64   // bytes in total; 0 without a limit
 	Share   float64 // Options.Share
 	Step    float64 // estimated seconds of a step without checkpoints
-	// Joint says how the step is made of the model; nil: PyTorch traced it.
+	// Joint describes the differentiation of the model; nil for a step that PyTorch traced.
 	Joint *autograd.Joint
 	// Gradients are those that the step makes.
 	Gradients torchsim.Gradients
@@ -76,7 +76,7 @@ type Rung struct {
 	Plan  *moduleplan.Plan
 }
 
-// InfeasibleError says that no choice of modules fits.
+// InfeasibleError means that no choice of modules fits.
 type InfeasibleError struct {
 	Limit, Lowest, Held int64 // bytes in total; Held are parameters, buffers and inputs
 }

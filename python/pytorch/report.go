@@ -78,7 +78,7 @@ func (p *Plan) choices() []choiceJSON {
 	return list
 }
 
-// at says where the peak of a plan is.
+// at is the place of a plan's peak.
 func (p *Plan) at(x *moduleplan.Plan) peakJSON {
 	s := &p.Program.Steps[x.Usage.At]
 	at := peakJSON{Operator: s.Op, Node: p.Source.Node(s), Again: x.Usage.Again}

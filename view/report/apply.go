@@ -50,8 +50,8 @@ type budgetJSON struct {
 	Fits  bool   `json:"runtime_fits"`
 }
 
-// anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the graph
-// as it is, of the rewritten one without anchors, of the rewritten one.
+// anchorPeakJSON has the predicted peaks in the default order of stock ONNX Runtime: of the original
+// graph, of the rewritten one without anchors, of the rewritten one.
 type anchorPeakJSON struct {
 	Baseline int64 `json:"baseline_bytes"`
 	Bare     int64 `json:"bare_bytes"`

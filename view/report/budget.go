@@ -119,7 +119,7 @@ type pointJSON struct {
 }
 
 // Pareto writes the curve of budget and cost. Budgets and peaks are bytes without inputs and
-// weights. Where the plans of the points were saved, files has their names and folder says where.
+// weights. If the plans of the points were saved, files has their names and folder their folder.
 func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string, files []string) error {
 	if f == JSONFormat {
 		j := paretoJSON{Schema: ParetoSchema, Model: model, PersistentBytes: c.Persistent, Stopped: c.Stopped,

@@ -9,7 +9,7 @@ import (
 // ConfigSchema is the schema of the JSON that `memopt config show -O json` prints.
 const ConfigSchema = "memopt.config/v1"
 
-// Source says where the value of a setting comes from.
+// Source is the origin of a setting's value, for example the environment.
 type Source string
 
 // The sources, those that win first.
@@ -37,7 +37,7 @@ func (s *Setting) name(before string) string {
 	return before + s.Flag
 }
 
-// where says where a value comes from, for people.
+// where describes the origin of a value, for people.
 func (s *Setting) where() string {
 	if s.From == FromVariable || s.From == FromORTModule {
 		return s.Variable

@@ -6,8 +6,8 @@ import (
 	"memopt/planner"
 )
 
-// fissionTable lists the regions that a plan computes in parts: the value that names each, which is
-// never there as a whole, with its size before and that of its largest part.
+// fissionTable lists a plan's chunked regions: the value that names each, which never exists as a
+// whole, with its full size and that of its largest part.
 func fissionTable(p *planner.Plan, sized func(unit *string, sizes []int64) func(int64) string) *Table {
 	t := &Table{Title: "Computed in parts"}
 	if len(p.Fission) == 0 {

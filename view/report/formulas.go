@@ -63,7 +63,7 @@ func formulaText(p *planner.Plan, left int) []string {
 	return list
 }
 
-// formulaTable lists the parts of a formula, and says how many it leaves out.
+// formulaTable lists the parts of a formula, and returns how many it leaves out.
 func formulaTable(p *planner.Plan, title string, f *planner.Formula, most int) (t *Table, left int) {
 	t = &Table{Title: title, Header: []string{"Where", "Bytes", "Worst node"}, Fit: []Fit{Wrap, Wrap, Cut}}
 	for i := range f.Pieces {
@@ -93,7 +93,7 @@ func pieceText(p *planner.Plan, piece *envelope.Piece) (bytes, nodes string) {
 	return "Max(" + strings.Join(formulas, ", ") + ")", strings.Join(names, " or ")
 }
 
-// boundText says which parts of formulas are upper bounds; "" where all are exact.
+// boundText names the parts of formulas that are upper bounds; "" if all are exact.
 func boundText(f *planner.Formulas) string {
 	if f.Base.Exact() && (f.Planned == nil || f.Planned.Exact()) {
 		return ""

@@ -25,7 +25,7 @@ type gradJSON struct {
 	Fused     []fusedJSON `json:"fused"`
 }
 
-// fusedJSON says where several nodes have the gradient of one operator.
+// fusedJSON is several nodes that together have the gradient of one operator.
 type fusedJSON struct {
 	Pattern string `json:"pattern"`
 	Count   int    `json:"count"`

@@ -75,7 +75,7 @@ func newInfeasibleJSON(u *InfeasibleBudget) infeasibleJSON {
 	return j
 }
 
-// known is a number of bytes for JSON, which has null where it is 0.
+// known is a number of bytes for JSON; null for 0.
 func known(n int64) *int64 {
 	if n <= 0 {
 		return nil

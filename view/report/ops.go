@@ -126,7 +126,7 @@ func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
 	return nil
 }
 
-// cuda says where an operator's nodes run on the CUDA backend: for a cell, and as a sentence.
+// cuda describes where an operator's nodes run on the CUDA backend, in a cell and in a sentence.
 func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
 	why := f.CUDA(r)
 	if why == "" {

@@ -14,8 +14,8 @@ type Overlay struct {
 	Doc  string // one line for people
 	// of returns the numbers of a step's nodes.
 	of func(t *timeline.Timeline) []float64
-	// classes are the colours of the numbers 0, 1 and so on, where these are names; nil: they are
-	// amounts, and coloured by a gradient.
+	// classes are the colours of the numbers 0, 1 and so on if these are names; nil means that they
+	// are amounts, coloured by a gradient.
 	classes []string
 }
 

@@ -32,7 +32,7 @@ type packJSON struct {
 	Took       float64 `json:"time_ms"`
 }
 
-// Pack says how buffers were packed.
+// Pack reports a packing.
 func Pack(w io.Writer, format Format, v *PackView) error {
 	fits := v.Capacity == 0 || v.Height <= v.Capacity
 	if format == JSONFormat {

@@ -71,7 +71,7 @@ func cut(text, note string) string {
 // column as wide.
 func shownCell(text string) string { return Plain(cut(text, " (%d bytes) ")) }
 
-// line writes one line of a report: for all arguments, it stays one.
+// line writes exactly one line of a report, even if the arguments have line breaks.
 func line(b *strings.Builder, format string, args ...any) {
 	b.WriteString(Plain(fmt.Sprintf(format, args...)))
 	b.WriteByte('\n')

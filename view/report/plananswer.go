@@ -72,7 +72,7 @@ func priceText(p *planner.Plan) string {
 	return text + "."
 }
 
-// writeAnswer writes the sentences, a line each where they fit.
+// writeAnswer writes the sentences, a line each if they fit.
 func writeAnswer(w io.Writer, p *planner.Plan, view PlanView) error {
 	for _, text := range answer(p, view) {
 		if err := Paragraph(w, text); err != nil {

@@ -45,9 +45,8 @@ type planJSON struct {
 	Warnings       []string            `json:"warnings"`
 }
 
-// runtimePeakJSON has the predicted peaks in stock ONNX Runtime of the graph as it is and of the
-// plan's file, both of the live bytes and of those in use in its arena. It is null unless the
-// budget was for that runtime.
+// runtimePeakJSON has the predicted peaks in stock ONNX Runtime of the original graph and of the plan's file, both
+// of the live bytes and of those in use in its arena. It is null unless the budget was for that runtime.
 type runtimePeakJSON struct {
 	Baseline      int64 `json:"baseline_bytes"`
 	BaselineArena int64 `json:"baseline_arena_bytes"`
@@ -161,8 +160,8 @@ type otherJSON struct {
 
 func ptr[T any](v T) *T { return &v }
 
-// PlanJSON writes a plan as JSON. sha is the model's structure hash, step says which training step is planned (nil:
-// it is not said), reserved is the bytes of the device's memory that count beside the step.
+// PlanJSON writes a plan as JSON. sha is the model's structure hash, step names the planned training step (nil if
+// unspecified), reserved is the bytes of the device's memory that count beside the step.
 func PlanJSON(w io.Writer, p *planner.Plan, sha string, step *Step, reserved int64) error {
 	j := newPlanJSON(p, sha)
 	j.Step = step

@@ -84,7 +84,7 @@ type runJSON struct {
 	Copies   *copiesJSON `json:"copies,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
 	OnHost map[string]int `json:"on_host,omitempty"`
-	// NotCaptured says why steps are not captured although capture was asked for.
+	// NotCaptured is the reason why steps are not captured although capture was asked for.
 	NotCaptured string        `json:"not_captured,omitempty"`
 	Remarks     []string      `json:"device_remarks,omitempty"`
 	Library     *libraryJSON  `json:"cudnn,omitempty"`

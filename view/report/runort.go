@@ -95,7 +95,7 @@ func (v *RunView) runtimeFacts() []string {
 	return facts
 }
 
-// secondBuffer says which is the largest state with a second buffer, and why it has one.
+// secondBuffer names the largest state with a second buffer, and the reason for that.
 func secondBuffer(st *verify.RuntimeStates) string {
 	if st.Second == 0 {
 		return ""
@@ -103,7 +103,7 @@ func secondBuffer(st *verify.RuntimeStates) string {
 	return fmt.Sprintf("%q: %s", st.Input, st.Why)
 }
 
-// statesNote says where the next values of states go, and the cost of that.
+// statesNote describes the place of the next values of states, and its cost.
 func statesNote(st *verify.RuntimeStates) string {
 	parts := []string{fmt.Sprintf("%d of %d written over the old values", st.InPlace, st.InPlace+st.Second)}
 	if st.Waiting > 0 {
@@ -137,7 +137,7 @@ func (t *Table) runtimeRows(v *RunView) {
 		"the session holds")
 }
 
-// runtimeSettings says how the runtime was set up.
+// runtimeSettings lists the runtime's settings.
 func runtimeSettings(r *verify.Runtime) string {
 	parts := []string{"optimizations " + r.Optimization}
 	for _, s := range []struct {
@@ -220,7 +220,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 	return v.Planned.writeFacts(w, "Planned: ")
 }
 
-// saving says how much smaller the second figure is.
+// saving is the difference of the figures.
 func (v *VerifyView) saving(before, after int64) string {
 	return fmt.Sprintf("saved %s", Percent(float64(before-after)/math.Max(1, float64(before))))
 }

@@ -26,7 +26,7 @@ func columnsOf(w io.Writer) int {
 }
 
 // Paragraph writes sentences, broken at blanks where the line would be wider than the screen. The
-// text ends in one newline, whatever it holds.
+// text always ends in one newline.
 func Paragraph(w io.Writer, text string) error {
 	lines := broken(Plain(strings.TrimRight(text, "\n")), columnsOf(w))
 	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")

@@ -43,7 +43,7 @@ func overhead(cost int64, in *remat.Instance) float64 {
 	return overheadOf(float64(cost), base)
 }
 
-// Overhead says how much a schedule costs beyond running every node once, from its share of that.
+// Overhead formats the cost of a schedule beyond running every node once, as a share of that.
 func Overhead(share float64) string { return fmt.Sprintf("overhead %.2f %%", 100*share) }
 
 // SolveJSON writes a schedule as a file: its steps and their proven bounds.

@@ -2,7 +2,7 @@ package report
 
 import "io"
 
-// Step says in the JSON of each verb which training step its figures are of.
+// Step identifies the training step behind the figures, in the JSON of each verb.
 type Step struct {
 	Text      string  `json:"text"`       // in a phrase
 	Made      bool    `json:"made"`       // from a forward model; else the step is the file's own

@@ -47,7 +47,7 @@ type TrainView struct {
 	LossFirst, LossLast float64
 	EvalLast            float64 // NaN: there was no evaluation
 	Measured            int64   // bytes of the arena; -1 before any run
-	RankArenas          []int64 // Measured of each rank; nil where there is one
+	RankArenas          []int64 // Measured of each rank; nil for a single rank
 	Process             executor.ProcessMemory
 	Took                time.Duration
 	Waited              time.Duration // of Took, for other ranks
@@ -249,7 +249,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	return t.WriteText(w)
 }
 
-// comparedArena says how a measured arena compares with the planned one.
+// comparedArena compares a measured arena with the planned one.
 func comparedArena(measured, planned int64) string {
 	switch {
 	case measured == planned:

@@ -46,7 +46,7 @@ type verifyJSON struct {
 	Profile         *string   `json:"profile"`            // the costs that it is predicted by
 }
 
-// basisJSON says which times a slowdown is computed from.
+// basisJSON is the times that a slowdown is computed from.
 type basisJSON struct {
 	Statistic string  `json:"statistic"` // median_of_paired_ratios, or ratio_of_medians if steps did not alternate
 	Pairs     int     `json:"pairs"`     // of neighbouring steps
@@ -182,7 +182,7 @@ func (v *VerifyView) writeHeadline(w io.Writer) error {
 	return err
 }
 
-// otherDraws says why numbers must differ where ONNX Runtime draws them; "" where it does not.
+// otherDraws explains why numbers drawn by ONNX Runtime must differ; "" if it draws none.
 func (v *VerifyView) otherDraws() string {
 	if v.DrawnInParts == 0 || v.Planned.Run.Runtime == nil {
 		return ""

@@ -155,7 +155,7 @@ func (b *builder) makes(at, copy int32) {
 	}
 }
 
-// reads finds out who is the last to read values, or views of them.
+// reads finds the last readers of values, or of views of them.
 func (b *builder) reads() {
 	b.reader = make([]int32, len(b.program.Bytes))
 	for v := range b.reader {

@@ -42,7 +42,7 @@ func (b *Bytes) Sum() (sum int64) {
 // Step is one run of a node.
 type Step struct {
 	Node  graph.NodeID // of Timeline.Graph
-	Name  string       // of the node; of one that runs again, the name of its clone
+	Name  string       // of the node, or of the clone that recomputes it
 	Op    string
 	Layer string // graph.NoLayer if the name has no layer
 	Phase live.Phase
@@ -80,7 +80,7 @@ type Block struct {
 	// values inside subgraphs, and the memory of clones besides values, which lie in no buffer.
 	Buffer int32
 	Lo     int64 // its first byte in the buffer
-	// Unfilled is set if the value is not there yet: parts of it, which lie in the same buffer, are.
+	// Unfilled is set before the value itself is made, while parts of it lie in the same buffer.
 	Unfilled bool
 }
 

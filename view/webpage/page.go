@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// Explained says why memory is live at the plan's peak, and which changes would lower it.
 	Explained *explain.Result
-	// Step says which training step is planned; nil if unspecified.
+	// Step is the planned training step; nil if unspecified.
 	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
 	Reserved int64

@@ -47,7 +47,7 @@ func (r *Result) Overhead() float64 {
 	return planned/plain - 1
 }
 
-// Text says of how many devices a layout is.
+// Text describes the devices of a layout.
 func (l Layout) Text() string {
 	l = l.WithDefaults()
 	var terms []string

@@ -18,9 +18,9 @@ const (
 type cut struct {
 	kind cutKind
 	axis int
-	// The axis is [outer, divided, inner] where a reshape has settled that: of b·heads, outer is b and
-	// inner 1. inner 0: the divided features may lie as they like, since the columns of a weight can
-	// be permuted.
+	// The axis is [outer, divided, inner] if a reshape has settled that: for b·heads, outer is b and
+	// inner 1. inner is 0 if the divided features may lie in any order, since the columns of a weight
+	// can be permuted.
 	outer, inner int64
 }
 
@@ -40,11 +40,11 @@ type divider struct {
 	ways  int64     // of tensor parallel
 	seq   bool      // sequence parallel
 	param []bool    // by value
-	back  []bool    // by node: it is of the backward half
+	back  []bool    // by node: it belongs to the backward half
 	data  []bool    // by value: it depends on no parameter
 	fixed []bool    // by value: annotations alone say how it is divided
 	fixes []cut     // by value: its division by annotations
-	// annotated is set if annotations divide, and no rule of ours begins to.
+	// annotated is set if annotations divide the model, in place of Megatron's rule.
 	annotated bool
 
 	// next is by value the state whose next value it is, or NoValue.

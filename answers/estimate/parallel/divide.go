@@ -248,7 +248,7 @@ func (d *divider) apply() {
 	}
 }
 
-// WeightRule says how tensor parallel divides parameters.
+// WeightRule is the division of parameters by tensor parallel.
 type WeightRule struct {
 	Names []string // of parameters
 	Dims  []int64  // of one of them, whole

@@ -328,5 +328,5 @@ func mark(m *graph.Model, last, first int) error {
 	return nil
 }
 
-// adders add up their inputs, whatever their number.
+// adders add up any number of inputs.
 var adders = [op.NumKinds]bool{op.Add: true, op.Sum: true}

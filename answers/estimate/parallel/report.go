@@ -157,7 +157,7 @@ func (r *Result) arithmeticTable(st *Stage) *report.Table {
 	return t
 }
 
-// weightTable says how tensor parallel divides weights.
+// weightTable lists the division of weights by tensor parallel.
 func (r *Result) weightTable(verbose bool) *report.Table {
 	t := &report.Table{Title: fmt.Sprintf("What %d ranks of tensor parallel divide, by %s", r.Layout.TP, r.Rule),
 		Header: []string{"weights", "dims", "divided"}, Right: []bool{true, false, false, false},
@@ -170,7 +170,7 @@ func (r *Result) weightTable(verbose bool) *report.Table {
 	return t
 }
 
-// text says how weights are divided.
+// text describes the division of weights.
 func (w *WeightRule) text(verbose bool) string {
 	switch {
 	case w.Axis >= 0:

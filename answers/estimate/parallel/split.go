@@ -20,7 +20,7 @@ type Options struct {
 	// Memory is the bytes of a device, and Reserve those that no step can have. Memory 0 means that it
 	// is unknown, and that no plans are made.
 	Memory, Reserve int64
-	// Plan says how the planner plans; its strategy is chosen here.
+	// Plan has the planner's options; its strategy is chosen here.
 	Plan memopt.PlanOptions
 	// Search is how the planner searches for a plan to a stage's budget; Share and Total are set here.
 	Search memopt.Budget
@@ -36,7 +36,7 @@ type Result struct {
 	Stages  []Stage      // by device of the pipeline
 	// Parameters is how many numbers are trained, those of all devices of a replica.
 	Parameters int64
-	// Limiting is the stage with the most bytes, without a plan; with plans where there are some.
+	// Limiting is the stage with the most bytes, with their plans if there are some.
 	Limiting int
 }
 

@@ -9,7 +9,7 @@ import (
 	"memopt/hint"
 )
 
-// stages says which nodes run where.
+// stages assigns nodes to stages.
 type stages struct {
 	chunk  []int // by node: its place in the pipeline; shared: each stage that needs it runs it
 	names  []string
@@ -20,7 +20,7 @@ type stages struct {
 // shared marks nodes that depend on data alone and cost next to nothing: masks and positions.
 const shared = -1
 
-// StageError says why a model cannot be cut into the stages that were asked for.
+// StageError is the reason why a model cannot be cut into the requested stages.
 type StageError struct{ Err error }
 
 func (e *StageError) Error() string { return e.Err.Error() }

@@ -117,8 +117,8 @@ func (v *visit) from() graph.ValueID {
 	return from
 }
 
-// block ends a division that the forward half has begun; in the backward half, along the sequence,
-// and where the file says how values are divided, the value is whole from here on.
+// block ends a division that the forward half has begun; in the backward half, along the sequence, and
+// with the file's own annotations, the value is whole from here on.
 func (v *visit) block(format string, args ...any) error {
 	from := v.from()
 	if v.backward() || from == graph.NoValue || v.annotated {

@@ -19,13 +19,13 @@ type Head struct {
 	Parameters ParametersJSON `json:"parameters"`
 }
 
-// ModelJSON says which model an estimate is of.
+// ModelJSON identifies the estimated model.
 type ModelJSON struct {
 	Path            string `json:"path"`
 	StructureSHA256 string `json:"structure_sha256"`
 }
 
-// StepJSON says which training step it is, as the reports of other verbs have it.
+// StepJSON identifies the training step, as in the reports of other verbs.
 type StepJSON struct {
 	Text      string  `json:"text"`
 	Made      bool    `json:"made"`
@@ -66,7 +66,7 @@ type ParametersJSON struct {
 	Moments  *int64 `json:"moments_bytes"`
 }
 
-// JSON returns the form of so many parameters in reports; p is nil where they cost differently.
+// JSON returns the form of so many parameters in reports; p is nil if they cost differently.
 func (p *PerParameter) JSON(count int64) ParametersJSON {
 	if p == nil {
 		return ParametersJSON{Count: count}
