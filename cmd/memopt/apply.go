@@ -127,7 +127,7 @@ file that it refuses is warned about.`,
 // plan.
 const anchorGrace = 100 * time.Millisecond
 
-// anchor chooses the anchors of a plan. It warns about what keeps a runtime from saving memory.
+// anchor chooses the anchors of a plan. It warns about obstacles to saving memory in a runtime.
 func (a *app) anchor(p *memopt.Plan) (*anchor.Anchoring, error) {
 	ctx, done := a.search, func() {}
 	if end, ok := ctx.Deadline(); ok {

@@ -23,7 +23,7 @@ type budgetFlags struct {
 	solver  string
 	optimal bool
 	chunk   string
-	set     *pflag.FlagSet // what they are registered in
+	set     *pflag.FlagSet // the set that they are registered in
 	limitFlags
 }
 

@@ -52,7 +52,7 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) chunk.Mode {
 	return chunk.Off
 }
 
-// cutsOf returns the regions in parts that memopt has recorded in files; nil where there are none.
+// cutsOf returns the chunked regions that memopt has recorded in files; nil means that it recorded no region.
 func cutsOf(files ...*memopt.Model) *planner.Cuts {
 	var all planner.Cuts
 	for _, m := range files {
@@ -66,7 +66,7 @@ func cutsOf(files ...*memopt.Model) *planner.Cuts {
 	return &all
 }
 
-// sizeIn returns what a symbol stood for when memopt computed regions of a file in parts; ok is false
+// sizeIn returns the value of a symbol when memopt chunked regions of a file; ok is false
 // of other files, and other symbols.
 func sizeIn(m *memopt.Model, symbol string) (n int64, ok bool) {
 	if r := recompute.RecordOf(m.Model); r != nil && len(r.InParts()) > 0 {

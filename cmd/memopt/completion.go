@@ -21,7 +21,7 @@ import (
 var onOff = []string{"on", "off"}
 
 // flagChoices are the values that a flag takes, for completion: those of a verb's own before those
-// of all verbs that have the flag. A test holds them to what the flags refuse.
+// of all verbs that have the flag. A test holds them to the flags' own checks.
 var flagChoices = map[string][]string{
 	"output":                       names(report.Formats),
 	"color":                        {"auto", "always", "never"},
@@ -64,15 +64,15 @@ func names[T ~string](list []T) []string {
 	return all
 }
 
-// completing reports whether a shell asks what to offer. Only then are flags given completions:
+// completing reports whether a shell asks for completions. Only then are flags given completions:
 // cobra keeps these for as long as the program runs.
 func (a *app) completing() bool {
 	return len(a.args) > 0 &&
 		(a.args[0] == cobra.ShellCompRequestCmd || a.args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
-// completes teaches a verb and its flags what to offer when Tab is pressed. Flags that name files
-// keep the shell's completion, as arguments that are models do; other texts have none.
+// completes gives a verb and its flags their completions. Flags that name files
+// keep the shell's completion, as models among arguments do; other texts get no completion.
 func (a *app) completes(verb *cobra.Command) {
 	if verb.ValidArgsFunction == nil && !verb.DisableFlagParsing {
 		verb.ValidArgsFunction = a.completeArgument
@@ -92,7 +92,7 @@ func (a *app) completeFlags(verb *cobra.Command, flags *pflag.FlagSet) {
 	})
 }
 
-// flagCompletion returns what completes the values of a flag; nil: the shell, by file names.
+// flagCompletion returns the completion of a flag's values; nil leaves them to the shell, which completes file names.
 func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	choices, ok := flagChoices[verb.Name()+" "+f.Name]
 	if !ok {
@@ -119,14 +119,14 @@ func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.Completio
 // pathFlags are flags that may be paths, beside the files that inputFlags and outputFlags list.
 var pathFlags = []string{"data", "eval-data", "init", "resume"}
 
-// beginning returns the names that begin as what has been typed.
+// beginning returns the names with the typed prefix.
 func beginning(names []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return !strings.HasPrefix(name, begun)
 	})
 }
 
-// completeArgument offers what a verb's arguments may be: a built-in model, beside files, an operator,
+// completeArgument completes a verb's argument: a built-in model beside files, an operator,
 // or nothing.
 func (a *app) completeArgument(
 	verb *cobra.Command, args []string, begun string,
@@ -135,7 +135,7 @@ func (a *app) completeArgument(
 	case verb.Name() == "ops" && len(args) == 0:
 		return slices.Compact(beginning(operatorNames(), begun)), cobra.ShellCompDirectiveNoFileComp
 	case strings.HasSuffix(what, " model") && begun != "":
-		// Without a beginning the shell offers files; where nothing fits, too.
+		// Without a prefix, or without a match, the shell offers files.
 		return beginning(exampleNames(), begun), cobra.ShellCompDirectiveDefault
 	case what == "" && !slices.Contains(takesCommand, verb.Name()):
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -143,7 +143,7 @@ func (a *app) completeArgument(
 	return nil, cobra.ShellCompDirectiveDefault
 }
 
-// takesCommand are the verbs behind which another command stands.
+// takesCommand are the verbs that run another command.
 var takesCommand = []string{"doctor"}
 
 // completeDims offers the symbols of the model that the command line names, behind those that are
@@ -161,7 +161,7 @@ func (a *app) completeDims(
 	return beginning(names, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completeVaried offers what a size is looked for: symbols, or the device.
+// completeVaried offers the values of --vary: symbols, or the device.
 func (a *app) completeVaried(
 	_ *cobra.Command, args []string, begun string,
 ) ([]string, cobra.ShellCompDirective) {

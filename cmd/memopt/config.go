@@ -157,7 +157,7 @@ func (a *app) verbSettings(verb *cobra.Command, given map[string]bool) []report.
 	return list
 }
 
-// settingOf says what a flag of a verb is set to, and by what.
+// settingOf returns the value of a verb's flag and its source.
 func (a *app) settingOf(verb *cobra.Command, f *pflag.Flag, given map[string]bool) report.Setting {
 	s := report.Setting{Flag: f.Name, Value: f.Value.String(), From: report.FromDefault,
 		Variable: flagVariable(f.Name)}
@@ -184,7 +184,7 @@ func (a *app) ortModule(verb *cobra.Command, flag string) (name, value string) {
 	}
 	for _, over := range []string{"plan", "budget", "budget-for", "pareto"} {
 		if f.Changed(over) {
-			return "", "" // these choose what to recompute
+			return "", "" // these choose the recomputed nodes
 		}
 	}
 	switch {

@@ -11,11 +11,11 @@ import (
 	"memopt/planner"
 )
 
-// resolveCosts reads what recomputation costs: a device profile, and measured times if there are
-// any. The default device is the one that executes, or on which the times were measured.
+// resolveCosts reads the costs of recomputation: a device profile, and measured times if there are
+// any. The default device is the one that executes, or that the times were measured on.
 func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model) error {
 	if s.bare {
-		return nil // two models are compared: nothing is planned
+		return nil // two models are compared, without a plan
 	}
 	device := s.device
 	if device == "" && s.executes {

@@ -15,7 +15,7 @@ import (
 	"memopt/view/report"
 )
 
-// deviceFlags say for which device a step is planned. Every verb that plans a step has them.
+// deviceFlags name the device that a step is planned for. Every verb that plans a step has them.
 type deviceFlags struct {
 	gpu, device, reserve string
 }

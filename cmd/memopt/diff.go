@@ -149,7 +149,7 @@ func failed(r *diff.Result) error {
 	return &exitError{exitEarly, errors.New("--fail-if " + strings.Join(parts, "; "))}
 }
 
-// warnUnplanned warns about flags that say how to plan where nothing was planned.
+// warnUnplanned warns about flags of planning where no plan was made.
 func warnUnplanned(a *app, flags *pflag.FlagSet) {
 	var idle []string
 	flags.Visit(func(f *pflag.Flag) {
@@ -184,7 +184,7 @@ type side struct {
 	name    string
 	model   string            // to be planned; "" for a report
 	stream  io.Reader         // that the model is read from; nil: model is its name
-	record  *recompute.Record // of the plan file that the model follows; nil: what the flags say
+	record  *recompute.Record // of the plan file that the model follows; nil leaves it to the flags
 	subject *diff.Subject     // of a report
 	dims    map[string]int64  // that the side has of itself
 }
@@ -221,7 +221,7 @@ const maxReport = 256 << 20
 // headSize is how much of a file tells whether it is JSON.
 const headSize = 64
 
-// open finds out what one side is, and reads it if it is JSON. The caller calls close in the end.
+// open finds out the kind of one side, and reads it if it is JSON. The caller calls close in the end.
 func (d *differ) open(name string) (s side, close func(), err error) {
 	close = func() {}
 	if example, ok := strings.CutPrefix(name, memopt.ExamplePrefix); ok {

@@ -11,7 +11,7 @@ import (
 	"memopt/symbolic"
 )
 
-// binding is what --dim says of one symbol: a value, or a range from value to last.
+// binding is one symbol's value, or its range from value to last, as --dim gives it.
 type binding struct {
 	symbol      string
 	value, last int64
@@ -47,7 +47,7 @@ func parseBindings(flags []string) ([]binding, error) {
 	return list, nil
 }
 
-// parseDims reads --dim flags: values, and ranges, of which the last one for a symbol counts.
+// parseDims reads --dim flags: values and ranges. The last one of a symbol counts.
 func parseDims(flags []string) (map[string]int64, map[string]symbolic.Range, error) {
 	list, err := parseBindings(flags)
 	dims, ranges := map[string]int64{}, map[string]symbolic.Range{}

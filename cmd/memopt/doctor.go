@@ -128,7 +128,7 @@ func (a *app) try(df *doctorFlags, settings, command []string) error {
 	return t.Report(a.out, format, o)
 }
 
-// trialSettings reads settings; none: those that are worth a trial here. Libraries that another user
+// trialSettings reads settings; without any it takes those that are worth a trial here. Libraries that another user
 // could have put in their place are not tried unasked.
 func (a *app) trialSettings(texts []string) ([]doctor.Setting, error) {
 	var list []doctor.Setting
@@ -153,7 +153,7 @@ func trusted(list []doctor.Setting) []doctor.Setting {
 	})
 }
 
-// memory reads --mem-limit; by default it is what is free.
+// memory reads --mem-limit; the default is the free memory.
 func (df *doctorFlags) memory() (int64, error) {
 	if df.memLimit == "" {
 		l, _ := memlimit.Available()
@@ -166,7 +166,7 @@ func (df *doctorFlags) memory() (int64, error) {
 	return n, nil
 }
 
-// trialProgress tells what runs, in rounds of so many runs behind the first. Once a round is
+// trialProgress names the run under way, in rounds of so many runs behind the first. Once a round is
 // complete, there is something to show.
 func (a *app) trialProgress(round int) func(run, runs int, setting string) {
 	return func(run, runs int, setting string) {

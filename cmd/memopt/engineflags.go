@@ -11,7 +11,7 @@ import (
 	"memopt/view/report"
 )
 
-// engineFlags are the flags that say what executes, and with which memory.
+// engineFlags are the flags of the executing engine and its memory.
 type engineFlags struct {
 	backend    string
 	memLimit   string
@@ -23,7 +23,7 @@ type engineFlags struct {
 	convSearch string
 	convRoom   string
 	ort        ortFlags
-	set        *pflag.FlagSet // what they are registered in
+	set        *pflag.FlagSet // the set that they are registered in
 }
 
 func (e *engineFlags) register(f *pflag.FlagSet) {

@@ -14,7 +14,7 @@ import (
 	"memopt/view/report"
 )
 
-// estimateFlags say for what a step is estimated.
+// estimateFlags are the flags of an estimate: device, layout and precision.
 type estimateFlags struct {
 	deviceFlags
 	step      stepFlags

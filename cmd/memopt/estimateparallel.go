@@ -133,7 +133,7 @@ func (f *estimateFlags) splitOptions(a *app, o *estimate.Options, l parallel.Lay
 	return out
 }
 
-// cost is what an element of a parameter takes throughout a step.
+// cost is the bytes that an element of a parameter takes throughout a step.
 func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerParameter {
 	moments := 2
 	if f.step.optimizer.kind == "sgd" {
@@ -156,7 +156,7 @@ func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerPar
 	}
 }
 
-// facts are what the report says of the model and the step.
+// facts are the report's facts about the model and the step.
 func (f *estimateFlags) facts(a *app, m *memopt.Model, o *estimate.Options) *parallel.Facts {
 	out := &parallel.Facts{Path: m.Path, StructureSHA256: m.StructureSHA256, Dims: maps.Clone(m.Dims),
 		Optimizer: f.step.optimizer.kind, Precision: o.Precision, Device: f.device}

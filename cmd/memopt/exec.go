@@ -13,7 +13,7 @@ import (
 	"memopt/graph/live"
 )
 
-// execution is what run and verify execute.
+// execution is the step, or the two steps, that run and verify execute.
 type execution struct {
 	*memopt.Execution
 	// differentiated says that the baseline is the training step that memopt has made of a forward
@@ -62,7 +62,7 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	return x, nil
 }
 
-// expectedOf moves what a data set expects of the outputs of a forward model, and of the gradients
+// expectedOf moves the expected outputs of a forward model in a data set, and those of the gradients
 // behind them, to their places in the step that was made of it, which may lack outputs.
 func expectedOf(step, forward *graph.Graph, expected map[int]dataset.Named) map[int]dataset.Named {
 	moved := map[int]dataset.Named{}
@@ -148,7 +148,7 @@ func (s *selectionFlags) selects(c *chosen) bool {
 	return c.strategy != nil || s.probe != "" || s.demands()
 }
 
-// demands reports whether the flags say what must or must not run again.
+// demands reports whether flags force or forbid recomputation of values.
 func (s *selectionFlags) demands() bool { return len(s.keep)+len(s.recompute) > 0 }
 
 // classifyRun gives an error of an execution its exit code.

@@ -30,7 +30,7 @@ func (a *app) loadData(m *memopt.Model, dir string) (*dataset.Set, error) {
 	return set, nil
 }
 
-// fill generates the inputs that have no data. An engine that computes nothing needs none.
+// fill generates the inputs that have no data. An engine that only counts memory needs no data.
 func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error {
 	if traits.Virtual {
 		return nil

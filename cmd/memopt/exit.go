@@ -51,7 +51,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage is an error of the command line or of what it names.
+// usage is an error of the command line, or of a file or value that it names.
 func usage(format string, args ...any) error {
 	return &exitError{exitUsage, hint.Errorf(format, args...)}
 }
@@ -68,7 +68,7 @@ func fileError(format string, args ...any) error {
 // invalid is an error of the model.
 func invalid(err error) error { return &exitError{exitInvalid, err} }
 
-// faultCodes are the codes of errors of which only memopt.Error says whose fault they are.
+// faultCodes are the codes of errors whose fault only memopt.Error tells.
 var faultCodes = [...]int{memopt.OfCaller: exitUsage, memopt.OfModel: exitInvalid, memopt.OfMemopt: exitInternal}
 
 // classify gives an error of the planning packages its code: faults of

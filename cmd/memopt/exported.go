@@ -11,7 +11,7 @@ import (
 // keepsParameters says how PyTorch writes a file with each parameter of the program.
 const keepsParameters = "torch.onnx.export(..., dynamo=True, optimize=False) keeps each parameter of the program"
 
-// keepsTies says how the two exporters of PyTorch write a file in which weights stay tied.
+// keepsTies advises how each exporter of PyTorch writes a file with tied weights.
 const keepsTies = "torch.onnx.export with optimize=False, or do_constant_folding=False with dynamo=False, keeps them"
 
 // noteExported says in one line each how the exporter changed the program.

@@ -12,7 +12,7 @@ import (
 	"memopt/internal/fileio"
 )
 
-// readsFiles says what the arguments of a verb are, where they are files that it reads.
+// readsFiles describes the arguments of verbs that read files.
 var readsFiles = map[string]string{"plan": "the model", "apply": "the model", "grad": "the model", "run": "the model",
 	"train": "the model", "estimate": "the model", "fit": "the model", "explain": "the model",
 	"trace": "the model", "report": "the model",

@@ -17,7 +17,7 @@ import (
 	"memopt/view/report"
 )
 
-// fitFlags say what is varied, and what it is to fit.
+// fitFlags are the varied symbols and the memory to fit.
 type fitFlags struct {
 	deviceFlags
 	vary, overhead string
@@ -182,7 +182,7 @@ func (f *fitFlags) options(a *app) (*fit.Options, error) {
 	return o, f.step.check()
 }
 
-// target is what is to be fitted.
+// target returns the device or the memory to fit.
 func (f *fitFlags) target(a *app, o *fit.Options) (*fit.Target, error) {
 	if f.vary == deviceName {
 		for _, x := range []struct{ flag, text string }{{"gpu", f.gpu}, {"device", f.device}, {"reserve", f.reserve}} {

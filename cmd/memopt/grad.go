@@ -178,7 +178,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	return a.next(format, a.afterGrad(gf.out, s.Step))
 }
 
-// noteGrad reports what was decided without being asked for.
+// noteGrad reports decisions that no flag asked for.
 func (a *app) noteGrad(j *autograd.Joint) {
 	for _, c := range j.Changes {
 		a.warn("%s", c)
@@ -211,7 +211,8 @@ func (a *app) noteRoles(j *autograd.Joint) {
 	a.noteExported(j.Exported)
 }
 
-// untrained counts the tensors that are no parameters by their roles, by kind in order; "" where there are none.
+// untrained counts the tensors that are no parameters, by kind in order, for example "5 constants"; "" if there are
+// no such tensors.
 func untrained(list []autograd.Untrained) string {
 	count := map[roles.Kind]int{}
 	for _, u := range list {

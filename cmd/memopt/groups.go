@@ -12,10 +12,10 @@ type verbGroup struct {
 	verbs []*cobra.Command
 }
 
-// programGroup has what is about the program itself, cobra's own commands among them.
+// programGroup has the verbs about the program itself, cobra's own commands among them.
 const programGroup = "The program:"
 
-// verbGroups is every verb in its group, groups and verbs in the order in which people need them.
+// verbGroups is every verb in its group, groups and verbs in the order of their use.
 // This is the one place where a verb joins the program.
 func (a *app) verbGroups() []verbGroup {
 	return []verbGroup{

@@ -32,10 +32,10 @@ func (a *app) reportInfeasible(name string, m *memopt.Model, c *chosen, err erro
 	return a.next(format, a.afterInfeasible(name, u, &b))
 }
 
-// humanInfeasible is the error of a budget that nothing fits, with sizes for people.
+// humanInfeasible is the error of an infeasible budget, with sizes for people.
 type humanInfeasible struct {
 	*planner.InfeasibleError
-	where string // what stands before it: at which sizes
+	where string // the sizes, which stand before it
 }
 
 func (e humanInfeasible) Error() string {

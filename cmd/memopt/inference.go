@@ -24,7 +24,7 @@ type inferenceFlags struct {
 	opset         int
 	freeze        bool
 	check         string
-	engine        engineFlags // of which only the backend is a flag
+	engine        engineFlags // only the backend of these is a flag
 	dataDir       string
 	init          string
 }
@@ -46,7 +46,7 @@ func (i *inferenceFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&i.init, "init", "random:0", "random:SEED: how inputs and weights without data are made up")
 }
 
-// checkFlags refuses what cannot be.
+// checkFlags refuses contradictions.
 func (i *inferenceFlags) checkFlags(verb string) (onnx.Options, error) {
 	o := onnx.Options{Apart: true}
 	if i.out == "" {
@@ -71,7 +71,7 @@ func (i *inferenceFlags) checkFlags(verb string) (onnx.Options, error) {
 	return o, err
 }
 
-// splitDefault is the size from which on new tensors go beside a model that had external data.
+// splitDefault is the least size of new tensors that go beside a model with external data.
 const splitDefault = 1 << 10
 
 // maxModelFile is the most bytes that a file of the format holds: its messages have sizes below 2 GiB.

@@ -96,7 +96,7 @@ func parseHead(text string, kind autograd.HeadKind, rest string) (autograd.Loss,
 	return l, nil
 }
 
-// headOption reads an option of a loss that is added; false: it is none, but a name.
+// headOption reads an option of an added loss; false means that the text is a name.
 func headOption(l *autograd.Loss, text string) (bool, error) {
 	name, value, assigns := strings.Cut(text, "=")
 	var err error

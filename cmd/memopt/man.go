@@ -47,7 +47,7 @@ same bytes.`,
 	return cmd
 }
 
-// subcommand returns the verb or topic of a name, nil if there is none that users see.
+// subcommand returns the visible verb or topic of a name, or nil.
 func subcommand(root *cobra.Command, name string) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == name && !cmd.Hidden {
@@ -163,7 +163,7 @@ func (p *page) flags(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// defaultText says what a flag is by default, where that is anything.
+// defaultText is the default of a flag, or "".
 func defaultText(f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "0", "false", "[]":
@@ -172,7 +172,7 @@ func defaultText(f *pflag.Flag) string {
 	return " (default " + f.DefValue + ")"
 }
 
-// verbs adds a list of what is below a command, in the order of help.
+// verbs adds a list of a command's subcommands, in the order of help.
 func (p *page) verbs(cmd *cobra.Command) {
 	if !cmd.HasAvailableSubCommands() {
 		return
@@ -204,7 +204,7 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 // accents are what they are.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
-// roff returns text as roff prints it, none of its lines a request.
+// roff returns text as roff prints it, without a line that roff takes for a request.
 func roff(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

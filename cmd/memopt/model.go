@@ -100,7 +100,7 @@ func openOperatorPlan(name string, o memopt.Options) (*memopt.Model, error) {
 // isOperatorPlan reports whether a file is a plan that memopt.torch.plan(select="operators") has written.
 func isOperatorPlan(name string) bool {
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return false // reading it as a model will say what is wrong
+		return false // reading it as a model will give the error
 	}
 	file, err := os.Open(name)
 	if err != nil {

@@ -93,7 +93,7 @@ func (n *nextCommand) words(a *app) (words []string) {
 	return words
 }
 
-// replaces reports whether the command has a flag of its own, or none, in place of the present one.
+// replaces reports whether the command sets or drops the present flag itself.
 func (n *nextCommand) replaces(flag string) bool {
 	return slices.Contains(n.drop, flag) ||
 		slices.ContainsFunc(n.set, func(f [2]string) bool { return f[0] == flag })
@@ -124,7 +124,7 @@ func stepWords(from, to *pflag.Flag) []string {
 	return valueWords(from)
 }
 
-// valueWords are the words of a flag with its value; none where the value is empty.
+// valueWords are the words of a flag with its value; an empty value has no words.
 func valueWords(f *pflag.Flag) (words []string) {
 	text := f.Value.String()
 	many, isMany := f.Value.(pflag.SliceValue)

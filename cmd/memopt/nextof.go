@@ -121,7 +121,7 @@ func (a *app) afterGrad(out string, step *memopt.Model) *nextCommand {
 	return &nextCommand{verb: "plan", args: []string{out}, dims: a.examples(a.unbound()), bare: true}
 }
 
-// afterExplain plans with the change that lowers the peak most; where there is none, it looks for a device.
+// afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.
 func afterExplain(name string, r *explain.Result) *nextCommand {
 	if r.Plan.Options.Enabled() {
 		return applied(name)

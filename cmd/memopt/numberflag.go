@@ -18,7 +18,7 @@ type number[T int | float64] struct {
 	bounds
 }
 
-// bounds is an interval. An infinite end bounds nothing but infinity itself.
+// bounds is an interval. An infinite end excludes infinity alone.
 type bounds struct {
 	least, most float64
 	below       bool // most itself is excluded

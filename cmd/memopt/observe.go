@@ -13,20 +13,20 @@ import (
 	"memopt/view/timeline"
 )
 
-// observer collects what --phases reports, and writes what --profile traces as it happens. It tells
+// observer collects the phases of --phases, and writes the trace of --profile as it happens. It tells
 // steps apart by the place in the order, which starts anew with every step. Its memory does not
 // grow with the number of steps.
 type observer struct {
 	g        *graph.Graph
-	origins  []string            // by node: of a clone, the node that it is a clone of; nil where nothing was rewritten
+	origins  []string            // by node: of a clone, the node that it is a clone of; nil without a rewrite
 	backward []bool              // by node
 	trace    *report.TraceWriter // nil: there is none
 	nodes    []*report.TraceNode // by node, of those that have run; nil without a trace
 	// repeats is by node the first one that runs the same, of those that run again; else NoNode. Nil
 	// where nothing was rewritten.
 	repeats []graph.NodeID
-	planned *timeline.Timeline // of the step that runs; nil: nothing was planned
-	threads []threadSpan       // what other threads did for the node that is told of next; for a trace
+	planned *timeline.Timeline // of the step that runs; nil without a plan
+	threads []threadSpan       // the work of other threads for the next node; for a trace
 	first   time.Time
 	step    int
 	last    int
@@ -42,14 +42,14 @@ type threadSpan struct {
 	took   time.Duration
 }
 
-// Thread notes what a thread did for the node that is told of next.
+// Thread notes a thread's work for the next node.
 func (o *observer) Thread(thread int, start time.Time, took time.Duration) {
 	if o.trace != nil {
 		o.threads = append(o.threads, threadSpan{thread, start, took})
 	}
 }
 
-// newObserver returns an observer of what run executes.
+// newObserver returns an observer of run's steps.
 func newObserver(x *execution) *observer {
 	o := &observer{g: x.Planned.Model.Graph, last: -1, backward: x.Planned.Backward()}
 	if x.Rewritten != nil {
@@ -86,7 +86,7 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	}
 	o.trace.Event(o.nodes[id], at, took, bytes, o.step)
 	for _, s := range o.threads {
-		if !s.start.Before(start) { // not of what was made ready before the first node
+		if !s.start.Before(start) { // without the preparation before the first node
 			o.trace.Thread(o.nodes[id], s.thread, s.start.Sub(o.first), s.took)
 		}
 	}
@@ -96,7 +96,7 @@ func (o *observer) Node(i int, id graph.NodeID, start time.Time, took time.Durat
 	}
 }
 
-// traceNode is what the events of a node have in common. A flow leads from a node to each of its clones.
+// traceNode is the common part of a node's events. A flow leads from a node to each of its clones.
 func (o *observer) traceNode(id graph.NodeID, half int) *report.TraceNode {
 	n := report.NewTraceNode(o.g.NodeLabel(id), o.g.Nodes[id].Op, phaseNames[half], o.origin(id))
 	switch {
@@ -124,7 +124,7 @@ func (o *observer) phases() []report.Phase {
 	return list
 }
 
-// origin returns what a node is a clone of, or "".
+// origin returns the node that a clone repeats, or "".
 func (o *observer) origin(id graph.NodeID) string {
 	if o.origins == nil {
 		return ""
@@ -166,7 +166,7 @@ func repeatsOf(x *execution) []graph.NodeID {
 	return out
 }
 
-// plannedOf is the step that the plan makes, where what runs is this step, node by node; else nil.
+// plannedOf is the plan's step, if the executed step is that step, node by node; else nil.
 func plannedOf(x *execution) *timeline.Timeline {
 	if x.Plan == nil || x.Plan.Planned == nil {
 		return nil

@@ -64,7 +64,7 @@ found is written all the same.`,
 	return cmd
 }
 
-// manyBuffers is the number of buffers above which a search hardly improves on the greedy orders:
+// manyBuffers is a number of buffers; with more of them a search hardly improves on the greedy orders:
 // it is then made only if a time limit asks for it, or if the greedy answer does not fit.
 const manyBuffers = 20_000
 
@@ -143,7 +143,7 @@ func (a *app) finishPack(
 	return nil
 }
 
-// maxInstance is the size up to which instances for solve and pack are read: some ten million nodes
+// maxInstance is the largest size of instances that solve and pack read: some ten million nodes
 // or buffers stay below it.
 const maxInstance = 1 << 30
 

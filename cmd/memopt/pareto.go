@@ -94,7 +94,7 @@ func newFolder(flag, what, path string) error {
 	return nil
 }
 
-// saveCurve writes a plan file for each point of a curve, all or none, and returns their names.
+// saveCurve writes the plan files of all points of a curve, or leaves no file, and returns their names.
 func (a *app) saveCurve(m *memopt.Model, c *planner.Curve, path string) ([]string, error) {
 	if path == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"memopt/view/webpage"
 )
 
-// pageFlags are the flags of report besides those that select what is recomputed.
+// pageFlags are the flags of report besides those of selection.
 type pageFlags struct {
 	out    string
 	runs   []string
@@ -82,7 +82,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	defer p.Of.Close()
 	infeasible := sel.held(p, c.configPath)
 	if a.ctx.Err() == nil {
-		a.keeper.release() // what is left takes little time
+		a.keeper.release() // the rest takes little time
 	}
 	a.status.say("explaining the plan, and what others cost")
 	o, err := a.pageOptions(p, flags)
@@ -124,7 +124,7 @@ func (a *app) readRuns(paths []string) ([]*webpage.Run, error) {
 	return out, nil
 }
 
-// pageOptions explains a plan and finds out what others cost.
+// pageOptions explains a plan and finds the costs of others.
 func (a *app) pageOptions(p *memopt.Plan, flags *pageFlags) (*webpage.Options, error) {
 	o := &webpage.Options{Version: memopt.Version()}
 	var err error

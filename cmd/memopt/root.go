@@ -98,7 +98,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	}
 	switch {
 	case report.broken:
-		return exitPipe // as for any program killed by a closed pipe, there is nothing to report
+		return exitPipe // as for any program killed by a closed pipe, there is no report
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
 		err = &exitError{exitInterrupted, errors.New(interrupted)}
 	case err == nil:
@@ -362,7 +362,7 @@ func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)
 	return nil
 }
 
-// takeVariables sets the flags of a verb that are not given to what their variables say.
+// takeVariables sets the flags of a verb that are not given to the values of their variables.
 func (a *app) takeVariables(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

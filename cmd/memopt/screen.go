@@ -28,7 +28,7 @@ func terminalColumns(stream io.Writer) int {
 	return screenColumns(stream)
 }
 
-// fitScreen makes what is printed from now on fit the screen, or be whole if the user wants that.
+// fitScreen makes later output fit the screen, or be whole if the user wants that.
 func (a *app) fitScreen() {
 	if a.global.wide || a.global.verbose {
 		a.columns = 0

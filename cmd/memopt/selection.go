@@ -13,7 +13,7 @@ import (
 	"memopt/view/report"
 )
 
-// selectionFlags are the flags that choose what is recomputed.
+// selectionFlags are the flags that choose the recomputed nodes.
 type selectionFlags struct {
 	level  string
 	config string
@@ -29,7 +29,7 @@ type selectionFlags struct {
 	// executes says that the verb executes on the CPU, whose profile is then the default.
 	executes bool
 	states   []string
-	// keep and recompute have names and globs of what must not and of what must run again.
+	// keep and recompute have names and globs of values that must be kept and recomputed.
 	keep, recompute []string
 	step            stepFlags
 	record          *recompute.Record // of a plan file that was read, in place of plan
@@ -62,7 +62,7 @@ func (s *selectionFlags) registerDemands(f *pflag.FlagSet) {
 		"activations are recomputed, whatever chooses the rest (repeatable)")
 }
 
-// registerPlan adds the flags that say what is recomputed, and where the order and the costs come from.
+// registerPlan adds the flags of the selection, the order and the costs.
 func (s *selectionFlags) registerPlan(f *pflag.FlagSet) {
 	f.StringVar(&s.level, "level", "",
 		"0: recompute what the configuration lists (default); 1: every cluster, layer by layer; "+
@@ -147,7 +147,7 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 	return c, s.resolveConfig(a, c)
 }
 
-// resolveMemory reads what the flags say of the memory of another runtime.
+// resolveMemory reads the flags about the memory of another runtime.
 func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error {
 	if s.cloneBytes != "" {
 		n, err := report.ParseBytes(s.cloneBytes)
@@ -218,7 +218,7 @@ func (s *selectionFlags) resolveBudget(a *app, c *chosen) error {
 	return nil
 }
 
-// warnUnused warns about ORTModule's variables that a flag overrides. Level 0 asks for nothing.
+// warnUnused warns about ORTModule's variables that a flag overrides. Level 0 asks for no recomputation.
 func (a *app) warnUnused(beside string) {
 	var names []string
 	if level, _ := a.env(configs.LevelVariable); level != "" && level != "0" {

@@ -39,7 +39,7 @@ func endCode(ctx context.Context) int {
 
 // How long a program that was asked to end may take for it.
 const (
-	// patience is for a verb that has nothing to show: the program does not wait until code deep in
+	// patience is for a verb without a result to show: the program does not wait until code deep in
 	// a pass or in a foreign library notices the signal.
 	patience = 350 * time.Millisecond
 	// longPatience is for a verb that has something: a plan that was found is completed, printed
@@ -57,7 +57,7 @@ type keeper struct {
 	stays bool
 	cut   bool
 	told  bool
-	never chan struct{} // what waits after the cut waits for this; nil except in tests
+	never chan struct{} // waiters after the cut wait for this; nil except in tests
 	shown *statusLine   // the terminal's status line; nil where there is no terminal
 }
 
@@ -68,7 +68,7 @@ func (k *keeper) line(s *statusLine) {
 	k.mu.Unlock()
 }
 
-// status is the line that a terminal shows; nil: there is none.
+// status is the line that a terminal shows; nil without a terminal.
 func (k *keeper) status() *statusLine {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -85,7 +85,7 @@ func (k *keeper) keep() {
 	k.keeps = true
 }
 
-// tell says that it is known, or is for another rank to say, why the program ends: a signal has nothing to add.
+// tell says that it is known, or is for another rank to say, why the program ends: a signal adds no message.
 func (k *keeper) tell() {
 	k.mu.Lock()
 	k.told = true
@@ -115,7 +115,7 @@ func (k *keeper) patient() bool {
 	return k.stays
 }
 
-// release says that the remaining work has nothing to show until it is complete.
+// release says that the remaining work has no result until it is complete.
 func (k *keeper) release() {
 	k.mu.Lock()
 	k.keeps = false
@@ -148,7 +148,7 @@ type watch struct {
 
 // untilSignal returns a context that ends with the first signal that asks the program to end, and
 // starts to watch. A signal that was ignored when the program started, as nohup and shells do for
-// what runs in the background, stays ignored.
+// a background process keeps ignoring it.
 func (w *watch) untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 4)

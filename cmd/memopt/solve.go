@@ -172,7 +172,7 @@ func (sf *solveFlags) bytes(in *instance) (int64, error) {
 	return n, nil
 }
 
-// firstWork is the counted work (remat.Options.Nodes) after which a search for the first valid schedule gives
+// firstWork is the counted work (remat.Options.Nodes) of a search for the first valid schedule before it gives
 // up.
 const firstWork = 3_000_000
 

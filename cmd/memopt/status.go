@@ -27,7 +27,7 @@ type statusLine struct {
 	w       io.Writer
 	columns func() int
 	began   time.Time
-	limit   time.Duration // of all searches; 0: none
+	limit   time.Duration // of all searches; 0 without a search
 	mu      sync.Mutex
 	text    string
 	drawn   bool // the line stands on the terminal

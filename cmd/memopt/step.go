@@ -96,7 +96,7 @@ func (s *stepFlags) asks() bool {
 // has a rate of its own, or no update.
 func (s *stepFlags) likeTrain() bool { return s.job || s.updates() && s.optimizer.rate == 0 }
 
-// check refuses an unknown optimizer, and flags of an optimizer where there is none.
+// check refuses an unknown optimizer, and an optimizer's flags without an optimizer.
 func (s *stepFlags) check() error {
 	kind := s.optimizer.kind
 	if s.updates() && !slices.Contains(autograd.OptimizerKinds, kind) {
@@ -280,7 +280,7 @@ func (a *app) peakOfLoss(forward *memopt.Model, f *stepFlags, order planner.Orde
 	return p.Base.Peak.Bytes, nil
 }
 
-// largeOutput is the part of the peak, one in so many, from which on an output is large.
+// largeOutput is the least part of the peak, one in so many, that makes an output large.
 const largeOutput = 20
 
 // takeStep takes a model that has a backward half as it is, and appends the update if --optimizer is given

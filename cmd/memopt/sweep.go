@@ -136,7 +136,7 @@ func (a *app) sweep(path string, f *sweepFlags) error {
 	if err != nil {
 		return err
 	}
-	a.keeper.stay() // processes are asked to end, and what is finished stays
+	a.keeper.stay() // processes are asked to end, and finished points stay
 	if one {
 		return a.sweepPoint(r, g.Points[index])
 	}
@@ -204,7 +204,7 @@ func (f *sweepFlags) point(a *app, g *sweep.Grid) (index int, one bool, err erro
 	return index, one, nil
 }
 
-// sweepRunner makes what runs points.
+// sweepRunner makes the runner of points.
 func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*sweep.Runner, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -215,7 +215,7 @@ func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*swe
 		Warn: func(text string) { a.warn("%s", text) }}
 	r.Threads = a.sweepThreads(f.jobs)
 	if f.on != onLocal {
-		r.Threads = 0 // nothing runs here
+		r.Threads = 0 // no point runs here
 	}
 	r.Env = verbs.environ()
 	if _, given := a.env("GOMAXPROCS"); !given && r.Threads > 0 {
@@ -229,7 +229,7 @@ func (a *app) sweepRunner(g *sweep.Grid, f *sweepFlags, verbs *sweepVerbs) (*swe
 	return r, nil
 }
 
-// leastShare is what a process's heap may have in any case.
+// leastShare is the heap that each process gets in any case.
 const leastShare = 64 << 20
 
 // sweepThreads is the share of each of so many processes in the machine's cores, or in those that
@@ -269,7 +269,7 @@ func (a *app) sweepPoint(r *sweep.Runner, p *sweep.Point) error {
 	return &exitError{code, fmt.Errorf("point %d: %s: %s", p.Index, res.Outcome, res.Error)}
 }
 
-// sweepAll runs all points that have no result, unless there is nothing to run.
+// sweepAll runs all points that have no result.
 func (a *app) sweepAll(r *sweep.Runner, f *sweepFlags) error {
 	switch {
 	case f.gather:
@@ -309,7 +309,7 @@ func (a *app) slurm(r *sweep.Runner, f *sweepFlags) *sweep.Slurm {
 	return &sweep.Slurm{Runner: r, AtOnce: f.atOnce(), Grace: f.grace, Args: f.sbatch, Note: a.note}
 }
 
-// sweepWrite writes what a cluster is to run, and prints its path.
+// sweepWrite writes the cluster's job file, and prints its path.
 func (a *app) sweepWrite(r *sweep.Runner, f *sweepFlags) error {
 	var path string
 	var err error
@@ -341,7 +341,7 @@ func (a *app) sweepFault(err error) error {
 	return fileError("%w", err)
 }
 
-// sweepEnd says what is left to do, and gives the exit code.
+// sweepEnd names the remaining points, and gives the exit code.
 func (a *app) sweepEnd(s *sweep.Summary, f *sweepFlags) error {
 	unfinished := s.Counts[sweep.Unfinished]
 	if unfinished > 0 && f.gather {
@@ -376,7 +376,7 @@ func (a *app) plotSweep(s *sweep.Summary, path string, format figure.Format) err
 	return a.streamArtefact("--plot", path, func(w io.Writer) error { return figure.Lines(w, format, c) })
 }
 
-// sweepVerbs answers what package sweep asks of the verbs.
+// sweepVerbs answers package sweep's questions about the verbs.
 type sweepVerbs struct{ app *app }
 
 // command is a fresh tree of commands: parsing changes it.
@@ -385,7 +385,7 @@ func (v *sweepVerbs) command() (*app, *cobra.Command) {
 	return a, a.command()
 }
 
-// ownFlags are flags that a sweep sets itself, or that would do nothing.
+// ownFlags are flags that a sweep sets itself, or that would have no effect.
 var ownFlags = map[string]string{
 	"dim": `it stands in "dims"`, "output": "the sweep reads the verb's JSON",
 	"out":    "the sweep gives each job a folder",
@@ -449,7 +449,7 @@ func (v *sweepVerbs) Check(verb string, args []string) error {
 func (v *sweepVerbs) Inputs(model string) ([]string, error) {
 	_, opened, err := onnx.Open(model)
 	if err != nil {
-		return nil, nil // a point that says what is wrong with it
+		return nil, nil // a point that describes its own fault
 	}
 	defer opened.Close()
 	list := opened.External()
@@ -460,7 +460,7 @@ func (v *sweepVerbs) Inputs(model string) ([]string, error) {
 	}), nil
 }
 
-// environ is the environment of points: this one, without what stands for flags.
+// environ is the environment of points: this one, without the variables that stand for flags.
 func (v *sweepVerbs) environ() (list []string) {
 	_, root := v.command()
 	drop := []string{configs.LevelVariable, configs.ConfigVariable}

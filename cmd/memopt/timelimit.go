@@ -116,7 +116,7 @@ func (a *app) stopClock() {
 // clock is the time limit of a verb.
 type clock struct {
 	began   time.Time          // when the command began
-	limits  *limitFlags        // nil: the verb has none
+	limits  *limitFlags        // nil if the verb has no such flag
 	search  context.Context    // ctx of the app with the deadline of the limits
 	release context.CancelFunc // of search; nil: search has no deadline
 }

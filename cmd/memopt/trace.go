@@ -124,7 +124,7 @@ func (a *app) writeTrace(p *memopt.Plan, t *timeline.Timeline, format, out strin
 	return a.streamArtefact("--out", out, func(w io.Writer) error { return report.PlanTrace(w, t, h) })
 }
 
-// writeOverlays writes a folder with a file for each measure, all or none.
+// writeOverlays writes a folder with a file for each measure, or leaves no folder.
 func (a *app) writeOverlays(t *timeline.Timeline, out string) error {
 	folder, err := fileio.CreateFolder(filepath.Clean(out))
 	if err != nil {

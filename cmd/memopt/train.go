@@ -157,7 +157,7 @@ func (t *training) check() (err error) {
 // defaultSeed is the seed of TrainingArguments.
 const defaultSeed = 42
 
-// open reads the model and readies what executes.
+// open reads the model and readies the engine.
 func (t *training) open() (err error) {
 	t.states = t.selection.states
 	if err := t.openArtefacts(); err != nil {
@@ -179,7 +179,7 @@ func (t *training) open() (err error) {
 		return err
 	}
 	if t.engine.Traits().Reorders && !t.set.Changed("mem-pattern") {
-		// From the second step on, its pattern takes up to twice what the first step takes.
+		// From the second step on, its pattern takes up to twice the memory of the first step.
 		t.trainFlags.engine.memPattern = "off"
 	}
 	return t.trainFlags.engine.session(t.app, t.engine, &t.config.Session)
@@ -241,7 +241,7 @@ func (t *training) begin() (err error) {
 	return nil
 }
 
-// describe fills in what the reports say.
+// describe fills in the reports' facts.
 func (t *training) describe() error {
 	c, v := &t.config, &t.view
 	step := c.Plans.Step

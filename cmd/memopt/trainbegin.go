@@ -13,7 +13,7 @@ import (
 	"memopt/train/weights"
 )
 
-// initial settles what the job begins with besides the model's own weights: a checkpoint, --init, or
+// initial settles the first values besides the model's own weights: a checkpoint, --init, or
 // the checkpoint among onnxruntime-training's artefacts.
 func (t *training) initial() error {
 	random, isRandom := strings.CutPrefix(t.init, "random:")
@@ -113,7 +113,7 @@ func (t *training) sameFrozen(found *weights.Matching) error {
 		t.init, t.name, len(differ), differ[0])
 }
 
-// noteMatches says what was matched by other names than its own, and what was not used.
+// noteMatches reports tensors that were matched by other names, and unused ones.
 func (t *training) noteMatches(found *weights.Matching) {
 	folded, renamed := 0, 0
 	for _, m := range found.Matches {
@@ -137,7 +137,7 @@ func (t *training) noteMatches(found *weights.Matching) {
 }
 
 // openArtefacts opens the artefacts of onnxruntime-training, where the model is a folder of them. Its
-// training model is trained, by the optimizer of its optimizer model where flags say nothing else.
+// training model is trained, by the optimizer of its optimizer model unless flags name another.
 func (t *training) openArtefacts() (err error) {
 	if !ortfiles.Here(t.name) {
 		return nil

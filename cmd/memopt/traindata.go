@@ -72,7 +72,7 @@ func (t *training) openSource(paths []string, inputs []data.Input, seed uint64) 
 	return source, source.Check(t.ctx)
 }
 
-// dataText says what data are.
+// dataText describes data.
 func dataText(paths []string, s data.Source) string {
 	name := filepath.Base(paths[0])
 	if strings.HasPrefix(paths[0], memopt.ExamplePrefix) {

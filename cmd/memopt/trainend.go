@@ -17,7 +17,7 @@ import (
 func (t *training) run() error {
 	// A job that has begun ends by its own rules: after an update, with a checkpoint.
 	t.keeper.stay()
-	executor.SettleProcessMemory() // what planning took is no memory of the job
+	executor.SettleProcessMemory() // the memory of planning is not the job's
 	w := newTrainWatcher(t)
 	t.config.Observer = w
 	begin := time.Now()
@@ -42,7 +42,7 @@ func (t *training) run() error {
 	return t.onFirst(t.ended(r))
 }
 
-// foretell reports what the job would take.
+// foretell reports the predicted memory of the job.
 func (t *training) foretell() error {
 	p, v := t.config.Plans, &t.view
 	v.States, v.Inputs, v.Arena = p.Persistent, p.Inputs, p.Arena()

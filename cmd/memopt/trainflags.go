@@ -107,7 +107,7 @@ func (o *scheduleFlags) rates(updates int64) (schedule.Schedule, error) {
 	return s, nil
 }
 
-// dataFlags say what is trained on.
+// dataFlags are the flags of the training data.
 type dataFlags struct {
 	paths, eval []string
 	format      string
@@ -159,7 +159,7 @@ func (d *dataFlags) options(seed uint64) (data.Options, error) {
 	return o, nil
 }
 
-// nan is what happens where numbers are not finite.
+// nan is the reaction to numbers that are not finite.
 func (t *trainFlags) nan() (train.OnNaN, error) {
 	switch t.onNaN {
 	case "stop":
@@ -170,7 +170,7 @@ func (t *trainFlags) nan() (train.OnNaN, error) {
 	return 0, usage("--on-nan %q: wanted stop or skip", t.onNaN)
 }
 
-// scale is the loss scale of a model; nil: there is none.
+// scale is the loss scale of a model, or nil.
 func (t *trainFlags) scale(m *memopt.Model) (*schedule.Scale, error) {
 	s := schedule.NewScale()
 	switch t.lossScale {

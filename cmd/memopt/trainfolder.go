@@ -53,7 +53,7 @@ func (t *training) refuseOld() error {
 	return nil
 }
 
-// manifest writes down what every checkpoint says of the job.
+// manifest writes down the job's part of every checkpoint.
 func (t *training) manifest() (err error) {
 	c := &t.config
 	m := &c.Manifest
@@ -99,7 +99,7 @@ func (t *training) describeModel() (checkpoint.Model, error) {
 	return checkpoint.DescribeModel(m, t.steps.IsState)
 }
 
-// openMetrics opens what the job reports to besides the terminal.
+// openMetrics opens the job's files of metrics.
 func (t *training) openMetrics() (err error) {
 	c := &t.config
 	if c.Folder == nil {

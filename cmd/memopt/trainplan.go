@@ -16,7 +16,7 @@ import (
 	"memopt/view/report"
 )
 
-// choosePlan settles what is asked of the plan, and the samples of a step.
+// choosePlan settles the selection of the plan, and the samples of a step.
 func (t *training) choosePlan() (err error) {
 	traits := t.engine.Traits()
 	t.selection.executes = onCPU(traits)
@@ -31,7 +31,7 @@ func (t *training) choosePlan() (err error) {
 	return err
 }
 
-// selected is what is asked of the plan.
+// selected is the selection of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.strategy, Options: t.chosen.options, Traits: t.engine.Traits(),
 		Seed: t.global.seed}
@@ -76,7 +76,7 @@ func (t *training) plan() (err error) {
 	return nil
 }
 
-// limit is the bytes for everything: of --budget where that is no share, else what memory is free.
+// limit is the bytes of the whole job: --budget if it is no share, else the free memory.
 func (t *training) limit() (int64, string) {
 	if b, ok := t.chosen.strategy.(memopt.Budget); ok && b.Total > 0 {
 		return b.Total, t.selection.budgetFlags.flag()
@@ -158,7 +158,7 @@ func (t *training) largest(sel train.Selection) (int64, error) {
 	return rows, nil
 }
 
-// unfit says that a job does not fit, and what would make it.
+// unfit says that a job does not fit, with the changes that would make it fit.
 func (t *training) infeasible(err error, rows int64, sel train.Selection) error {
 	limit, _ := t.limit()
 	also := ""

@@ -51,7 +51,7 @@ type quietError struct{ error }
 
 func (e *quietError) Unwrap() error { return e.error }
 
-// rankState is what a job has because it is one of several ranks'.
+// rankState is the state of a job with several ranks.
 type rankState struct {
 	launch   mpi.Launch
 	group    collective.Group // nil: there is one rank
@@ -349,13 +349,13 @@ func (t *training) compareRanks() error {
 	return differing(all, len(mine), func(i int) string { return parts[i].name })
 }
 
-// identityPart is what all ranks must have in common.
+// identityPart is a part of the job that all ranks must share.
 type identityPart struct {
 	name  string
 	value any
 }
 
-// identity lists what all ranks must have in common.
+// identity lists the parts that all ranks must share.
 func (t *training) identity() ([]identityPart, error) {
 	c, m := &t.config, &t.config.Manifest
 	eval, resumed := "", ""

@@ -18,7 +18,7 @@ import (
 var forgottenFlags = []string{"out", "resume", "init", "dry-run", "eval-only", "ranks", "output", "quiet", "verbose",
 	"wide", "color", "no-chart", "help"}
 
-// insteadOf are flags of which one that is given takes the place of all others.
+// insteadOf are groups of flags; a given one replaces all others of its group.
 var insteadOf = [][]string{
 	{"epochs", "max-steps"},
 	{"level", "config", "probe", "budget", "budget-for", "plan"},

@@ -22,7 +22,7 @@ type trainWatcher struct {
 
 func newTrainWatcher(t *training) *trainWatcher { return &trainWatcher{t: t} }
 
-// Ready prints what the job will take, before its first step.
+// Ready prints the job's predicted memory, before its first step.
 func (w *trainWatcher) Ready(p train.Prediction) {
 	t := w.t
 	t.view.States, t.view.Inputs, t.view.Arena, t.view.EvalArena = p.States, p.Inputs, p.Arena, p.Eval
@@ -60,7 +60,7 @@ func (w *trainWatcher) rate() float64 {
 	return 0
 }
 
-// Logged prints a line where none is drawn.
+// Logged prints a line where no status line is drawn.
 func (w *trainWatcher) Logged(m *train.Metrics) {
 	if w.t.app.status != nil || w.t.global.quiet {
 		return
@@ -89,7 +89,7 @@ func (w *trainWatcher) Evaluated(update int64, loss float64) {
 	w.line("evaluation after update %d: loss %s", update, lossText(loss))
 }
 
-// Saved says what could not be saved.
+// Saved reports a failed checkpoint.
 func (w *trainWatcher) Saved(path string, err error) {
 	if err != nil {
 		w.t.warn("the checkpoint of update %d could not be written, and the job goes on with the one before: %v",
@@ -101,7 +101,7 @@ func (w *trainWatcher) Saved(path string, err error) {
 	}
 }
 
-// Warn prints what the user should know.
+// Warn prints a warning for the user.
 func (w *trainWatcher) Warn(text string) {
 	if r := w.t.rank(); r > 0 { // which is quiet
 		w.t.say("warning:", fmt.Sprintf("rank %d: %s", r, text))

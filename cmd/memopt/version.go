@@ -37,7 +37,7 @@ func thisBuild() report.Version {
 	return v
 }
 
-// readBuild reads what the go command recorded about the sources of a build.
+// readBuild reads the go command's record of a build's sources.
 func readBuild(v *report.Version, info *debug.BuildInfo) {
 	for _, s := range info.Settings {
 		switch s.Key {
