@@ -300,7 +300,8 @@ func (x *trial) report(args []string, got watchedEnd) *finding {
 	if slices.Contains(args, "--pareto") {
 		verb = "pareto"
 	}
-	if verb == "plan" && got.code == exitInfeasible && strings.Contains(got.out, `"schema": "`+report.InfeasibleSchema) {
+	if verb == "plan" && got.code == exitInfeasible &&
+		strings.Contains(got.out, `"schema": "`+report.InfeasibleBudgetSchema) {
 		verb = "unfit"
 	}
 	if got.out == "" {
