@@ -101,10 +101,10 @@ func (j *joint) newState(name string, t graph.Type) (Value, error) {
 	return v, j.g.AddInput(graph.Decl{Value: v, Type: t})
 }
 
-// addOutput makes a value a graph output under a name of its own; what names its purpose in errors.
-func (j *joint) addOutput(name string, v Value, what string) error {
+// addOutput makes a value a graph output under a name of its own. Errors name its purpose.
+func (j *joint) addOutput(name string, v Value, purpose string) error {
 	if !j.taken.TakeValue(name) {
-		return fmt.Errorf("the graph has a value %q already, the name for %s", name, what)
+		return fmt.Errorf("the graph has a value %q already, the name for %s", name, purpose)
 	}
 	out := j.g.Value(name)
 	n := &graph.Node{Name: j.nodeName("Identity"), Op: "Identity", Inputs: []Value{v}, Outputs: []Value{out}}

@@ -254,21 +254,21 @@ func (u *updater) unscale() {
 	sum := None
 	for i, g := range u.grads {
 		g = u.Mul(g, u.Cast(factor, u.DType(g)))
-		u.grads[i], sum = g, u.plus(sum, u.nothing(g))
+		u.grads[i], sum = g, u.plus(sum, u.zero(g))
 	}
 	if u.Guard && len(u.grads) > 0 {
-		sum = u.plus(sum, u.lossNothing())
+		sum = u.plus(sum, u.lossZero())
 	}
 	u.setFinite(sum)
 }
 
-// nothing is 0 if all elements are finite, and NaN if not: so is an element times 0.
-func (u *updater) nothing(v Value) Value {
+// zero is 0 if all elements are finite, and NaN if not: so is an element times 0.
+func (u *updater) zero(v Value) Value {
 	return u.Cast(u.sum(u.Mul(v, u.Scalar(0, v))), graph.Float32)
 }
 
-// lossNothing is nothing of the loss, None if the graph makes no loss.
-func (u *updater) lossNothing() Value {
+// lossZero is zero times the loss, None if the graph makes no loss.
+func (u *updater) lossZero() Value {
 	loss, ok := u.j.g.Lookup(CountedOutput)
 	if !ok {
 		loss, ok = u.j.g.Lookup(u.j.out.Loss)
@@ -276,7 +276,7 @@ func (u *updater) lossNothing() Value {
 	if u.j.out.Loss == "" || !ok {
 		return None
 	}
-	return u.ofCounted(u.nothing(loss))
+	return u.ofCounted(u.zero(loss))
 }
 
 // plus adds a value, or None, to a sum, which may have no terms yet.
@@ -328,7 +328,7 @@ func (u *updater) clipFactor(squares []Value) Value {
 	norm := u.Op("Sqrt", nil, square)
 	u.result(NormOutput, norm)
 	if u.Guard && u.finite == None {
-		u.setFinite(u.plus(u.nothing(square), u.lossNothing()))
+		u.setFinite(u.plus(u.zero(square), u.lossZero()))
 	}
 	if u.MaxNorm == 0 {
 		return None

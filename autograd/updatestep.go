@@ -117,13 +117,13 @@ func (u *updater) isFinite(asked bool, factor Value) {
 	sum := None
 	parts, disjoint := u.parts()
 	for _, g := range parts {
-		sum = u.plus(sum, u.nothing(u.scaled(g(), factor)))
+		sum = u.plus(sum, u.zero(u.scaled(g(), factor)))
 	}
 	if disjoint {
 		sum = u.ofAll(sum)
 	}
 	if u.buckets != nil && u.Guard && sum != None {
-		sum = u.plus(sum, u.lossNothing())
+		sum = u.plus(sum, u.lossZero())
 	}
 	u.setFinite(sum)
 }

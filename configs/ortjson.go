@@ -26,7 +26,7 @@ type Error struct {
 	Err   error
 }
 
-// Error returns the place and the fault, "where: what".
+// Error returns the place and the fault, for example "config.json: is empty".
 func (e *Error) Error() string { return e.Where + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -137,7 +137,7 @@ type Session struct {
 // Feed is the source of a gradient that a boundary node outputs.
 type Feed struct {
 	Value graph.ValueID // the boundary node's output
-	Given bool          // by the caller; else Made says what it is
+	Given bool          // by the caller; else Made is its kind
 	Made  MadeGradient
 }
 

@@ -13,8 +13,8 @@ type hinted struct {
 	args   []any
 }
 
-// Errorf is fmt.Errorf for texts with advice: among its arguments, an Option, a Use or a List stands
-// for its words. For example, Errorf("the dim is unknown: bind it with %v", Dims.With("seq=256")).
+// Errorf is fmt.Errorf for texts with advice: among its arguments, an Option or a Use stands for its
+// words. For example, Errorf("the dim is unknown: bind it with %v", Dims.With("seq=256")).
 // The text of the error is in the library's words; Style.Error gives it in others.
 func Errorf(format string, args ...any) error {
 	return &hinted{fmt.Errorf(format, args...), format, args}
@@ -64,8 +64,6 @@ func (s Style) worded(args []any) []any {
 			out[i] = s.Use(Use{Option: a})
 		case Use:
 			out[i] = s.Use(a)
-		case List:
-			out[i] = s.List(a)
 		case error:
 			out[i] = errors.New(s.Error(a))
 		default:

@@ -17,12 +17,6 @@ func (o Option) With(value string) Use { return Use{o, value} }
 // String is the advice in the library's words, for example "Dims seq=256".
 func (u Use) String() string { return strings.TrimSpace(u.Option.String() + " " + u.Value) }
 
-// List is the advice to set several options at once.
-type List []Use
-
-// String is the advice in the library's words.
-func (l List) String() string { return Style(nil).List(l) }
-
 // Style words advice for the readers of a program. nil uses the library's words.
 type Style func(Use) string
 
@@ -32,13 +26,4 @@ func (s Style) Use(u Use) string {
 		return u.String()
 	}
 	return s(u)
-}
-
-// List returns pieces of advice with spaces between.
-func (s Style) List(l List) string {
-	words := make([]string, len(l))
-	for i, u := range l {
-		words[i] = s.Use(u)
-	}
-	return strings.Join(words, " ")
 }

@@ -45,8 +45,6 @@ func TestErrors(t *testing.T) {
 			"say <Zero>\nsay <Batch>"},
 		{hint.Errorf("outer %v: %v", hint.Init, inner), `outer Begin: "seq" is unknown: bind it with Dims seq=2: no size`,
 			`outer <Begin>: "seq" is unknown: bind it with <Dims=seq=2>: no size`},
-		{hint.Errorf("try %s", hint.List{hint.Batch.With("4"), {Option: hint.Shuffle}}), "try Batch 4 Order.Shuffle",
-			"try <Batch=4> <Order.Shuffle>"},
 	} {
 		require.EqualError(t, c.err, c.library)
 		require.Equal(t, c.library, hint.Style(nil).Error(c.err))
@@ -58,8 +56,8 @@ func TestErrors(t *testing.T) {
 // TestSprintf: sentences take advice and errors in the same way.
 func TestSprintf(t *testing.T) {
 	err := hint.Errorf("bind it with %v", hint.Dims)
-	require.Equal(t, "3 left; Verbose lists them: bind it with Dims",
-		hint.Style(nil).Sprintf("%d left; %v lists them: %v", 3, hint.Verbose, err))
-	require.Equal(t, "3 left; <Verbose> lists them: bind it with <Dims>",
-		hint.Style(flags).Sprintf("%d left; %v lists them: %v", 3, hint.Verbose, err))
+	require.Equal(t, "3 left; Batch lists them: bind it with Dims",
+		hint.Style(nil).Sprintf("%d left; %v lists them: %v", 3, hint.Batch, err))
+	require.Equal(t, "3 left; <Batch> lists them: bind it with <Dims>",
+		hint.Style(flags).Sprintf("%d left; %v lists them: %v", 3, hint.Batch, err))
 }

@@ -15,7 +15,7 @@ import (
 func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) (*choice, error) {
 	if m.base.LowerBound > o.Bytes && m.sizes.Inner == nil {
 		return nil, &InfeasibleError{Budget: o.Bytes, LowerBound: m.base.LowerBound, Persistent: o.Persistent,
-			What: clusterConfiguration}
+			Object: clusterConfiguration}
 	}
 	s := m.clusterSearch(work)
 	within, done := ctx, func() {}
@@ -35,7 +35,7 @@ func (m *maker) fitClusters(ctx context.Context, o *budget.Options, work int64) 
 	if !best.Fits {
 		return nil, &InfeasibleError{Budget: o.Bytes, LowestArena: best.LowestArena,
 			LowestLive: best.LowestLive, Persistent: o.Persistent, Stopped: stopped,
-			What: clusterConfiguration}
+			Object: clusterConfiguration}
 	}
 	if o.Found != nil {
 		o.Found()

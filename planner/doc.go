@@ -3,7 +3,7 @@
 // [Make] takes a model with its types and a [Strategy]: a [Level], a [Config] of "ClusterID:Strategy:Count"
 // entries (for example "Gelu+:1:2"), a [Budget], or the placements of a [PlanFile]. It returns a [Plan],
 // which is complete and immutable. A strategy sees the analysis of package recompute, sizes, costs and the
-// unchanged graph, and an evaluator (package place) for its trials; a maker holds what the searches of one
+// unchanged graph, and an evaluator (package place) for its trials; a maker holds the state that searches of one
 // plan share.
 //
 // # Strategies

@@ -36,7 +36,7 @@ func TestFindHeadroom(t *testing.T) {
 	})
 }
 
-// TestFindHeadroomEnds: an error ends the search; a context that is done, too, with what was found.
+// TestFindHeadroomEnds: an error ends the search; a context that is done, too, with the sizes found so far.
 func TestFindHeadroomEnds(t *testing.T) {
 	broken := errors.New("broken")
 	_, err := FindHeadroom(t.Context(), "n", 8, 4, func(int64) (*Plan, error) { return nil, broken })

@@ -20,5 +20,5 @@ func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 	return text + nearmiss.Question(strings.TrimSpace(string(e.Cluster)), ids)
 }
 
-// Nearest is nearmiss.Of.
-func Nearest(misspelt string, names []string) string { return nearmiss.Of(misspelt, names) }
+// Nearest is nearmiss.Find.
+func Nearest(misspelt string, names []string) string { return nearmiss.Find(misspelt, names) }

@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// What is the kind of a change.
-type What string
+// ChangeKind is the kind of a change.
+type ChangeKind string
 
 // The kinds of changes.
 const (
-	MeasureChange   What = "measure"
-	RegionChange    What = "region"
-	PlacementChange What = "placement"
-	ClusterChange   What = "cluster"
-	StashChange     What = "stash"
-	OrderChange     What = "order"
-	FieldChange     What = "field"
+	MeasureChange   ChangeKind = "measure"
+	RegionChange    ChangeKind = "region"
+	PlacementChange ChangeKind = "placement"
+	ClusterChange   ChangeKind = "cluster"
+	StashChange     ChangeKind = "stash"
+	OrderChange     ChangeKind = "order"
+	FieldChange     ChangeKind = "field"
 )
 
-// whats is the order of listed changes.
-var whats = []What{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange, FieldChange}
+// changeKinds is the order of listed changes.
+var changeKinds = []ChangeKind{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange,
+	FieldChange}
 
 // How is the direction of a change from a to b.
 type How string
@@ -38,7 +39,7 @@ const (
 
 // Change is a difference between two subjects.
 type Change struct {
-	What  What
+	Kind  ChangeKind
 	How   How
 	Name  string // of the measure, the region, the value, the cluster, or the path of the field
 	Layer string // of placements and stashes; else ""
@@ -66,9 +67,9 @@ type Result struct {
 func (r *Result) Same() bool { return len(r.Changes) == 0 }
 
 // Count is the number of changes of one kind.
-func (r *Result) Count(w What) (n int) {
+func (r *Result) Count(k ChangeKind) (n int) {
 	for i := range r.Changes {
-		if r.Changes[i].What == w {
+		if r.Changes[i].Kind == k {
 			n++
 		}
 	}
@@ -139,7 +140,7 @@ func Compare(a, b *Subject) (*Result, error) {
 	for _, p := range r.Measures {
 		if !p.A.same(p.B) && (a.Schema == b.Schema || p.A.Known && p.B.Known) {
 			r.Changes = append(r.Changes,
-				Change{What: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
+				Change{Kind: MeasureChange, How: how(p.A, p.B), Name: p.Name, Facts: []Pair{p}})
 		}
 	}
 	c.lists(RegionChange, a.regions, b.regions)
@@ -148,14 +149,14 @@ func Compare(a, b *Subject) (*Result, error) {
 	c.lists(StashChange, a.stashes, b.stashes)
 	alike := c.structure && r.Count(RegionChange) == 0 // numbers of nodes mean the same nodes
 	if n := positions(a.order, b.order); n > 0 && alike && a.order != nil && b.order != nil {
-		r.Changes = append(r.Changes, Change{What: OrderChange, How: Changed, Name: "order",
+		r.Changes = append(r.Changes, Change{Kind: OrderChange, How: Changed, Name: "order",
 			Facts: []Pair{{"places", NoUnit, intValue(int64(n)), intValue(int64(n))}}})
 	}
 	if a.Schema == b.Schema {
 		c.fields(a.fields, b.fields)
 	}
 	slices.SortStableFunc(r.Changes, func(x, y Change) int {
-		return cmp.Or(cmp.Compare(slices.Index(whats, x.What), slices.Index(whats, y.What)),
+		return cmp.Or(cmp.Compare(slices.Index(changeKinds, x.Kind), slices.Index(changeKinds, y.Kind)),
 			natural(x.Layer, y.Layer), x.measureRank()-y.measureRank(), natural(x.Name, y.Name))
 	})
 	r.Layers = layersOf(a, b, r.Changes)
@@ -164,7 +165,7 @@ func Compare(a, b *Subject) (*Result, error) {
 
 // measureRank keeps measures in their own order.
 func (c *Change) measureRank() int {
-	if c.What != MeasureChange {
+	if c.Kind != MeasureChange {
 		return 0
 	}
 	return slices.IndexFunc(measures[:], func(m Measure) bool { return m.Name == c.Name })
@@ -188,7 +189,7 @@ type comparer struct {
 }
 
 // lists matches items by name: those that say the same first, then, of one name, in their order.
-func (c *comparer) lists(what What, a, b list) {
+func (c *comparer) lists(kind ChangeKind, a, b list) {
 	if !a.known || !b.known {
 		return
 	}
@@ -221,14 +222,14 @@ func (c *comparer) lists(what What, a, b list) {
 	for _, i := range rest {
 		if old := left[i.name]; len(old) > 0 {
 			left[i.name] = old[1:]
-			c.change(what, Changed, old[0], i)
+			c.change(kind, Changed, old[0], i)
 		} else {
-			c.change(what, Added, item{}, i)
+			c.change(kind, Added, item{}, i)
 		}
 	}
 	for _, name := range names {
 		for _, old := range left[name] {
-			c.change(what, Removed, old, item{})
+			c.change(kind, Removed, old, item{})
 		}
 	}
 }
@@ -270,8 +271,8 @@ func (c *comparer) same(a, b Value) bool {
 }
 
 // change adds the change of an item.
-func (c *comparer) change(what What, how How, a, b item) {
-	ch := Change{What: what, How: how, Name: cmp.Or(b.name, a.name), Layer: cmp.Or(b.layer, a.layer)}
+func (c *comparer) change(kind ChangeKind, how How, a, b item) {
+	ch := Change{Kind: kind, How: how, Name: cmp.Or(b.name, a.name), Layer: cmp.Or(b.layer, a.layer)}
 	if a.layer != "" && natural(a.layer, ch.Layer) < 0 {
 		ch.Layer = a.layer // whichever side is called b
 	}
@@ -307,7 +308,7 @@ func (c *comparer) fields(a, b []field) {
 			continue
 		}
 		name := path[strings.LastIndexByte(path, '.')+1:]
-		c.Changes = append(c.Changes, Change{What: FieldChange, How: how(x, y), Name: path,
+		c.Changes = append(c.Changes, Change{Kind: FieldChange, How: how(x, y), Name: path,
 			Facts: []Pair{{name, unitOf(path), x, y}}})
 	}
 }

@@ -119,7 +119,7 @@ func checkPlacements(t require.TestingT, r *diff.Result, a, b []recompute.Placem
 	seen, values := 0, map[string]map[diff.How]bool{}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		if c.What != diff.PlacementChange {
+		if c.Kind != diff.PlacementChange {
 			continue
 		}
 		if seen++; c.How == diff.Changed {
@@ -279,7 +279,7 @@ func TestReports(t *testing.T) {
 			"outputs":[{"name":"g","max_abs_diff":1},{"name":"loss","max_abs_diff":0.5}],"facts":["x","y"],"on":false}`), "b"))
 	var got []string
 	for _, c := range r.Changes {
-		got = append(got, fmt.Sprintf("%s %s %s", c.What, c.How, c.Name))
+		got = append(got, fmt.Sprintf("%s %s %s", c.Kind, c.How, c.Name))
 	}
 	require.Equal(t, []string{"measure changed arena", "measure changed time", "field added facts[1]",
 		"field changed on",
@@ -569,7 +569,7 @@ func TestLayerOrder(t *testing.T) {
 		names = append(names, l.Name)
 	}
 	require.Equal(t, []string{"/g.3", "/h.1", "/h.2", "/h.02", "/h.10"}, names)
-	require.True(t, slices.IsSortedFunc(r.Changes, func(x, y diff.Change) int { return cmp.Compare(x.What, y.What) }))
+	require.True(t, slices.IsSortedFunc(r.Changes, func(x, y diff.Change) int { return cmp.Compare(x.Kind, y.Kind) }))
 }
 
 // TestUnlikeMeasures: a measure with another meaning on each side is refused, and named.

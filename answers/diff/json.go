@@ -27,7 +27,7 @@ type peakJSON struct {
 }
 
 type changeJSON struct {
-	What   What       `json:"what"`
+	Kind   ChangeKind `json:"what"`
 	Change How        `json:"change"`
 	Name   string     `json:"name"`
 	Layer  string     `json:"layer,omitempty"`
@@ -77,7 +77,7 @@ func newJSON(r *Result) *diffJSON {
 	}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		j.Changed = append(j.Changed, changeJSON{c.What, c.How, c.Name, c.Layer, facts(c.Facts)})
+		j.Changed = append(j.Changed, changeJSON{c.Kind, c.How, c.Name, c.Layer, facts(c.Facts)})
 	}
 	for _, l := range r.Layers {
 		j.Layers = append(j.Layers, layerJSON{l.Name, l.Added, l.Removed, l.Changed, l.Stashes, l.A.json(), l.B.json()})

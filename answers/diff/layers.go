@@ -43,7 +43,7 @@ func layersOf(a, b *Subject, changes []Change) []Layer {
 
 func (l *Layer) count(c *Change) {
 	switch {
-	case c.What == StashChange:
+	case c.Kind == StashChange:
 		l.Stashes++
 	case c.How == Added:
 		l.Added++

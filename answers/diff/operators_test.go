@@ -69,7 +69,7 @@ func TestOperators(t *testing.T) {
 	require.NoError(t, err)
 	var placed, states []string
 	for _, c := range r.Changes {
-		switch c.What {
+		switch c.Kind {
 		case diff.PlacementChange:
 			require.Equal(t, diff.Added, c.How)
 			placed = append(placed, c.Name[strings.LastIndexByte(c.Name, '/')+1:])
@@ -131,7 +131,7 @@ func TestOperatorGraphs(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, one.Structure, two.Structure)
 	for _, c := range r.Changes {
-		if c.What == diff.PlacementChange {
+		if c.Kind == diff.PlacementChange {
 			require.Equal(t, diff.Added, c.How)
 			require.True(t, strings.HasPrefix(c.Name, "graph 2/"), c.Name)
 		}

@@ -31,8 +31,8 @@ func (r *Result) writeText(w io.Writer, rows int) error {
 	for _, f := range r.Failed {
 		lines = append(lines, fmt.Sprintf("Failed: %s: %s.", f.Condition, f.Why))
 	}
-	lines = append(lines, "", fmt.Sprintf("A: %s (%s)", r.A.Name, r.A.what()),
-		fmt.Sprintf("B: %s (%s)", r.B.Name, r.B.what()))
+	lines = append(lines, "", fmt.Sprintf("A: %s (%s)", r.A.Name, r.A.description()),
+		fmt.Sprintf("B: %s (%s)", r.B.Name, r.B.description()))
 	for _, line := range lines {
 		if err := report.Paragraph(w, line); err != nil {
 			return err
@@ -54,8 +54,8 @@ func (r *Result) writeText(w io.Writer, rows int) error {
 	return nil
 }
 
-// what describes a subject.
-func (s *Subject) what() string {
+// description is the schema of a report, else the kind of the subject.
+func (s *Subject) description() string {
 	if s.Kind == ReportKind {
 		return s.Schema
 	}
@@ -74,7 +74,7 @@ type part struct {
 func (r *Result) tables(rows int, comment bool) []part {
 	parts := []part{{table: r.measureTable()}, {table: r.layerTable(), fold: true}}
 	for _, k := range []struct {
-		what  What
+		what  ChangeKind
 		title string
 	}{{PlacementChange, "Placements"}, {ClusterChange, "Clusters"}, {StashChange, "Stashed activations"},
 		{FieldChange, "Other fields"}} {
@@ -112,7 +112,7 @@ func (r *Result) layerTable() *report.Table {
 }
 
 // changeTable lists changes of one kind.
-func (r *Result) changeTable(what What, title string, rows int, layers bool) part {
+func (r *Result) changeTable(kind ChangeKind, title string, rows int, layers bool) part {
 	p := part{fold: true, table: &report.Table{}}
 	p.table.Header = []string{"", "Name", "What"}
 	if layers {
@@ -120,7 +120,7 @@ func (r *Result) changeTable(what What, title string, rows int, layers bool) par
 	}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		if c.What != what && !(what == FieldChange && c.What == OrderChange) {
+		if c.Kind != kind && !(kind == FieldChange && c.Kind == OrderChange) {
 			continue
 		}
 		if rows >= 0 && len(p.table.Rows) >= rows {
@@ -153,8 +153,8 @@ func (r *Result) writeMarkdown(w io.Writer, rows int) error {
 		fmt.Fprintf(&b, "%s\n\n", r.counts())
 	}
 	sides := report.Table{Header: []string{"", "Compared", "What it is"}}
-	sides.Add("A", r.A.Name, r.A.what())
-	sides.Add("B", r.B.Name, r.B.what())
+	sides.Add("A", r.A.Name, r.A.description())
+	sides.Add("B", r.B.Name, r.B.description())
 	for _, t := range r.tables(rows, true) {
 		title := t.table.Title
 		t.table.Title = ""
@@ -220,11 +220,11 @@ func (r *Result) csv() *report.Table {
 	}
 	for i := range r.Changes {
 		c := &r.Changes[i]
-		if c.What == MeasureChange {
+		if c.Kind == MeasureChange {
 			continue
 		}
 		for _, p := range c.Facts {
-			t.Add(string(c.What), string(c.How), c.Layer, c.Name, p.Name, string(p.Unit), exact(p.A), exact(p.B))
+			t.Add(string(c.Kind), string(c.How), c.Layer, c.Name, p.Name, string(p.Unit), exact(p.A), exact(p.B))
 		}
 	}
 	return t

@@ -13,8 +13,8 @@ type Kind string
 // The kinds of subjects.
 const (
 	PlanKind   Kind = "model"     // a model, planned
-	FileKind   Kind = "plan file" // written by plan --save-plan
-	ReportKind Kind = "report"    // printed by a verb with -O json
+	FileKind   Kind = "plan file" // the record of a plan, as JSON
+	ReportKind Kind = "report"    // the JSON that a verb prints
 	// OperatorsKind is a plan saved by memopt.torch.plan(select="operators").
 	OperatorsKind Kind = "plan of operators"
 )

@@ -120,7 +120,7 @@ func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 func (r *Result) counts() string {
 	var parts []string
 	for _, k := range []struct {
-		what      What
+		what      ChangeKind
 		one, many string
 	}{{RegionChange, "region in parts", "regions in parts"},
 		{PlacementChange, "placement", "placements"}, {ClusterChange, "cluster", "clusters"},
@@ -156,7 +156,7 @@ var aside = map[string]bool{"enabled": true, "applied": true, "peak_drop_bytes":
 
 // brief is a change's facts in one line.
 func (c *Change) brief() string {
-	switch c.What {
+	switch c.Kind {
 	case PlacementChange:
 		return c.placement()
 	case OrderChange:
@@ -165,7 +165,7 @@ func (c *Change) brief() string {
 	var parts []string
 	for _, f := range c.Facts {
 		name := f.Name + " "
-		if c.What == FieldChange {
+		if c.Kind == FieldChange {
 			name = ""
 		}
 		switch {

@@ -14,10 +14,10 @@ import (
 
 // The kinds of fixes.
 const (
-	Recompute = "recompute" // make the value again: --recompute
-	Reorder   = "order"     // run the nodes in another order: --order memory
-	Parts     = "parts"     // compute regions of the graph in chunks: --budget
-	Offload   = "offload"   // move the value to the host and back, which memopt does not do: a hint
+	Recompute = "recompute" // recompute the value
+	Reorder   = "order"     // run the nodes in another order
+	Parts     = "parts"     // compute regions of the graph in chunks
+	Offload   = "offload"   // move the value to the host and back, which memopt does not do
 )
 
 // maxFixes is how many fixes of a value are kept.

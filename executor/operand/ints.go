@@ -52,15 +52,15 @@ func Int(c *executor.Ctx, i, def int) (int, error) {
 	return int(v), nil
 }
 
-// Scalar returns the one element of integer input i, which must be there. what names it in errors.
-func Scalar(c *executor.Ctx, i int, what string) (int64, error) {
+// Scalar returns the one element of integer input i, which must be there. Errors call it by name.
+func Scalar(c *executor.Ctx, i int, name string) (int64, error) {
 	x := c.In(i)
 	if x == nil || x.Len() != 1 {
-		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, what, x)
+		return 0, c.Errorf("input %d, %s, is %v, wanted one element", i, name, x)
 	}
 	v, ok := first(x)
 	if !ok {
-		return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, what, x.DType)
+		return 0, c.Errorf("input %d, %s, has type %v, wanted int64", i, name, x.DType)
 	}
 	return v, nil
 }

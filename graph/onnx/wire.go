@@ -99,7 +99,7 @@ func (r *reader) fault(what string, n int) error {
 	return at(r.pos, "%s is malformed: %s", what, why)
 }
 
-// want checks the wire type of a field; what names it as onnx.proto does.
+// want checks the wire type of a field; the error names it as onnx.proto does.
 func (f *field) want(t protowire.Type, what string) error {
 	if f.typ == t {
 		return nil

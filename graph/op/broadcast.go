@@ -133,11 +133,11 @@ func isSymbol(e symbolic.Expr) bool {
 }
 
 // Unify returns the description of a dim that must be equal in two operands, and calls Errorf where
-// two numbers contradict each other; what names the dim in the error.
-func (c *Ctx) Unify(what string, a, b symbolic.Expr) symbolic.Expr {
+// two numbers contradict each other. The error calls the dim by name.
+func (c *Ctx) Unify(name string, a, b symbolic.Expr) symbolic.Expr {
 	if an, ok := a.Const(); ok {
 		if bn, ok := b.Const(); ok && an != bn {
-			c.Errorf("%s: %d and %d must be equal", what, an, bn)
+			c.Errorf("%s: %d and %d must be equal", name, an, bn)
 		}
 	}
 	c.inf.meet(a, b)

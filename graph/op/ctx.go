@@ -132,14 +132,14 @@ func (c *Ctx) outType(i int) graph.Type {
 }
 
 // Axis maps an axis attribute or element in [-rank, rank-1] to [0, rank). It calls Errorf, and
-// returns false, if the axis is outside; what names it in the message.
-func (c *Ctx) Axis(what string, axis int64, rank int) (int, bool) {
+// returns false, if the axis is outside. The message calls it by name.
+func (c *Ctx) Axis(name string, axis int64, rank int) (int, bool) {
 	if rank == 0 {
-		c.Errorf("%s is %d and the rank is 0: a scalar has no axes", what, axis)
+		c.Errorf("%s is %d and the rank is 0: a scalar has no axes", name, axis)
 		return 0, false
 	}
 	if axis < -int64(rank) || axis >= int64(rank) {
-		c.Errorf("%s is %d and the rank is %d; it must be in [%d, %d]", what, axis, rank, -rank, rank-1)
+		c.Errorf("%s is %d and the rank is %d; it must be in [%d, %d]", name, axis, rank, -rank, rank-1)
 		return 0, false
 	}
 	if axis < 0 {

@@ -51,7 +51,7 @@ func dimAt(s graph.Shape, i int) symbolic.Expr {
 	return s.Dims[i]
 }
 
-// divided returns n/d for a number n that d must divide; what names n in the error.
+// divided returns n/d for a number n that d must divide; the error calls n by name.
 func (c *Ctx) divided(what string, n symbolic.Expr, d int64) symbolic.Expr {
 	if d < 1 {
 		c.Errorf("%s is to be divided into %d parts, wanted at least 1", what, d)

@@ -86,7 +86,7 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if len(r.Weights) == 0 {
-		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: %w: %s", m.Path, ErrNothing, r.why())}
+		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: %w: %w", m.Path, ErrNothing, r.why())}
 	}
 	pass := graph.Pass{Name: "quantize", Run: func(*graph.Model) (bool, error) { return e.Finish() }}
 	if err := graph.RunPasses(work, pass); err != nil {
@@ -100,17 +100,17 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 }
 
 // why returns the reason why no weight was quantized.
-func (r *Result) why() string {
+func (r *Result) why() error {
 	if len(r.Left) == 0 {
-		return "it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without data, and " +
-			"those that callers can replace (--freeze-inputs), do not count"
+		return hint.Errorf("it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without "+
+			"data, and those that callers can replace (%v), do not count", hint.FreezeInputs)
 	}
 	l := r.Left[0]
 	text := fmt.Sprintf("node %q (%s) stays as it is: %s", l.Node, l.Op, l.Why)
 	if n := len(r.Left) - 1; n > 0 {
 		text += fmt.Sprintf("; so do %d others", n)
 	}
-	return text
+	return errors.New(text)
 }
 
 // quantizer is a quantization under way.

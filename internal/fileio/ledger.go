@@ -56,15 +56,15 @@ func (e *StreamError) Concerns(f *os.File) bool {
 // Error names the stream and a remedy.
 func (e *StreamError) Error() string { return e.text }
 
-// Input notes a file that is read; what is the flag that names it, or its description. An error
+// Input notes a file that is read, by its flag or description. An error
 // says that an output, or a stream, would overwrite it. Files that do not exist, and files that are
 // not regular, are not noted.
-func (l *Ledger) Input(what, path string) error {
+func (l *Ledger) Input(source, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil // reading it will report that
 	}
-	return l.input(what, path, info)
+	return l.input(source, path, info)
 }
 
 // InputFile is Input for a file that is open, such as standard input.
@@ -113,10 +113,9 @@ func output(what, path string) string {
 	return what + " " + path
 }
 
-// Output announces a file that is to be written; what is the flag that names it. It is refused if
-// it was noted as an input, if a stream goes to it, or if it was announced under another name or
-// for something else. An output may be announced again right before it is written, which detects
-// that names that did not exist before stand for one file.
+// Output announces a file that is to be written, by the flag that names it. It is refused if it was noted as an
+// input, if a stream goes to it, or if it was announced under another name or for something else. An output may be
+// announced again right before it is written, which detects that names that did not exist before stand for one file.
 func (l *Ledger) Output(what, path string) error {
 	if fd, ok := descriptor(path); ok {
 		return l.outputDescriptor(what, path, fd)

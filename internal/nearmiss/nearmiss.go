@@ -11,8 +11,8 @@ import (
 // grows with the product of their lengths.
 const longest = 1000
 
-// Of returns the name most similar to a misspelt one, or "" if no name is similar enough.
-func Of(misspelt string, names []string) string {
+// Find returns the name most similar to a misspelt one, or "" if no name is similar enough.
+func Find(misspelt string, names []string) string {
 	best, bestScore := "", 0.6 // less alike than this is no misspelling
 	for _, name := range names {
 		if len(name) > longest || len(misspelt) > longest {
@@ -28,7 +28,7 @@ func Of(misspelt string, names []string) string {
 // Question is Of as the end of a message: `; did you mean "budget"?`, or "" if no name is similar
 // enough.
 func Question(misspelt string, names []string) string {
-	if near := Of(misspelt, names); near != "" {
+	if near := Find(misspelt, names); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""

@@ -25,8 +25,8 @@ type Left struct {
 }
 
 // demand restricts the graph of the search to answers that obey the demands: kept nodes do not run
-// again, and forced nodes do. Bounds then refer to such plans; a forced run costs nothing in them
-// but for the one time that bound adds.
+// again, and forced nodes do. Bounds then refer to such plans; a forced run costs in them
+// only the one time that bound adds.
 func (b *budgeter) demand() error {
 	t := b.tasks
 	for id, why := range b.p.Kept {

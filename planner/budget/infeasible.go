@@ -27,9 +27,9 @@ type InfeasibleError struct {
 	Whole *Lowest
 	// Stopped is set if the time limit ended the search.
 	Stopped bool
-	// What names the searched object in the error message, for example "configuration of clusters"; ""
+	// Object is the searched object in the error message, for example "configuration of clusters"; ""
 	// means "plan".
-	What string
+	Object string
 }
 
 // Searched reports whether plans were tried; else a bound rules the budget out.
@@ -58,14 +58,14 @@ func (e *InfeasibleError) InParts(arena, live, bound int64) {
 
 // Error names the budget and the smallest arena that was reached.
 func (e *InfeasibleError) Error() string {
-	what := cmp.Or(e.What, "plan")
+	object := cmp.Or(e.Object, "plan")
 	if e.Stopped && e.Searched() {
-		what += " that was found"
+		object += " that was found"
 	}
-	text := fmt.Sprintf("no %s fits an arena of %d bytes", what, e.Budget)
+	text := fmt.Sprintf("no %s fits an arena of %d bytes", object, e.Budget)
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
-		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", what,
+		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", object,
 			e.Budget+e.Persistent, e.Persistent)
 	case e.Persistent > 0:
 		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d",

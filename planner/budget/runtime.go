@@ -228,7 +228,7 @@ func (r *runtimeFit) best() int {
 
 func (r *runtimeFit) infeasible() error {
 	e := &InfeasibleError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
-		What: "plan for stock ONNX Runtime", Stopped: r.stopped, Persistent: r.opts.Persistent}
+		Object: "plan for stock ONNX Runtime", Stopped: r.stopped, Persistent: r.opts.Persistent}
 	for _, a := range r.judged {
 		if a != nil {
 			e.LowestArena = min(e.LowestArena, a.AnchoredArena)

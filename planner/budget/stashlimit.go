@@ -113,7 +113,7 @@ func (b *budgeter) applyLimits() error {
 			}
 			if try == limitTries || capacity <= 0 {
 				return &InfeasibleError{Budget: r.Bytes, LowestArena: low, LowestLive: low,
-					What: "plan for the nodes " + r.Glob}
+					Object: "plan for the nodes " + r.Glob}
 			}
 			capacity -= left - r.Bytes
 		}

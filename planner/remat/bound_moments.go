@@ -46,7 +46,7 @@ func newMoments(g *Graph) *moments {
 }
 
 // ownNeed is the bytes of the first run of t by itself. If an input may be written over, its bytes
-// are not counted twice. That saves nothing if the input is held for later readers: such an input,
+// are not counted twice. That saves no bytes if the input is held for later readers: such an input,
 // if there is only one to write over, is named, and counts as one that t does not need.
 func (m *moments) ownNeed(t int32) (need int64, stolen int32) {
 	task := &m.g.Tasks[t]

@@ -316,7 +316,7 @@ func (r *reader) nearID(id fileID) string {
 		return ""
 	}
 	names := r.in.IDs[max(len(r.in.IDs)-nearIDs, 0):]
-	if near := nearmiss.Of(string(id), names); near != "" {
+	if near := nearmiss.Find(string(id), names); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)
 	}
 	return ""

@@ -200,19 +200,19 @@ func InfeasibleBudgetText(e *planner.InfeasibleError) string {
 
 // infeasibleLimit names the limit that every plan exceeds.
 func infeasibleLimit(e *planner.InfeasibleError) string {
-	what := cmp.Or(e.What, "plan")
+	object := cmp.Or(e.Object, "plan")
 	if e.Stopped && e.Searched() {
-		what += " that was found"
+		object += " that was found"
 	}
 	switch {
 	case e.Persistent > 0 && e.Budget <= 0:
-		return fmt.Sprintf("no %s fits the budget of %s: inputs and weights alone take %s", what,
+		return fmt.Sprintf("no %s fits the budget of %s: inputs and weights alone take %s", object,
 			Bytes(e.Budget+e.Persistent), Bytes(e.Persistent))
 	case e.Persistent > 0:
-		return fmt.Sprintf("no %s fits the %s that inputs and weights (%s) leave of %s", what, Bytes(e.Budget),
+		return fmt.Sprintf("no %s fits the %s that inputs and weights (%s) leave of %s", object, Bytes(e.Budget),
 			Bytes(e.Persistent), Bytes(e.Budget+e.Persistent))
 	}
-	return fmt.Sprintf("no %s fits an arena of %s", what, Bytes(e.Budget))
+	return fmt.Sprintf("no %s fits an arena of %s", object, Bytes(e.Budget))
 }
 
 // headroomText names the largest batch that fits.

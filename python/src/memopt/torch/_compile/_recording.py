@@ -25,7 +25,7 @@ _PASSING = re.compile(r"(View|UnsafeView|Reshape\w*|Alias|T|Transpose|Permute|Sq
 # Backward functions of operators whose result is a view of their argument, and whose gradient has memory of its own.
 _VIEWING = re.compile(r"(Slice|Select|Split\w*|Unbind|Expand|Diagonal|Unfold|AsStrided|Chunk|Narrow)Backward\d*")
 
-# Backward functions that compute gradients and do nothing else: those that PyTorch generates of its formulas.
+# Backward functions that only compute gradients: those that PyTorch generates of its formulas.
 _FORMULA = re.compile(r"\w+Backward\d+")
 
 # References to a tensor while `_is_held` asks: its own variable and the argument of getrefcount.
