@@ -1,6 +1,6 @@
 """The differences between the versions of PyTorch whose joint graphs memopt knows, each in one place.
 
-What a version lacks is asked for by its name, so that no version is compared here.
+Each is found by the name that a version has or lacks, without a comparison of version numbers.
 """
 
 from __future__ import annotations
