@@ -13,11 +13,11 @@ KNOWN = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 FAKING = KNOWN[1:]
 
 
-def require(version: str, known: tuple[str, ...] = KNOWN, what: str = "memopt.torch.compile") -> None:
+def require(version: str, known: tuple[str, ...] = KNOWN, feature: str = "memopt.torch.compile") -> None:
     """Raises RuntimeError where a function was not tried with a version of torch."""
     found = re.match(r"\d+\.\d+", version)
     if found is None or found.group() not in known:
         raise RuntimeError(
-            f"{what} knows the joint graphs of torch {', '.join(known)}; this is {version}. "
+            f"{feature} knows the joint graphs of torch {', '.join(known)}; this is {version}. "
             "memopt.torch.plan of modules and apply, which need none, work with torch >= 2.6"
         )

@@ -25,8 +25,8 @@ class Place(NamedTuple):
     Attributes:
         kind: "result" of a graph, "out" for that of an operator of PyTorch, "made" for an argument of a graph that the
             step has made without a gradient, "saved" by an operator; or where gradients go to, an "op" or a "leaf".
-        at: the index of the run; of an op, what it makes and saves its number, of a leaf its identity.
-        place: that of the result or the argument; of a leaf its bytes.
+        at: the index of the run; the number of the op, also for its outputs and saved values; the identity of a leaf.
+        place: the index of the result or the argument; for a leaf, its bytes.
     """
 
     kind: str
