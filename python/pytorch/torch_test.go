@@ -27,7 +27,7 @@ import (
 var python = sync.OnceValue(func() string {
 	for _, name := range []string{os.Getenv("TORCH_PYTHON"), "python3", "/usr/bin/python3"} {
 		cmd := exec.Command(name, "-c", "import onnx, torchvision, memopt.torch")
-		cmd.Env = append(os.Environ(), "PYTHONPATH=../python/src")
+		cmd.Env = append(os.Environ(), "PYTHONPATH=../src")
 		if name != "" && cmd.Run() == nil {
 			return name
 		}
