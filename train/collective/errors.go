@@ -34,7 +34,7 @@ func (c Call) String() string {
 // MismatchError means that two ranks have made different calls at the same place.
 type MismatchError struct {
 	Ticket Ticket // of the operation, counted from 1
-	Ranks  [2]int
+	Ranks  [2]int // in ascending order
 	Calls  [2]Call
 }
 

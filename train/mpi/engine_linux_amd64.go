@@ -199,13 +199,18 @@ func sums(c collective.Call) bool {
 	return c.What == collective.AllReduce.String() || c.What == collective.ReduceScatter.String()
 }
 
-// disagree is the error where another rank calls something else.
+// disagree is the error where another rank calls something else. It names the lower rank first, so that all ranks say
+// the same.
 func (e *engine) disagree(c collective.Call, q int, h []byte) error {
 	what := int(binary.LittleEndian.Uint32(h[16:]))
 	if h[28] != e.header[28] && sums(c) && what < len(whats) && whats[what] == c.What {
 		way := [...]string{"as MPI does", "in the order of the ranks"}
-		return fmt.Errorf("rank %d sums %s, rank %d %s: Options.Exact must be the same on all ranks", e.rank,
-			way[e.header[28]&1], q, way[h[28]&1])
+		mine, theirs := way[e.header[28]&1], way[h[28]&1]
+		if q < e.rank {
+			mine, theirs = theirs, mine
+		}
+		return fmt.Errorf("rank %d sums %s, rank %d %s: Options.Exact must be the same on all ranks", min(e.rank, q),
+			mine, max(e.rank, q), theirs)
 	}
 	if what >= len(whats) || binary.LittleEndian.Uint64(h) != uint64(e.current) {
 		return fmt.Errorf("rank %d sends no header of operation %d: all ranks must run the same program", q,
@@ -215,7 +220,13 @@ func (e *engine) disagree(c collective.Call, q int, h []byte) error {
 		What: whats[what], DType: graph.DType(binary.LittleEndian.Uint32(h[20:])),
 		Root: int(int32(binary.LittleEndian.Uint32(h[24:]))), Bytes: int(binary.LittleEndian.Uint64(h[8:])),
 	}
-	return &collective.MismatchError{Ticket: e.current, Ranks: [2]int{e.rank, q}, Calls: [2]collective.Call{c, other}}
+	mismatch := &collective.MismatchError{
+		Ticket: e.current, Ranks: [2]int{e.rank, q}, Calls: [2]collective.Call{c, other},
+	}
+	if q < e.rank {
+		mismatch.Ranks, mismatch.Calls = [2]int{q, e.rank}, [2]collective.Call{other, c}
+	}
+	return mismatch
 }
 
 // next is the place of a new request.

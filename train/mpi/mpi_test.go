@@ -147,8 +147,8 @@ func TestTimeout(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, start starter) {
 		r := start(2, "differ")
-		require.Contains(t, r.stdout, "operation 1: rank 1 calls all-reduce of 404 bytes of type float, rank 0 "+
-			"all-reduce of 400 bytes of type float; all ranks must do the same in the same order")
+		require.Contains(t, r.stdout, "operation 1: rank 0 calls all-reduce of 400 bytes of type float, rank 1 "+
+			"all-reduce of 404 bytes of type float; all ranks must do the same in the same order")
 		r = start(2, "differ", "MEMOPT_MPI_EXACT=rank 1")
 		require.Contains(t, r.stdout, "rank 0 sums as MPI does, rank 1 in the order of the ranks: Options.Exact must "+
 			"be the same on all ranks")
