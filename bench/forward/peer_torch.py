@@ -1,9 +1,12 @@
 """Runs a sample model's PyTorch modules, and with the word step their backward pass, for bench/forward.
 
-usage: peer_torch.py MODEL FOLDER THREADS [step]; FOLDER holds manifest.json and the inputs, parameters among them, as raw files.
+usage: peer_torch.py MODEL FOLDER THREADS [step]; FOLDER holds manifest.json and the inputs,
+parameters among them, as raw files.
 Each line on standard input is one step; the answer is its time and the processors' in milliseconds, and the loss.
 """
+
 import json, os, sys, time, warnings
+
 warnings.filterwarnings("ignore")
 import numpy as np
 import torch

@@ -1,4 +1,5 @@
 """The sample models as PyTorch modules, with the parameter names that their ONNX files have."""
+
 import math
 import torch
 import torch.nn as nn
@@ -16,8 +17,10 @@ class Attention(nn.Module):
 
     def forward(self, x):
         batch, length, width = x.shape
-        query, key, value = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-                             for part in self.c_attn(x).split(width, dim=2))
+        query, key, value = (
+            part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for part in self.c_attn(x).split(width, dim=2)
+        )
         scores = query @ key.transpose(2, 3) / math.sqrt(width // self.heads)
         place = torch.arange(length)
         weights = F.softmax(scores.masked_fill(place > place[:, None], -math.inf), dim=-1)
@@ -28,7 +31,11 @@ class Block(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.ln_1, self.attn = nn.LayerNorm(width), Attention(width, heads)
-        self.ln_2, self.c_fc, self.c_proj = nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.ln_2, self.c_fc, self.c_proj = (
+            nn.LayerNorm(width),
+            nn.Linear(width, 4 * width),
+            nn.Linear(4 * width, width),
+        )
 
     def forward(self, x):
         x = x + self.attn(self.ln_1(x))
@@ -63,6 +70,7 @@ class Perceptron(nn.Module):
 
 def vision(name):
     import torchvision
+
     return getattr(torchvision.models, name)()
 
 

@@ -6,6 +6,7 @@ Prints one line of JSON: the median and the least time of a step in milliseconds
 bytes; or what is missing. Attention is written out, as in the graph that memopt gets; everything else is what
 torch.nn has.
 """
+
 import json
 import statistics
 import sys
@@ -13,7 +14,7 @@ import time
 
 
 def missing(text):
-    print(json.dumps({'missing': text}))
+    print(json.dumps({"missing": text}))
     sys.exit(0)
 
 
@@ -22,7 +23,7 @@ try:
     import torch.nn as nn
     import torch.nn.functional as F
 except ImportError as e:
-    missing('PyTorch cannot be imported: %s' % e)
+    missing("PyTorch cannot be imported: %s" % e)
 
 
 class Block(nn.Module):
@@ -34,16 +35,18 @@ class Block(nn.Module):
         self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.fc, self.out = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.register_buffer('mask', torch.ones(seq, seq, dtype=torch.bool).triu(1))
+        self.register_buffer("mask", torch.ones(seq, seq, dtype=torch.bool).triu(1))
 
     def forward(self, x):
         b, s, w = x.shape
-        q, k, v = (t.view(b, s, self.heads, w // self.heads).transpose(1, 2) for t in self.qkv(self.ln_1(x)).split(w, dim=2))
+        q, k, v = (
+            t.view(b, s, self.heads, w // self.heads).transpose(1, 2) for t in self.qkv(self.ln_1(x)).split(w, dim=2)
+        )
         scores = (q @ k.transpose(2, 3)) * (w // self.heads) ** -0.5
-        scores = scores.masked_fill(self.mask[:s, :s], float('-inf'))
+        scores = scores.masked_fill(self.mask[:s, :s], float("-inf"))
         y = (F.softmax(scores, dim=-1) @ v).transpose(1, 2).reshape(b, s, w)
         x = x + self.proj(y)
-        return x + self.out(F.gelu(self.fc(self.ln_2(x)), approximate='tanh'))
+        return x + self.out(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
 
 
 class GPT2(nn.Module):
@@ -98,25 +101,28 @@ class ResNet50(nn.Module):
 def build(name, batch, seq, toy, device, dtype):
     """Returns the network on the device and its inputs."""
     torch.manual_seed(1)
-    if name == 'gpt2':
+    if name == "gpt2":
         vocabulary = 96 if toy else 50257
         net = GPT2(2, 32, 2, vocabulary, seq) if toy else GPT2(12, 768, 12, vocabulary, seq)
         inputs = [torch.randint(vocabulary, (batch, seq), device=device) for _ in range(2)]
     else:
         net = ResNet50([1, 1] if toy else [3, 4, 6, 3])
         size = 32 if toy else 224
-        inputs = [torch.randn(batch, 3, size, size, device=device, dtype=dtype), torch.randint(1000, (batch,), device=device)]
+        inputs = [
+            torch.randn(batch, 3, size, size, device=device, dtype=dtype),
+            torch.randint(1000, (batch,), device=device),
+        ]
     return net.to(device=device, dtype=dtype).train(), inputs
 
 
 def main():
     name, precision, device, batch, seq = sys.argv[1:6]
-    toy = sys.argv[6:] == ['toy']
-    cuda = device == 'cuda'
+    toy = sys.argv[6:] == ["toy"]
+    cuda = device == "cuda"
     if cuda and not torch.cuda.is_available():
-        missing('PyTorch %s sees no GPU' % torch.__version__)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == 'tf32'
-    dtype = torch.bfloat16 if precision == 'bfloat16' else torch.float32
+        missing("PyTorch %s sees no GPU" % torch.__version__)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     net, inputs = build(name, int(batch), int(seq), toy, device, dtype)
     wait = torch.cuda.synchronize if cuda else lambda: None
     times = []
@@ -127,9 +133,18 @@ def main():
         net(*inputs).backward()
         wait()
         times.append(1e3 * (time.perf_counter() - start))
-    times = times[1 if toy else 3:]  # the others warm up
+    times = times[1 if toy else 3 :]  # the others warm up
     peak = torch.cuda.max_memory_allocated() if cuda else 0
-    print(json.dumps({'median_ms': statistics.median(times), 'min_ms': min(times), 'peak_bytes': peak, 'version': torch.__version__}))
+    print(
+        json.dumps(
+            {
+                "median_ms": statistics.median(times),
+                "min_ms": min(times),
+                "peak_bytes": peak,
+                "version": torch.__version__,
+            }
+        )
+    )
 
 
 main()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The memory of whole AdamW steps beside PyTorch's, and what a step takes per parameter: see README.md."""
+
 import argparse
 import json
 import os
@@ -27,8 +28,10 @@ def torch_step(model, batch, sizes):
     moments and inputs are there before. Gradients are none before the step.
     """
     import torch
+
     sys.path.insert(0, os.path.join(HERE, "..", "forward"))
     from torch_nets import NETS, Training
+
     torch.manual_seed(0)
     torch.set_num_threads(2)
     net = Training(NETS[model]()).train()
@@ -49,8 +52,9 @@ def torch_step(model, batch, sizes):
     parameters = [*net.parameters(), *net.buffers()]
     moments = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v)]
     held = sum(t.numel() * t.element_size() for t in parameters + moments + [x, labels])
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True,
-                                record_shapes=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, record_shapes=True
+    ) as profile:
         step()
     events = []
 
@@ -76,10 +80,26 @@ def ask(*command):
 def memopt_step(memopt, models, model, batch, sizes, folder):
     """What memopt plans and takes for the same step, with no recomputation."""
     path = os.path.join(folder, model + ".onnx")
-    subprocess.run([memopt, "grad", os.path.join(models, model, "model.onnx"), "-o", path, "-q", "--optimizer", "adamw",
-                    "--outputs", "loss"], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [
+            memopt,
+            "grad",
+            os.path.join(models, model, "model.onnx"),
+            "-o",
+            path,
+            "-q",
+            "--optimizer",
+            "adamw",
+            "--outputs",
+            "loss",
+        ],
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
     dims = ",".join(f"{k}={v}" for k, v in {"batch": batch, **sizes}.items())
-    run = ask(memopt, "run", path, "--dim", dims, "--init", "random:1", "--warmup", "0", "--threads", "2", "-q", "-O", "json")
+    run = ask(
+        memopt, "run", path, "--dim", dims, "--init", "random:1", "--warmup", "0", "--threads", "2", "-q", "-O", "json"
+    )
     plan = ask(memopt, "plan", path, "--dim", dims, "--level", "0", "-q", "-O", "json")
     states = ask(memopt, "inspect", path, "--dim", dims, "-q", "-O", "json")["states"]
     os.remove(path)
@@ -87,10 +107,17 @@ def memopt_step(memopt, models, model, batch, sizes, folder):
     names = {s["input"] for s in states}
     parameters = sum(s["bytes"] for s in states if s["input"] + "_exp_avg" in names) // 4
     total = peak["persistent_bytes"] + peak["arena_bytes"]
-    return {"arena": peak["arena_bytes"], "measured": peak["measured_arena_bytes"], "process": peak["rss_bytes"],
-            "held": peak["persistent_bytes"], "total": total, "parameters": parameters,
-            "gradients": at_peak["gradients_bytes"], "activations": at_peak["activations_bytes"],
-            "per_parameter": (total - at_peak["activations_bytes"]) / parameters}
+    return {
+        "arena": peak["arena_bytes"],
+        "measured": peak["measured_arena_bytes"],
+        "process": peak["rss_bytes"],
+        "held": peak["persistent_bytes"],
+        "total": total,
+        "parameters": parameters,
+        "gradients": at_peak["gradients_bytes"],
+        "activations": at_peak["activations_bytes"],
+        "per_parameter": (total - at_peak["activations_bytes"]) / parameters,
+    }
 
 
 def mb(n):
@@ -129,21 +156,29 @@ def main():
 
 
 def print_tables(rows):
-    print("| step | memopt: arena | held throughout | total | PyTorch: above what it holds | held | peak | total ÷ peak |")
+    print(
+        "| step | memopt: arena | held throughout | total | PyTorch: above what it holds | held | peak | total ÷ peak |"
+    )
     print("| --- " * 8 + "|")
     for r in rows:
         if t := r.get("torch"):
-            print(f"| {r['model']}, {r['sizes']} | {mb(r['arena'])} | {mb(r['held'])} | {mb(r['total'])} | "
-                  f"{mb(t['above'])} | {mb(t['held'])} | {mb(t['peak'])} | {r['total'] / t['peak']:.3f} |")
+            print(
+                f"| {r['model']}, {r['sizes']} | {mb(r['arena'])} | {mb(r['held'])} | {mb(r['total'])} | "
+                f"{mb(t['above'])} | {mb(t['held'])} | {mb(t['peak'])} | {r['total'] / t['peak']:.3f} |"
+            )
     print()
-    print("| step | parameters | total | activations | gradients | bytes per parameter without activations | "
-          "measured arena | process ÷ total |")
+    print(
+        "| step | parameters | total | activations | gradients | bytes per parameter without activations | "
+        "measured arena | process ÷ total |"
+    )
     print("| --- " * 8 + "|")
     for r in rows:
         exact = "equal" if r["measured"] == r["arena"] else f"{r['measured'] / r['arena']:.6f} of it"
-        print(f"| {r['model']}, {r['sizes']} | {r['parameters']:,} | {mb(r['total'])} | {mb(r['activations'])} | "
-              f"{mb(r['gradients'])} | {r['per_parameter']:.2f} | {exact} | "
-              f"{(r['held'] + r['process']) / r['total']:.4f} |")
+        print(
+            f"| {r['model']}, {r['sizes']} | {r['parameters']:,} | {mb(r['total'])} | {mb(r['activations'])} | "
+            f"{mb(r['gradients'])} | {r['per_parameter']:.2f} | {exact} | "
+            f"{(r['held'] + r['process']) / r['total']:.4f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
     python exporter.py FOLDER [NAME...]
 
-Each file is written with optimize=True, the default, by which the exporter merges equal initializers,
-drops zeros and folds batch norms, and with optimize=False; masked-script.onnx is of dynamo=False. Nodes keep the entry of metadata that names
-their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients, but for
-symbols.onnx, which has the default alone. Needs torch >= 2.6, transformers, onnx, onnxscript and numpy; the
-files were made by torch 2.15.
+Each file is written with optimize=True, the default, by which the exporter merges equal initializers, drops zeros and
+folds batch norms, and with optimize=False; masked-script.onnx is of dynamo=False. Nodes keep the entry of metadata that
+names their modules. Beside each file NAME.npz has the inputs, the loss by PyTorch and its gradients, but for
+symbols.onnx, which has the default alone. Needs torch >= 2.6, transformers, onnx, onnxscript and numpy; the files were
+made by torch 2.15.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Whole training steps of PyTorch that `memopt estimate --runtime torch` predicts, beside measured ones: see README.md."""
+"""Training steps of PyTorch that `memopt estimate --runtime torch` predicts, beside measured ones: see README.md."""
 
 from __future__ import annotations
 
@@ -34,20 +34,29 @@ FOREACH = ["--device", "a100", "--reserve", "0"]
 # Optimizers: flags of memopt, and the same of torch.optim.
 OPTIMIZERS = {
     "adamw": ([], lambda p: torch.optim.AdamW(p)),
-    "adam, decay": (["--optimizer", "adam", "--weight-decay", "0.1", "--decay-all"],
-                    lambda p: torch.optim.Adam(p, weight_decay=0.1)),
+    "adam, decay": (
+        ["--optimizer", "adam", "--weight-decay", "0.1", "--decay-all"],
+        lambda p: torch.optim.Adam(p, weight_decay=0.1),
+    ),
     "sgd": (["--optimizer", "sgd"], lambda p: torch.optim.SGD(p, lr=0.1)),
     "sgd, momentum": (["--optimizer", "sgd", "--momentum", "0.9"], lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
-    "sgd, nesterov, decay": (["--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.1"],
-                             lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1)),
+    "sgd, nesterov, decay": (
+        ["--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.1"],
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
+    ),
     "adamw, foreach": (FOREACH, lambda p: torch.optim.AdamW(p, foreach=True)),
-    "adam, decay, foreach": ([*FOREACH, "--optimizer", "adam", "--weight-decay", "0.1"],
-                             lambda p: torch.optim.Adam(p, weight_decay=0.1, foreach=True)),
+    "adam, decay, foreach": (
+        [*FOREACH, "--optimizer", "adam", "--weight-decay", "0.1"],
+        lambda p: torch.optim.Adam(p, weight_decay=0.1, foreach=True),
+    ),
     "sgd, nesterov, decay, foreach": (
         [*FOREACH, "--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.1"],
-        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1, foreach=True)),
-    "sgd, nesterov, foreach": ([*FOREACH, "--optimizer", "sgd", "--momentum", "0.9", "--nesterov"],
-                               lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, foreach=True)),
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1, foreach=True),
+    ),
+    "sgd, nesterov, foreach": (
+        [*FOREACH, "--optimizer", "sgd", "--momentum", "0.9", "--nesterov"],
+        lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, foreach=True),
+    ),
     "no optimizer": (["--optimizer", "none"], lambda p: None),
 }
 
@@ -68,16 +77,30 @@ def build(family: str, form: str, attention: str) -> tuple[Step, list[torch.Tens
     width, layers, words, rows, length = (FORMS | TINY)[form]
     torch.manual_seed(0)
     if family == "gpt2":
-        config = transformers.GPT2Config(vocab_size=words, n_embd=width, n_layer=layers, n_head=4, n_positions=length,
-                                         resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+        config = transformers.GPT2Config(
+            vocab_size=words,
+            n_embd=width,
+            n_layer=layers,
+            n_head=4,
+            n_positions=length,
+            resid_pdrop=0,
+            embd_pdrop=0,
+            attn_pdrop=0,
+        )
     else:
-        config = transformers.LlamaConfig(vocab_size=words, hidden_size=width, intermediate_size=2 * width,
-                                          num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2,
-                                          max_position_embeddings=length)
+        config = transformers.LlamaConfig(
+            vocab_size=words,
+            hidden_size=width,
+            intermediate_size=2 * width,
+            num_hidden_layers=layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=length,
+        )
     config.use_cache = False
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     mask = torch.ones(rows, length, dtype=torch.int64)
-    mask[-1, length // 2:] = 0
+    mask[-1, length // 2 :] = 0
     return Step(model).train(), [torch.randint(3, words, (rows, length)), mask]
 
 
@@ -121,8 +144,16 @@ def estimate(path: pathlib.Path, *flags: str) -> dict:
 def files(step: Step, inputs: list[torch.Tensor], folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """The files that tell the step: of the default exporter without its optimizer, and the traced step."""
     with torch.no_grad():
-        torch.onnx.export(step, tuple(inputs), folder / "model.onnx", dynamo=True, optimize=False, verbose=False,
-                          input_names=["words", "mask"], output_names=["loss", "logits"])
+        torch.onnx.export(
+            step,
+            tuple(inputs),
+            folder / "model.onnx",
+            dynamo=True,
+            optimize=False,
+            verbose=False,
+            input_names=["words", "mask"],
+            output_names=["loss", "logits"],
+        )
     (folder / "step.json").write_text(mt.trace(step, inputs).to_json())
     return {"exported": folder / "model.onnx", "traced": folder / "step.json"}
 
@@ -151,27 +182,45 @@ def rows_of(family: str, form: str, attention: str, testdata: pathlib.Path | Non
         for name, (flags, make) in OPTIMIZERS.items():
             cases = [("loss", [], False, 1)]
             if name == "adamw":
-                cases += [("loss and logits", ["--outputs", "loss,logits"], True, 1),
-                          ("loss, 2 micro-steps", ["--gradient-accumulation-steps", "2"], False, 2)]
+                cases += [
+                    ("loss and logits", ["--outputs", "loss,logits"], True, 1),
+                    ("loss, 2 micro-steps", ["--gradient-accumulation-steps", "2"], False, 2),
+                ]
             for kept, more, keeps, micros in cases:
                 real = measured(step, inputs, make, keeps, micros)
                 for file, path in paths.items():
                     if keeps and file == "traced":
                         continue
                     said = estimate(path, *flags, *more)
-                    rows.append({"model": family, "form": form, "attention": attention, "file": file, "optimizer": name,
-                                 "kept": kept, "flags": [*flags, *more], "predicted": said["total_bytes"], "measured": real,
-                                 "off": said["total_bytes"] / real - 1, "peak": said["peak_node"]})
+                    rows.append(
+                        {
+                            "model": family,
+                            "form": form,
+                            "attention": attention,
+                            "file": file,
+                            "optimizer": name,
+                            "kept": kept,
+                            "flags": [*flags, *more],
+                            "predicted": said["total_bytes"],
+                            "measured": real,
+                            "off": said["total_bytes"] / real - 1,
+                            "peak": said["peak_node"],
+                        }
+                    )
                     print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
 
 def table(rows: list[dict]) -> str:
-    lines = ["| model | form | attention | file | optimizer | kept | predicted KiB | measured KiB | off |",
-             "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |"]
+    lines = [
+        "| model | form | attention | file | optimizer | kept | predicted KiB | measured KiB | off |",
+        "| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: |",
+    ]
     for r in rows:
-        lines.append(f"| {r['model']} | {r['form']} | {r['attention']} | {r['file']} | {r['optimizer']} | {r['kept']} | "
-                     f"{r['predicted'] / 1024:.1f} | {r['measured'] / 1024:.1f} | {100 * r['off']:+.2f} % |")
+        lines.append(
+            f"| {r['model']} | {r['form']} | {r['attention']} | {r['file']} | {r['optimizer']} | {r['kept']} | "
+            f"{r['predicted'] / 1024:.1f} | {r['measured'] / 1024:.1f} | {100 * r['off']:+.2f} % |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -186,8 +235,13 @@ def main() -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     forms = TINY if chosen.testdata else chosen.form or FORMS
-    rows = [r for family in ("gpt2", "llama") for form in forms for attention in chosen.attention or ("sdpa", "eager")
-            for r in rows_of(family, form, attention, chosen.testdata)]
+    rows = [
+        r
+        for family in ("gpt2", "llama")
+        for form in forms
+        for attention in chosen.attention or ("sdpa", "eager")
+        for r in rows_of(family, form, attention, chosen.testdata)
+    ]
     if chosen.testdata:
         kept = ("model", "attention", "form", "file", "flags", "measured")
         text = ",\n ".join(json.dumps({k: r[k] for k in kept}) for r in rows)

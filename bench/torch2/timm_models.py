@@ -67,7 +67,9 @@ def mixer(block):
     from timm.models import mlp_mixer
 
     layer = dict(mixer=mlp_mixer.MixerBlock, gmlp=mlp_mixer.SpatialGatingBlock, resmlp=mlp_mixer.ResBlock)[block]
-    options = dict(mixer={}, gmlp=dict(mlp_ratio=4, mlp_layer=GatedMlp), resmlp=dict(mlp_ratio=4, norm_layer=mlp_mixer.Affine))[block]
+    options = dict(
+        mixer={}, gmlp=dict(mlp_ratio=4, mlp_layer=GatedMlp), resmlp=dict(mlp_ratio=4, norm_layer=mlp_mixer.Affine)
+    )[block]
     return images(
         mlp_mixer.MlpMixer(
             num_classes=CLASSES, img_size=32, patch_size=8, num_blocks=2, embed_dim=32, block_layer=layer, **options

@@ -41,7 +41,9 @@ def faults(model: dict[str, Any]) -> list[str]:
         if ours is None:
             found.append(f"{t['way']}: no plan of memopt at {mib(t['peak'])} MiB")
         elif ours["overhead"] > t["overhead"] * (0.75 if t["overhead"] > 0.1 else 1):
-            found.append(f"{t['way']}: {percent(t['overhead'])} at {mib(t['peak'])} MiB, memopt {percent(ours['overhead'])}")
+            found.append(
+                f"{t['way']}: {percent(t['overhead'])} at {mib(t['peak'])} MiB, memopt {percent(ours['overhead'])}"
+            )
     if memopts(rows) and min(r["peak"] for r in memopts(rows)) > min(r["peak"] for r in torchs(rows)):
         found.append("PyTorch reaches a lower peak")
     ordered = sorted(memopts(rows), key=lambda r: r["budget"])
@@ -52,8 +54,11 @@ def faults(model: dict[str, Any]) -> list[str]:
 
 def page(models: list[dict[str, Any]]) -> str:
     """The page of all tables."""
-    parts = ["# torch.compile: peaks and recomputation", "", f"torch {models[0]['torch']}, two threads; written by"
-             " [table.py](README.md)." if models else ""]
+    parts = [
+        "# torch.compile: peaks and recomputation",
+        "",
+        f"torch {models[0]['torch']}, two threads; written by [table.py](README.md)." if models else "",
+    ]
     for backend in sorted({m["backend"] for m in models}):
         chosen = [m for m in models if m["backend"] == backend]
         parts += ["", f"## {backend}", "", *summary(chosen)]

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Compares the gradients of memopt with PyTorch's: see README.md."""
+
 import argparse
 import os
 import struct
@@ -50,6 +51,7 @@ def read_tensor(path):
             shift += 7
             if c < 128:
                 return n
+
     while at < len(b):
         key = number()
         if key & 7 == 0:
@@ -57,7 +59,7 @@ def read_tensor(path):
             dims, code = (dims + [n], code) if key >> 3 == 1 else (dims, n if key >> 3 == 2 else code)
             continue
         size = number()
-        part = b[at:at + size]
+        part = b[at : at + size]
         at += size
         if key >> 3 == 1:
             dims, inner = [], (part, 0)
@@ -80,7 +82,8 @@ class Failure(Exception):
 def memopt(binary, *args):
     p = subprocess.run([binary, *args], capture_output=True, text=True, timeout=120)
     if p.returncode != 0:
-        raise Failure(f"memopt {args[0]} ends with {p.returncode}: {p.stderr.strip().splitlines()[-1] if p.stderr.strip() else 'no message'}")
+        lines = p.stderr.strip().splitlines() or ["no message"]
+        raise Failure(f"memopt {args[0]} ends with {p.returncode}: {lines[-1]}")
     return p
 
 
@@ -100,8 +103,17 @@ def reference(module, inputs):
 def export(case, module, inputs, opset, path):
     names = [f"input_{i}" for i in range(len(inputs))]
     axes = {n: {k: v for k, v in a.items()} for n, a in zip(names, case.axes) if a}
-    torch.onnx.export(module, inputs, path, opset_version=opset, input_names=names, output_names=["loss"], dynamic_axes=axes,
-                      training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+    torch.onnx.export(
+        module,
+        inputs,
+        path,
+        opset_version=opset,
+        input_names=names,
+        output_names=["loss"],
+        dynamic_axes=axes,
+        training=torch.onnx.TrainingMode.TRAINING,
+        do_constant_folding=False,
+    )
     return names
 
 
@@ -137,12 +149,37 @@ def run(case, module, opset, args, folder):
         dims = {}
         for i, x in enumerate(inputs):
             write_tensor(os.path.join(data, f"input_{i}.pb"), names[i], x.numpy())
-            dims.update({symbol: x.shape[axis] for axis, symbol in (case.axes[i] if i < len(case.axes) else {}).items()})
+            dims.update(
+                {symbol: x.shape[axis] for axis, symbol in (case.axes[i] if i < len(case.axes) else {}).items()}
+            )
         flags = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
-        memopt(args.memopt, "run", train, "-e", args.backend, "--data-dir", data, "--save-outputs", out, "-r", "1", "--warmup", "0", "-q", *flags)
+        memopt(
+            args.memopt,
+            "run",
+            train,
+            "-e",
+            args.backend,
+            "--data-dir",
+            data,
+            "--save-outputs",
+            out,
+            "-r",
+            "1",
+            "--warmup",
+            "0",
+            "-q",
+            *flags,
+        )
         faults = [different("loss", read_tensor(os.path.join(out, "loss.pb")), loss, args.tolerance)]
         for name in wanted:
-            faults.append(different(name, read_tensor(os.path.join(out, name.replace("/", "%2F") + "_grad.pb")), grads[name], args.tolerance))
+            faults.append(
+                different(
+                    name,
+                    read_tensor(os.path.join(out, name.replace("/", "%2F") + "_grad.pb")),
+                    grads[name],
+                    args.tolerance,
+                )
+            )
         faults = [f for f in faults if f]
         if faults:
             return "WRONG", f"at n={n}, s={s}: " + "; ".join(faults[:3])
@@ -179,7 +216,10 @@ def main():
                 outcome, text = "HARNESS", repr(e)[:300]
         counts[outcome] = counts.get(outcome, 0) + 1
         print(f"{outcome:12}  {opset}  {name:20}  {text}", flush=True)
-    print(f"{sum(counts.values())} modules in {time.time() - begin:.0f} s:", ", ".join(f"{v} {k}" for k, v in sorted(counts.items())))
+    print(
+        f"{sum(counts.values())} modules in {time.time() - begin:.0f} s:",
+        ", ".join(f"{v} {k}" for k, v in sorted(counts.items())),
+    )
     return 1 if set(counts) - {"equal", "not exported"} else 0
 
 

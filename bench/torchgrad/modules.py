@@ -1,8 +1,8 @@
 """Modules whose gradients are compared: name, module, inputs at sizes (n, s), dynamic axes.
 
-A case is Case(make, inputs, axes): make() returns the module, inputs(n, s) its inputs, axes says which axes of which inputs are
-dynamic: {0: "n", 1: "s"} for each input. A module returns a loss, a scalar. sizes are those at which it runs; it is exported
-at the first. since is the oldest operator set at which PyTorch exports what it computes.
+A case is Case(make, inputs, axes): make() returns the module, inputs(n, s) its inputs, axes says which axes of which
+inputs are dynamic: {0: "n", 1: "s"} for each input. A module returns a loss, a scalar. sizes are those at which it
+runs; it is exported at the first. since is the oldest operator set at which PyTorch exports what it computes.
 """
 import math
 
@@ -59,12 +59,14 @@ def mean2(y):
 
 
 # Vision.
-@case(image, NHW, sizes=IMAGES, c=lambda: nn.Conv2d(3, 4, 3, stride=2, padding=1), b=lambda: nn.BatchNorm2d(4), d=lambda: nn.ConvTranspose2d(4, 3, 4, stride=2, padding=1))
+@case(image, NHW, sizes=IMAGES, c=lambda: nn.Conv2d(3, 4, 3, stride=2, padding=1), b=lambda: nn.BatchNorm2d(4),
+    d=lambda: nn.ConvTranspose2d(4, 3, 4, stride=2, padding=1))
 def autoencoder(m, x):
     return mean2(m.d(F.elu(m.b(m.c(x)))))
 
 
-@case(image, NHW, sizes=IMAGES, a=lambda: nn.Conv2d(3, 6, 3, padding=2, dilation=2), b=lambda: nn.Conv2d(6, 6, 3, padding=1, groups=6), c=lambda: nn.Conv2d(6, 8, 1))
+@case(image, NHW, sizes=IMAGES, a=lambda: nn.Conv2d(3, 6, 3, padding=2, dilation=2),
+    b=lambda: nn.Conv2d(6, 6, 3, padding=1, groups=6), c=lambda: nn.Conv2d(6, 8, 1))
 def separable(m, x):
     return F.hardswish(m.c(F.relu6(m.b(m.a(x))))).std()
 
@@ -88,7 +90,8 @@ def response_norm(m, x):
 @case(image, NHW, sizes=IMAGES, c=lambda: nn.Conv2d(3, 8, 3), n=lambda: nn.GroupNorm(2, 8))
 def group_norm_pool(m, x):
     y = m.n(m.c(x))
-    return F.avg_pool2d(y, 3, 2, 1, count_include_pad=False).tanh().sum() + F.max_pool2d(y, 3, 2, 1).logsumexp((2, 3)).mean()
+    return (F.avg_pool2d(y, 3, 2, 1, count_include_pad=False).tanh().sum()
+        + F.max_pool2d(y, 3, 2, 1).logsumexp((2, 3)).mean())
 
 
 @case(image, NHW, sizes=IMAGES, n=lambda: nn.InstanceNorm2d(3, affine=True))
@@ -103,7 +106,8 @@ def squeeze_excite(m, x):
     return (y * g).pow(3).mean()
 
 
-@case(lambda n, s: (torch.randn(n, 2, s, s + 1, s + 2),), {0: "n", 2: "d", 3: "h", 4: "w"}, sizes=[(2, 4), (1, 5)], c=lambda: nn.Conv3d(2, 3, 3, padding=1))
+@case(lambda n, s: (torch.randn(n, 2, s, s + 1, s + 2),), {0: "n", 2: "d", 3: "h", 4: "w"}, sizes=[(2, 4), (1, 5)],
+    c=lambda: nn.Conv3d(2, 3, 3, padding=1))
 def volume(m, x):
     return F.adaptive_avg_pool3d(F.leaky_relu(m.c(x), 0.2), 1).pow(2).sum()
 
@@ -115,7 +119,8 @@ def standardized_weights(m, x):
 
 
 # Audio and sequences.
-@case(lambda n, s: (torch.randn(n, 1, 4 * s + 8),), {0: "n", 2: "t"}, c=lambda: nn.Conv1d(1, 6, 5, stride=2, padding=2), g=lambda: nn.Conv1d(3, 3, 3, padding=4, dilation=4))
+@case(lambda n, s: (torch.randn(n, 1, 4 * s + 8),), {0: "n", 2: "t"},
+    c=lambda: nn.Conv1d(1, 6, 5, stride=2, padding=2), g=lambda: nn.Conv1d(3, 3, 3, padding=4, dilation=4))
 def wavenet(m, x):
     y = F.glu(m.c(x), 1)
     return mean2(torch.tanh(m.g(y)) * torch.sigmoid(y) + y)
@@ -195,7 +200,8 @@ def multihead(m, x):
     return mean2(y) + w.pow(2).sum()
 
 
-@case(x3, NS, t=lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, activation="gelu", norm_first=True, batch_first=True))
+@case(x3, NS, t=lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, activation="gelu", norm_first=True,
+    batch_first=True))
 def encoder_layer(m, x):
     return mean2(m.t(x).tanh())
 
@@ -293,22 +299,26 @@ def triangles(m, x):
 @case(lambda n, s: (torch.randn(n, s, 4), torch.rand(n, s) > 0.4), NS, NS, w=r(4))
 def masked(m, x, keep):
     y = (x * m.w).masked_fill(~keep[..., None], 0.0)
-    return (y.sum(1) / keep.sum(1, keepdim=True).clamp(min=1)).pow(2).sum() + torch.where(keep[..., None], x, m.w).mean()
+    return ((y.sum(1) / keep.sum(1, keepdim=True).clamp(min=1)).pow(2).sum()
+        + torch.where(keep[..., None], x, m.w).mean())
 
 
 # Broadcasts.
-@case(lambda n, s: (torch.randn(n, 1, 4), torch.randn(s, 4)), {0: "n", 1: "a"}, {0: "b"}, sizes=[(2, 6), (3, 1), (1, 4)], w=r(4))
+@case(lambda n, s: (torch.randn(n, 1, 4), torch.randn(s, 4)), {0: "n", 1: "a"}, {0: "b"},
+    sizes=[(2, 6), (3, 1), (1, 4)], w=r(4))
 def pairwise(m, x, y):
     d = ((x - y) * m.w).pow(2).sum(-1)
     return torch.exp(-d).sum() + (d + 1).log().mean()
 
 
-@case(lambda n, s: (torch.randn(n, 4), torch.randn(s, 4)), {0: "a"}, {0: "b"}, sizes=[(4, 4), (1, 4), (4, 1), (1, 1)], w=r(4))
+@case(lambda n, s: (torch.randn(n, 4), torch.randn(s, 4)), {0: "a"}, {0: "b"}, sizes=[(4, 4), (1, 4), (4, 1), (1, 1)],
+    w=r(4))
 def either_stretched(m, x, y):
     return mean2((x * y + y / (x * x + 1)) * m.w) + torch.maximum(x, y).sum() + torch.where(x > 0, x, y * m.w).mean()
 
 
-@case(lambda n, s: (torch.randn(n, 3, 4), torch.randn(s, 4, 2)), {0: "a"}, {0: "b"}, sizes=[(3, 3), (1, 3), (3, 1)], w=r(2))
+@case(lambda n, s: (torch.randn(n, 3, 4), torch.randn(s, 4, 2)), {0: "a"}, {0: "b"}, sizes=[(3, 3), (1, 3), (3, 1)],
+    w=r(2))
 def stacked_products(m, x, y):
     return mean2(x @ y * m.w) + torch.matmul(x, y).sum().sin()
 
@@ -327,7 +337,8 @@ def rms(m, x):
 @case(x3, NS, w=r(4))
 def reductions(m, x):
     y = x * m.w
-    return y.logsumexp(1).sum() + y.std(1, unbiased=False).sum() + y.var(-1, unbiased=True).mean() + y.norm(p=1, dim=2).mean() + y.amax(2).sum() + y.amin((0, 1)).sum()
+    return (y.logsumexp(1).sum() + y.std(1, unbiased=False).sum() + y.var(-1, unbiased=True).mean()
+        + y.norm(p=1, dim=2).mean() + y.amax(2).sum() + y.amin((0, 1)).sum())
 
 
 @case(x3, NS, w=r(4))
@@ -336,7 +347,8 @@ def products(m, x):
     return y.prod(2).sum() + y.prod(1, keepdim=True).tanh().mean()
 
 
-@case(lambda n, s: (torch.randn(n, 5, s), torch.randint(0, 5, (n, s))), {0: "n", 2: "s"}, {0: "n", 1: "s"}, w=r(5, 1), c=lambda: nn.CrossEntropyLoss(ignore_index=2, reduction="mean"))
+@case(lambda n, s: (torch.randn(n, 5, s), torch.randint(0, 5, (n, s))), {0: "n", 2: "s"}, {0: "n", 1: "s"}, w=r(5, 1),
+    c=lambda: nn.CrossEntropyLoss(ignore_index=2, reduction="mean"))
 def ignored(m, x, y):
     return m.c(x * m.w, y) + F.nll_loss(F.log_softmax(x * m.w, 1), y, reduction="sum")
 
@@ -350,7 +362,9 @@ def all_ignored(m, x, y):
 @case(lambda n, s: (torch.randn(n, s), torch.rand(n, s)), NS, NS, w=r(1))
 def binary_losses(m, x, y):
     z = x * m.w
-    return F.binary_cross_entropy_with_logits(z, y) + F.binary_cross_entropy_with_logits(z, y, pos_weight=torch.tensor([2.0], dtype=x.dtype)) + torch.where((z - y).abs() < 1, (z - y) ** 2 / 2, (z - y).abs() - 0.5).mean() + ((z - y) ** 2).sum()
+    return (F.binary_cross_entropy_with_logits(z, y) + F.binary_cross_entropy_with_logits(z, y,
+        pos_weight=torch.tensor([2.0], dtype=x.dtype)) + torch.where((z - y).abs() < 1, (z - y) ** 2 / 2, (z
+        - y).abs() - 0.5).mean() + ((z - y) ** 2).sum())
 
 
 @case(lambda n, s: (torch.randn(n, 5), torch.rand(n, 5).softmax(-1)), {0: "n"}, {0: "n"}, w=r(5))
@@ -370,7 +384,8 @@ def contrastive(m, a, b):
 def activations(m, x):
     y = (x * m.w).transpose(1, 2)
     z = m.p(y)
-    return sum(f(z).mean() for f in (F.mish, F.silu, F.softplus, F.selu, F.celu, F.gelu, F.softsign, F.hardsigmoid, F.logsigmoid, F.tanhshrink, F.hardshrink, torch.erf, torch.atan, F.relu))
+    return (sum(f(z).mean() for f in (F.mish, F.silu, F.softplus, F.selu, F.celu, F.gelu, F.softsign, F.hardsigmoid,
+        F.logsigmoid, F.tanhshrink, F.hardshrink, torch.erf, torch.atan, F.relu)))
 
 
 @case(x3, NS, w=r(4))
@@ -423,7 +438,8 @@ def experts(m, x):
 @case(x3, NS, w=r(4))
 def powers(m, x):
     y = (x * m.w).abs() + 0.5
-    return (y ** 0.5).sum() + (y ** m.w).mean() + (2 ** y).mean() + y.reciprocal().sum() + torch.fmod(x * m.w, 0.7).sum() + y.clamp(0.6, 1.1).sum()
+    return ((y ** 0.5).sum() + (y ** m.w).mean() + (2 ** y).mean() + y.reciprocal().sum()
+        + torch.fmod(x * m.w, 0.7).sum() + y.clamp(0.6, 1.1).sum())
 
 
 @case(x3, NS, w=r(4))
@@ -450,7 +466,8 @@ def batch_norm(m, x):
     return (m.b(x.transpose(1, 2)).tanh().transpose(1, 2) * m.w).sum()
 
 
-@case(lambda n, s: (torch.randn(n, 4), torch.randn(n, 4), torch.randn(n, s)), {0: "n"}, {0: "n"}, NS, b=r(3, 4, 4), g=lambda: nn.GRUCell(4, 4), l=lambda: nn.LSTMCell(4, 4))
+@case(lambda n, s: (torch.randn(n, 4), torch.randn(n, 4), torch.randn(n, s)), {0: "n"}, {0: "n"}, NS, b=r(3, 4, 4),
+    g=lambda: nn.GRUCell(4, 4), l=lambda: nn.LSTMCell(4, 4))
 def cells(m, a, b, c):
     h = m.g(a, b)
     h, k = m.l(h, (a, b))
@@ -508,7 +525,8 @@ def scripted_nested(m, x):
 
 
 # More of vision.
-@case(image, NHW, sizes=IMAGES, d=lambda: nn.ConvTranspose2d(3, 6, 3, stride=2, padding=1, output_padding=1, groups=3), e=lambda: nn.ConvTranspose2d(6, 2, 2, dilation=2))
+@case(image, NHW, sizes=IMAGES, d=lambda: nn.ConvTranspose2d(3, 6, 3, stride=2, padding=1, output_padding=1, groups=3),
+    e=lambda: nn.ConvTranspose2d(6, 2, 2, dilation=2))
 def transposed(m, x):
     return mean2(m.e(m.d(x)).tanh())
 
@@ -516,37 +534,44 @@ def transposed(m, x):
 @case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
 def pools(m, x):
     y = x * m.w
-    return F.max_pool2d(y, 3, 2, 1, ceil_mode=True).sum() + F.avg_pool2d(y, 2, 2).exp().mean() + F.max_pool2d(y, 2, 1, dilation=2).mean() + mean2(F.adaptive_max_pool2d(y, 1)) + F.lp_pool2d(y.abs() + 0.1, 2, 2).mean()
+    return (F.max_pool2d(y, 3, 2, 1, ceil_mode=True).sum() + F.avg_pool2d(y, 2, 2).exp().mean()
+        + F.max_pool2d(y, 2, 1, dilation=2).mean() + mean2(F.adaptive_max_pool2d(y, 1)) + F.lp_pool2d(y.abs() + 0.1, 2,
+        2).mean())
 
 
 @case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
 def pads(m, x):
     y = x * m.w
-    return mean2(F.pad(y, (1, 2, 2, 1), mode="replicate")) + F.pad(y, (1, 1, 2, 0), value=0.3).sin().sum() + F.pad(y, (-1, 0, 0, -1)).exp().mean()
+    return (mean2(F.pad(y, (1, 2, 2, 1), mode="replicate")) + F.pad(y, (1, 1, 2, 0), value=0.3).sin().sum()
+        + F.pad(y, (-1, 0, 0, -1)).exp().mean())
 
 
 @case(image, NHW, sizes=IMAGES, w=r(3, 1, 1))
 def resized(m, x):
     y = x * m.w
-    return (F.interpolate(y, size=(7, 9), mode="bilinear", align_corners=True).sin().sum() + mean2(F.interpolate(y, scale_factor=0.5, mode="nearest"))
+    return ((F.interpolate(y, size=(7, 9), mode="bilinear", align_corners=True).sin().sum()
+        + mean2(F.interpolate(y, scale_factor=0.5, mode="nearest")))
             + mean2(F.interpolate(y, size=x.shape[2:], mode="bilinear", align_corners=False)))
 
 
 @case(image, NHW, sizes=IMAGES, since=16, w=r(3, 1, 1))
 def warped(m, x):
     h, w = x.shape[2], x.shape[3]
-    ys, xs = torch.meshgrid(torch.linspace(-0.9, 0.8, 5, dtype=x.dtype), torch.linspace(-0.7, 0.95, 6, dtype=x.dtype), indexing="ij")
+    ys, xs = torch.meshgrid(torch.linspace(-0.9, 0.8, 5, dtype=x.dtype), torch.linspace(-0.7, 0.95, 6, dtype=x.dtype),
+        indexing="ij")
     grid = torch.stack([xs, ys], -1)[None].expand(x.shape[0], 5, 6, 2) * m.w[0, 0].tanh()
     return mean2(F.grid_sample(x * m.w, grid, align_corners=False))
 
 
-@case(image, NHW, sizes=IMAGES, f=lambda: nn.Conv2d(3, 6, 1), b=lambda: nn.BatchNorm2d(6).eval(), g=lambda: nn.InstanceNorm2d(6))
+@case(image, NHW, sizes=IMAGES, f=lambda: nn.Conv2d(3, 6, 1), b=lambda: nn.BatchNorm2d(6).eval(),
+    g=lambda: nn.InstanceNorm2d(6))
 def frozen_norms(m, x):
     m.b.eval()
     return mean2(m.g(m.b(m.f(x)).sigmoid()) + m.f(x))
 
 
-@case(image, NHW, sizes=IMAGES, p=lambda: nn.Conv2d(3, 8, 4, stride=4), c=r(1, 1, 8), n=lambda: nn.LayerNorm(8), h=lambda: nn.Linear(8, 3))
+@case(image, NHW, sizes=IMAGES, p=lambda: nn.Conv2d(3, 8, 4, stride=4), c=r(1, 1, 8), n=lambda: nn.LayerNorm(8),
+    h=lambda: nn.Linear(8, 3))
 def vit(m, x):
     y = m.p(x).flatten(2).transpose(1, 2)
     y = torch.cat([m.c.expand(x.shape[0], -1, -1), y], 1)
@@ -594,7 +619,8 @@ def one_hot(m, x, i):
 def splits(m, x):
     a, b, c = (x * m.w).split([1, 2, 1], -1)
     p, q = (x * m.w).unbind(-1)[1:3]
-    return mean2(a * b * c) + (p * q).sum() + torch.stack([p, q]).movedim(0, -1).cos().sum() + x.narrow(1, 1, 2).mul(m.w).mean()
+    return (mean2(a * b * c) + (p * q).sum() + torch.stack([p, q]).movedim(0, -1).cos().sum()
+        + x.narrow(1, 1, 2).mul(m.w).mean())
 
 
 @case(x3, NS, w=r(4))
@@ -606,34 +632,41 @@ def repeats(m, x):
 @case(lambda n, s: (torch.randn(n, s, s),), {0: "n", 1: "s", 2: "s"}, w=r(1))
 def einsums(m, x):
     y = x * m.w
-    return torch.einsum("bij,bjk->bki", x, y).sin().sum() + torch.einsum("...ij,...j->...i", x, y[:, 0]).pow(2).mean() + torch.einsum("bij,bij->", x, y)
+    return (torch.einsum("bij,bjk->bki", x, y).sin().sum() + torch.einsum("...ij,...j->...i", x,
+        y[:, 0]).pow(2).mean() + torch.einsum("bij,bij->", x, y))
 
 
 @case(x3, NS, v=r(4), w=r(3, 4), u=r(4, 4))
 def small_products(m, x):
-    return (x @ m.v).sum() + mean2(F.linear(x, m.w)) + torch.outer(m.v, m.w[0]).sin().sum() + m.v @ m.u @ m.v + torch.baddbmm(x @ m.u, x, m.u.expand(x.shape[0], 4, 4)).tanh().mean() + torch.tensordot(x, m.w, ([2], [1])).mean()
+    return ((x @ m.v).sum() + mean2(F.linear(x, m.w)) + torch.outer(m.v, m.w[0]).sin().sum() + m.v @ m.u @ m.v
+        + torch.baddbmm(x @ m.u, x, m.u.expand(x.shape[0], 4, 4)).tanh().mean() + torch.tensordot(x, m.w,
+        ([2], [1])).mean())
 
 
 # More of broadcasts: one symbol per axis, sizes of 1 on either side.
-@case(lambda n, s: (torch.randn(n, s, 4), torch.randn(1, s, 4), torch.rand(n, 1, 1) + 0.5), NS, {0: "p", 1: "s"}, {0: "q"}, sizes=[(2, 6), (1, 4), (3, 1)], w=r(4))
+@case(lambda n, s: (torch.randn(n, s, 4), torch.randn(1, s, 4), torch.rand(n, 1, 1) + 0.5), NS, {0: "p", 1: "s"},
+    {0: "q"}, sizes=[(2, 6), (1, 4), (3, 1)], w=r(4))
 def normalised(m, x, shift, scale):
     y = (x - shift) / scale
     return (y * m.w).tanh().sum() + torch.atan(y).mean() + scale.pow(m.w).sum() + (scale ** y.abs()).mean()
 
 
-@case(lambda n, s: (torch.randn(n, s), torch.randn(s, n)), {0: "a", 1: "b"}, {0: "c", 1: "d"}, sizes=[(4, 4), (1, 4), (4, 1), (1, 1)], w=r(1))
+@case(lambda n, s: (torch.randn(n, s), torch.randn(s, n)), {0: "a", 1: "b"}, {0: "c", 1: "d"},
+    sizes=[(4, 4), (1, 4), (4, 1), (1, 1)], w=r(1))
 def outer_sums(m, x, y):
     z = x[:, None, :] + y[None, :, :].transpose(1, 2) * m.w
     return mean2(z) + torch.minimum(x[:, :1], y[:1]).exp().mean()
 
 
-@case(lambda n, s: (torch.randn(n, 3, s, 4), torch.randn(s, 4, 2), torch.randn(3, 1, 1)), {0: "n", 2: "s"}, {0: "t"}, {}, sizes=[(2, 3), (1, 1), (3, 1)], w=r(2))
+@case(lambda n, s: (torch.randn(n, 3, s, 4), torch.randn(s, 4, 2), torch.randn(3, 1, 1)), {0: "n", 2: "s"}, {0: "t"},
+    {}, sizes=[(2, 3), (1, 1), (3, 1)], w=r(2))
 def batched_products(m, x, y, z):
     y = y.mean(0, keepdim=True)
     return mean2((x * z) @ y * m.w)
 
 
-@case(lambda n, s: (torch.randn(n, s), torch.randn(n, 1) if s % 2 else torch.randn(n, s)), NS, {0: "n", 1: "t"}, sizes=[(2, 6), (3, 5), (1, 4), (4, 1)], w=r(1))
+@case(lambda n, s: (torch.randn(n, s), torch.randn(n, 1) if s % 2 else torch.randn(n, s)), NS, {0: "n", 1: "t"},
+    sizes=[(2, 6), (3, 5), (1, 4), (4, 1)], w=r(1))
 def target(m, x, y):
     return ((x * m.w - y) ** 2).mean() + (x - y * m.w).abs().mean()
 
@@ -643,23 +676,28 @@ def target(m, x, y):
 def functions(m, x):
     y = x * m.w
     p = y.abs() + 0.1
-    return (p.log1p() + p.log2() + p.log10() + torch.lerp(y, p, 0.3) + torch.addcmul(y, p, x, value=0.5) + torch.rsqrt(p) + torch.sigmoid(y)).mean()
+    return ((p.log1p() + p.log2() + p.log10() + torch.lerp(y, p, 0.3) + torch.addcmul(y, p, x, value=0.5)
+        + torch.rsqrt(p) + torch.sigmoid(y)).mean())
 
 
 @case(x3, NS, w=r(4))
 def kinks(m, x):
     y = x * m.w
-    return (F.hardtanh(y) + F.relu6(y * 5) + F.threshold(y, 0.0, 0.0) + F.softshrink(y, 0.2) + F.softmin(y, 1) + y.clamp(min=0) + y.clamp(max=0.2) + torch.sign(y) * y + y.round() + F.elu(y, 0.3) + F.rrelu(y, 0.2, 0.2)).pow(2).mean()
+    return ((F.hardtanh(y) + F.relu6(y * 5) + F.threshold(y, 0.0, 0.0) + F.softshrink(y, 0.2) + F.softmin(y, 1)
+        + y.clamp(min=0) + y.clamp(max=0.2) + torch.sign(y) * y + y.round() + F.elu(y, 0.3) + F.rrelu(y, 0.2,
+        0.2)).pow(2).mean())
 
 
 @case(x3, NS, w=r(4))
 def statistics(m, x):
     y = x * m.w
     v, mu = torch.var_mean(y, 1, unbiased=False)
-    return v.sum() + mu.sin().sum() + y.std() + y.var() + y.norm() + y.flatten(1).logsumexp(-1).sum() + y.mean((0, 2)).exp().sum() + y.max() - y.min()
+    return (v.sum() + mu.sin().sum() + y.std() + y.var() + y.norm() + y.flatten(1).logsumexp(-1).sum()
+        + y.mean((0, 2)).exp().sum() + y.max() - y.min())
 
 
-@case(x3, NS, n=lambda: nn.LayerNorm((4,), elementwise_affine=False), w=r(4), s=lambda: torch.tensor(0.7), e=lambda: torch.tensor([0.2]))
+@case(x3, NS, n=lambda: nn.LayerNorm((4,), elementwise_affine=False), w=r(4), s=lambda: torch.tensor(0.7),
+    e=lambda: torch.tensor([0.2]))
 def scalars(m, x):
     return mean2(m.n(x * m.w) * m.s + m.e) * (1 + m.s) + (m.s * m.e).sum()
 
@@ -676,13 +714,15 @@ def bilstm(m, x):
     return mean2(y) + (h[0] * c[3]).sum()
 
 
-@case(lambda n, s: (torch.randn(n, 5, s), torch.randint(0, 5, (n, s)), torch.rand(n, 5, s)), {0: "n", 2: "s"}, {0: "n", 1: "s"}, {0: "n", 2: "s"}, w=r(5, 1))
+@case(lambda n, s: (torch.randn(n, 5, s), torch.randint(0, 5, (n, s)), torch.rand(n, 5, s)), {0: "n", 2: "s"},
+    {0: "n", 1: "s"}, {0: "n", 2: "s"}, w=r(5, 1))
 def segmentation(m, x, y, soft):
     z = x * m.w
     p = z.softmax(1)
     dice = 1 - (2 * (p * soft).sum((0, 2)) + 1) / (p.sum((0, 2)) + soft.sum((0, 2)) + 1)
     focal = ((1 - p.gather(1, y[:, None])) ** 2 * -p.gather(1, y[:, None]).log()).mean()
-    return dice.mean() + focal + F.cross_entropy(z, y, weight=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0], dtype=x.dtype)) - (soft * z.log_softmax(1)).sum(1).mean()
+    return (dice.mean() + focal + F.cross_entropy(z, y, weight=torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0], dtype=x.dtype))
+        - (soft * z.log_softmax(1)).sum(1).mean())
 
 
 @case(lambda n, s: (torch.randn(n, 4), torch.randn(n, 4), torch.randn(n, 4)), {0: "n"}, {0: "n"}, {0: "n"}, w=r(4))
@@ -727,7 +767,8 @@ def graph_attention(m, x, adjacency):
 # What is one operator and is written in many nodes.
 
 
-@case(x3, NS, n=lambda: nn.LayerNorm(4), k=lambda: nn.LayerNorm(4), f=lambda: nn.Linear(4, 8), b=lambda: nn.Linear(8, 4))
+@case(x3, NS, n=lambda: nn.LayerNorm(4), k=lambda: nn.LayerNorm(4), f=lambda: nn.Linear(4, 8),
+    b=lambda: nn.Linear(8, 4))
 def bert_layer(m, x):
     h = m.f(x)
     return mean2(m.k(m.n(x + m.b(h * 0.5 * (1.0 + torch.erf(h / math.sqrt(2.0))))) * m.n.weight.sin()))

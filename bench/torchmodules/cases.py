@@ -106,8 +106,8 @@ def fn(f):
 for name, make in {
     "relu": nn.ReLU, "relu_inplace": lambda: nn.ReLU(inplace=True), "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU("tanh"), "silu": nn.SiLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "elu": nn.ELU,
-    "leaky_relu": nn.LeakyReLU, "hardswish": nn.Hardswish, "hardsigmoid": nn.Hardsigmoid, "softplus": nn.Softplus, "relu6": nn.ReLU6,
-    "mish": nn.Mish,
+    "leaky_relu": nn.LeakyReLU, "hardswish": nn.Hardswish, "hardsigmoid": nn.Hardsigmoid,
+    "softplus": nn.Softplus, "relu6": nn.ReLU6, "mish": nn.Mish,
     "softmax": lambda: nn.Softmax(-1), "log_softmax": lambda: nn.LogSoftmax(-1), "prelu": nn.PReLU,
 }.items():
     between(name, make)

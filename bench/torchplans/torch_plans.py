@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Plans of modules in PyTorch: what memopt predicts, and what PyTorch measures. See README.md."""
+
 import argparse
 import gc
 import json
@@ -26,8 +27,12 @@ from cases import LOSSES, MODELS
 
 def plan(memopt, model, path, *flags):
     """The plan file of memopt, or None where nothing fits; the second result is what was said."""
-    done = subprocess.run([memopt, "plan", model, "--select", "modules", "--device", "cpu", "--save-plan", path, *flags],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [memopt, "plan", model, "--select", "modules", "--device", "cpu", "--save-plan", path, *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode == 3:
         return None
     if done.returncode != 0:
@@ -38,8 +43,12 @@ def plan(memopt, model, path, *flags):
 
 def lowest(memopt, model):
     """The lowest peak that memopt reaches, in bytes: what it says when asked for the impossible."""
-    done = subprocess.run([memopt, "plan", model, "--select", "modules", "--device", "cpu", "--budget", "1", "-O", "json"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [memopt, "plan", model, "--select", "modules", "--device", "cpu", "--budget", "1", "-O", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return json.loads(done.stdout)["peak_bytes"]
 
 
@@ -53,12 +62,14 @@ def ways(memopt, model, folder, shares):
     none = plan(memopt, model, os.path.join(folder, "none.json"))
     every = plan(memopt, model, os.path.join(folder, "every.json"), "--level", "1")
     out = [("nothing again", none), ("every block", every)]
-    out.append(("at that peak", plan(memopt, model, os.path.join(folder, "same.json"), "--budget",
-                                     str(every["peak_bytes"]))))
+    out.append(
+        ("at that peak", plan(memopt, model, os.path.join(folder, "same.json"), "--budget", str(every["peak_bytes"])))
+    )
     for share in shares:
         out.append((f"{share} %", plan(memopt, model, os.path.join(folder, f"{share}.json"), "--budget", f"{share}%")))
-    out.append(("lowest", plan(memopt, model, os.path.join(folder, "lowest.json"), "--budget",
-                               str(lowest(memopt, model)))))
+    out.append(
+        ("lowest", plan(memopt, model, os.path.join(folder, "lowest.json"), "--budget", str(lowest(memopt, model))))
+    )
     return none, out
 
 
@@ -110,7 +121,9 @@ def mib(n):
 
 def table(results, threads):
     print(f"torch {torch.__version__}, {threads} threads; MiB beyond parameters, buffers and inputs\n")
-    print("| model | under checkpoints | budget | predicted | measured | off | time, ms | of plain | predicted | bits |")
+    print(
+        "| model | under checkpoints | budget | predicted | measured | off | time, ms | of plain | predicted | bits |"
+    )
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
     for name, records in results.items():
         plain = min(records[0]["times"])
@@ -123,8 +136,10 @@ def table(results, threads):
             off = r["measured"] / r["predicted"] - 1
             quick = min(r["times"])
             ratio = statistics.median(a / b for a, b in zip(r["times"], records[0]["times"]))
-            print(f"{head} {mib(r['predicted'])} | {mib(r['measured'])} | {100 * off:+.1f} % | {1e3 * quick:.0f} "
-                  f"| {ratio:.2f} | {1 + r['more']:.2f} | {'equal' if r['equal'] else 'NOT EQUAL'} |")
+            print(
+                f"{head} {mib(r['predicted'])} | {mib(r['measured'])} | {100 * off:+.1f} % | {1e3 * quick:.0f} "
+                f"| {ratio:.2f} | {1 + r['more']:.2f} | {'equal' if r['equal'] else 'NOT EQUAL'} |"
+            )
 
 
 def main():

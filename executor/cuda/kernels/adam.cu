@@ -100,7 +100,7 @@ struct adam_stepper {
 };
 
 KERNEL(adam_any, adam_args) {
-	bool aligned = aligned16(a.w) && aligned16(a.g) && aligned16(a.m) && aligned16(a.v) && aligned16(a.h) && aligned16(a.new_m) &&
-		aligned16(a.new_v) && aligned16(a.new_w) && aligned16(a.new_g) && aligned16(a.new_h);
+	bool aligned = aligned16(a.w) && aligned16(a.g) && aligned16(a.m) && aligned16(a.v) && aligned16(a.h) &&
+	    aligned16(a.new_m) && aligned16(a.new_v) && aligned16(a.new_w) && aligned16(a.new_g) && aligned16(a.new_h);
 	any_loop(a.n, aligned, adam_stepper{a, *a.with});
 }

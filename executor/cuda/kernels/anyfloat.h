@@ -1,5 +1,6 @@
-// Elementwise loops over operands of any float type: their types are numbers, those of stats.h. All threads take the same way at a
-// switch, so that it costs little beside the memory access; else a kernel would be needed for each choice of types.
+// Elementwise loops over operands of any float type: their types are numbers, those of stats.h. All threads take the
+// same way at a switch, so that it costs little beside the memory access; else a kernel would be needed for each choice
+// of types.
 #ifndef MEMOPT_ANYFLOAT_H
 #define MEMOPT_ANYFLOAT_H
 #include "elementwise.h"
@@ -22,7 +23,8 @@ template <typename T> DEV inline void store_four(void *y, i64 i, const four &f) 
 	((pack<T, 4> *)y)[i] = p;
 }
 
-// stat4 returns elements 4i..4i+3 of an operand that aligned16 holds for; put_stat4 stores them, unless nobody wants them.
+// stat4 returns elements 4i..4i+3 of an operand that aligned16 holds for; put_stat4 stores them, unless nobody wants
+// them.
 DEV inline four stat4(const void *x, u32 type, i64 i) {
 	switch (type) {
 	case STAT_F16: return load_four<f16>(x, i);
@@ -39,8 +41,8 @@ DEV inline void put_stat4(void *y, u32 type, i64 i, const four &f) {
 	store_four<f32>(y, i, f);
 }
 
-// any_loop calls f.four_at(i) for elements 4i..4i+3 of n where all operands are aligned, and f.one_at(i) for each element of the
-// rest.
+// any_loop calls f.four_at(i) for elements 4i..4i+3 of n where all operands are aligned, and f.one_at(i) for each
+// element of the rest.
 template <typename F> DEV inline void any_loop(i64 n, bool aligned, const F &f) {
 	i64 first = global_thread(), step = global_threads(), done = 0;
 	if (aligned) {

@@ -1,5 +1,5 @@
-// The place of the largest or smallest element along an axis: arg_TYPE along rows, argcolumns_TYPE where elements lie inner
-// apart. NaN wins over numbers; of equals the first wins, or the last.
+// The place of the largest or smallest element along an axis: arg_TYPE along rows, argcolumns_TYPE where elements lie
+// inner apart. NaN wins over numbers; of equals the first wins, or the last.
 #include "rows.h"
 
 struct arg_args {

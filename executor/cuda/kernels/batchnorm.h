@@ -1,5 +1,5 @@
-// Norms over channels of x [N, C, D] and their gradients: sums of chunks of a channel, what follows from them for each channel,
-// and the elements at last. batchnorm_TYPE.cu defines T.
+// Norms over channels of x [N, C, D] and their gradients: sums of chunks of a channel, what follows from them for each
+// channel, and the elements at last. batchnorm_TYPE.cu defines T.
 #include "stats.h"
 
 struct channels {
@@ -92,7 +92,8 @@ struct batchchannel_args {
 KERNEL(JOIN(batchchannels, T), batchchannel_args) {
 	f32 *factors = (f32 *)a.factors;
 	for (i64 ch = team_row(); ch < a.s.c; ch += team_rows()) {
-		f32 old_mean = stat(a.mean, a.mean_type, ch), old_var = stat(a.vari, a.vari_type, ch), m = old_mean, v = old_var;
+		f32 old_mean = stat(a.mean, a.mean_type, ch), old_var = stat(a.vari, a.vari_type, ch), m = old_mean,
+		    v = old_var;
 		f32 new_mean = m, new_var = v;
 		if (a.training) {
 			moments s = {0, 0, 0};

@@ -1,5 +1,5 @@
-// Softmax of x + bias along rows, the bias stretched to x. biassoftmax_TYPE.cu defines T. The sum is not written: it is computed
-// again in the second pass.
+// Softmax of x + bias along rows, the bias stretched to x. biassoftmax_TYPE.cu defines T. The sum is not written: it is
+// computed again in the second pass.
 #include "rows.h"
 #include "move.h"
 #include "bounds.h"

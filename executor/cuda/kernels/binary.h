@@ -1,4 +1,5 @@
-// Operators of two operands of the same type. binary_TYPE.cu defines T, and FLOAT where it is a float, and includes this.
+// Operators of two operands of the same type. binary_TYPE.cu defines T, and FLOAT where it is a float, and includes
+// this.
 #include "elementwise.h"
 
 // The larger or smaller of a number and NaN is NaN.

@@ -1,11 +1,11 @@
-// Conversions between element types: cast_FROM_TO. Numbers that an integer type does not have become the nearest that it has,
-// NaN becomes 0; integers become narrower ones by their lower bits; what is not 0 becomes true.
+// Conversions between element types: cast_FROM_TO. Numbers that an integer type does not have become the nearest that
+// it has, NaN becomes 0; integers become narrower ones by their lower bits; what is not 0 becomes true.
 #include "elementwise.h"
 
 struct truth { u8 bits; };
 
-// odd_float rounds to f32 so that rounding again to 16 bits comes to what one rounding would: an inexact result gets an odd
-// last bit (Boldo and Melquiond 2008).
+// odd_float rounds to f32 so that rounding again to 16 bits comes to what one rounding would: an inexact result gets an
+// odd last bit (Boldo and Melquiond 2008).
 DEV inline f32 odd_float(f64 x) {
 	f32 y = (f32)x;
 	if ((f64)y == x || y != y) return y;
@@ -39,7 +39,8 @@ template <> struct converter<i64> {
 	template <typename V> DEV static i64 of(V x) { return (i64)x; }
 	DEV static i64 of(f32 x) { return of((f64)x); }
 	DEV static i64 of(f64 x) {
-		return saturated<i64>(x, -9223372036854775808.0, 9223372036854775808.0, -9223372036854775807ll - 1, 9223372036854775807ll);
+		return saturated<i64>(
+		    x, -9223372036854775808.0, 9223372036854775808.0, -9223372036854775807ll - 1, 9223372036854775807ll);
 	}
 };
 template <> struct converter<truth> { template <typename V> DEV static truth of(V x) { return truth{(u8)(x != 0)}; } };
@@ -64,7 +65,8 @@ template <typename From, typename To> DEV inline void cast_loop(const unary_args
 }
 
 #define CAST(from, to) KERNEL(cast_##from##_##to, unary_args) { cast_loop<from, to>(a); }
-#define CASTS(from) CAST(from, f32) CAST(from, f64) CAST(from, f16) CAST(from, bf16) CAST(from, i32) CAST(from, i64) CAST(from, truth)
+#define CASTS(from) \
+	CAST(from, f32) CAST(from, f64) CAST(from, f16) CAST(from, bf16) CAST(from, i32) CAST(from, i64) CAST(from, truth)
 CASTS(f32)
 CASTS(f64)
 CASTS(f16)

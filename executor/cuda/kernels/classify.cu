@@ -1,4 +1,5 @@
-// Tests of floats: is it infinite, NaN, or neither. isinf counts +infinity where alpha is not 0, and -infinity where beta is not.
+// Tests of floats: is it infinite, NaN, or neither. isinf counts +infinity where alpha is not 0, and -infinity where
+// beta is not.
 #include "elementwise.h"
 
 struct is_inf {

@@ -29,7 +29,12 @@ template <typename X> DEV inline void clip_loop(const clip_args &a) {
 	const X *x = (const X *)a.x;
 	X *y = (X *)a.y;
 	bool from = a.given || a.low, to = a.given || a.high;
-	C low = a.low ? (C)load(*(const X *)a.low) : a.given ? (C)a.least : (C)0, high = a.high ? (C)load(*(const X *)a.high) : a.given ? (C)a.most : (C)0;
+	C low = a.low ? (C)load(*(const X *)a.low)
+	    : a.given ? (C)a.least
+	              : (C)0,
+	  high = a.high ? (C)load(*(const X *)a.high)
+	    : a.given   ? (C)a.most
+	                : (C)0;
 	i64 first = global_thread(), step = global_threads(), done = 0;
 	if (aligned16(x) && aligned16(y)) {
 		i64 packs = a.n / W;

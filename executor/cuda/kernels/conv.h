@@ -121,9 +121,11 @@ UNROLL
 		f32 sum = 0;
 		for (i32 kd = lo[0]; kd < hi[0]; kd++)
 			for (i32 kh = lo[1]; kh < hi[1]; kh++) {
-				const T *line = x + ((start[0] + kd * w.dilation[0]) * w.in[1] + start[1] + kh * w.dilation[1]) * w.in[2];
+				const T *line =
+				    x + ((start[0] + kd * w.dilation[0]) * w.in[1] + start[1] + kh * w.dilation[1]) * w.in[2];
 				const T *v = weights + (kd * w.kernel[1] + kh) * w.kernel[2];
-				for (i32 kw = lo[2]; kw < hi[2]; kw++) sum = fused(load(line[start[2] + kw * w.dilation[2]]), load(v[kw]), sum);
+				for (i32 kw = lo[2]; kw < hi[2]; kw++)
+					sum = fused(load(line[start[2] + kw * w.dilation[2]]), load(v[kw]), sum);
 			}
 		((T *)a.y)[i] = store<T>(finished(f, sum, m, i));
 	}
@@ -208,8 +210,8 @@ struct taps_args {
 	window w;
 };
 
-// TAPS_AT_ONCE is how many neighbouring taps of a line of a kernel a block sums up together, so that a place of dY is found and read once
-// for all of them.
+// TAPS_AT_ONCE is how many neighbouring taps of a line of a kernel a block sums up together, so that a place of dY is
+// found and read once for all of them.
 #define TAPS_AT_ONCE 4
 
 // depthweights: the gradient of the weights of groups of one channel each.
@@ -255,7 +257,8 @@ struct bias_args {
 	divider by_plane;
 };
 
-// bias_sum is a thread's share of the sum of a filter's dY: packs of W, of which four are asked for before the first is added.
+// bias_sum is a thread's share of the sum of a filter's dY: packs of W, of which four are asked for before the first is
+// added.
 template <int W> DEV inline f32 bias_sum(const bias_args &a, i64 m) {
 	const int LOADS = 4;
 	i64 out = a.by_plane.d, step = (i64)block_size() * W;
@@ -279,7 +282,8 @@ UNROLL
 	return sum;
 }
 
-// biasgrad: the sums of dY over images and places; a block sums up one filter's. dY is an operand, which begins at a multiple of a pack.
+// biasgrad: the sums of dY over images and places; a block sums up one filter's. dY is an operand, which begins at a
+// multiple of a pack.
 KERNEL(JOIN(biasgrad, T), bias_args) {
 	SHARED(f32, partial, WARP);
 	const int W = vector<T>::width;

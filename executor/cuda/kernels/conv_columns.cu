@@ -27,7 +27,8 @@ template <typename E, typename P> DEV inline void swap_some(const swap_args &a) 
 }
 template <typename E> DEV inline void swap_images(const swap_args &a) {
 	const int W = 16 / sizeof(E);
-	if (a.by_plane.d % W == 0 && a.image_x % W == 0 && a.row_x % W == 0 && aligned16(a.x) && aligned16(a.y)) swap_some<E, pack<u32, 4>>(a);
+	if (a.by_plane.d % W == 0 && a.image_x % W == 0 && a.row_x % W == 0 && aligned16(a.x) && aligned16(a.y))
+		swap_some<E, pack<u32, 4>>(a);
 	else swap_some<E, E>(a);
 }
 

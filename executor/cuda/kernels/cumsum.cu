@@ -1,5 +1,5 @@
-// Running sums along an axis: cumsum_TYPE has a warp for each row of neighbouring elements, cumsumcolumns_TYPE a thread for
-// each line of elements that lie inner apart.
+// Running sums along an axis: cumsum_TYPE has a warp for each row of neighbouring elements, cumsumcolumns_TYPE a thread
+// for each line of elements that lie inner apart.
 #include "rows.h"
 
 struct cumsum_args {

@@ -11,7 +11,8 @@
 // SHARED declares count elements that a block's threads share. Their first contents are undefined.
 #define SHARED(type, name, count) static __attribute__((device)) __attribute__((shared)) type name[count]
 // DYNAMIC_SHARED is the shared memory whose size the launch sets.
-extern __attribute__((device)) __attribute__((shared)) __attribute__((aligned(16))) unsigned char memopt_dynamic_shared[];
+extern __attribute__((device)) __attribute__((shared))
+__attribute__((aligned(16))) unsigned char memopt_dynamic_shared[];
 #define DYNAMIC_SHARED(type, name) type *name = (type *)memopt_dynamic_shared
 
 DEV inline u32 thread_x() { return __nvvm_read_ptx_sreg_tid_x(); }
@@ -118,7 +119,8 @@ DEV inline f64 square_root(f64 x) {
 	asm("sqrt.rn.f64 %0, %1;" : "=d"(y) : "d"(x));
 	return y;
 }
-// to_nearest rounds to an integer, ties to even; round_down and round_up towards minus and plus infinity; truncate towards 0.
+// to_nearest rounds to an integer, ties to even; round_down and round_up towards minus and plus infinity; truncate
+// towards 0.
 DEV inline f32 to_nearest(f32 x) { f32 y; asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 DEV inline f32 round_down(f32 x) { f32 y; asm("cvt.rmi.f32.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 DEV inline f32 round_up(f32 x) { f32 y; asm("cvt.rpi.f32.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }

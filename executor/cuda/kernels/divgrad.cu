@@ -1,4 +1,5 @@
-// The terms of the gradients of C = A/B before sums over the axes along which an operand was stretched: dC/B, and -dC*A/B^2.
+// The terms of the gradients of C = A/B before sums over the axes along which an operand was stretched: dC/B, and
+// -dC*A/B^2.
 #include "elementwise.h"
 
 // divgrad_loop has the operands dC, B and, where N is 3, A.

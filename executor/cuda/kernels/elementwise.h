@@ -74,7 +74,8 @@ UNROLL
 	}
 }
 
-template <typename X, int N, int W> DEV inline void fetch(const broadcast_args &a, int k, i64 i, typename compute<X>::type *out) {
+template <typename X, int N, int W>
+DEV inline void fetch(const broadcast_args &a, int k, i64 i, typename compute<X>::type *out) {
 	const X *x = (const X *)a.in[k];
 	if (a.one >> k & 1) {
 UNROLL

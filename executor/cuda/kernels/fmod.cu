@@ -1,8 +1,8 @@
 // Mod of floats.
 #include "elementwise.h"
 
-// float_remainder returns x - n*z for the n of trunc(x/z), which is exact: both are whole multiples of z's last bit, or of x's where that is
-// the smaller, and 40 bits of their quotient are divided off at a time.
+// float_remainder returns x - n*z for the n of trunc(x/z), which is exact: both are whole multiples of z's last bit, or
+// of x's where that is the smaller, and 40 bits of their quotient are divided off at a time.
 DEV inline f32 float_remainder(f32 x, f32 z) {
 	u32 u = bits_of(x) & 0x7fffffffu, v = bits_of(z) & 0x7fffffffu;
 	if (u >= 0x7f800000u || v > 0x7f800000u || v == 0) return F32_NAN;

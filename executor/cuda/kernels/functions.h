@@ -1,5 +1,5 @@
-// Elementary functions of floats, the same code on the device and on the host. Series are Taylor's, cut where the next term is
-// below half a unit in the last place; bounds in ulps are held by functions_test.go.
+// Elementary functions of floats, the same code on the device and on the host. Series are Taylor's, cut where the next
+// term is below half a unit in the last place; bounds in ulps are held by functions_test.go.
 #ifndef MEMOPT_FUNCTIONS_H
 #define MEMOPT_FUNCTIONS_H
 
@@ -162,10 +162,11 @@ DEV inline f64 reduce_quarter(f32 x, u32 *q) {
 		return fused(n, -6.123233995736766e-17, fused(n, -1.5707963267948966, (f64)x));
 	}
 	// Payne and Hanek 1983: of 2/pi only the bits matter that x does not shift out of the last two before the point.
-	CONSTANT u32 two_over_pi[] = {0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
+	CONSTANT u32 two_over_pi[] = {
+	    0, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
 	u32 u = bits_of(x), m = (u & 0x7fffffu) | 0x800000u;
 	i32 e = (i32)(u >> 23 & 255) - 150; // |x| = m * 2^e
-	i32 skip = e + 30;                  // bits before the point of 2^e/pi * 2 that are multiples of 4, counted in the table
+	i32 skip = e + 30; // bits before the point of 2^e/pi * 2 that are multiples of 4, counted in the table
 	i32 word = skip / 32, bit = skip % 32;
 	u32 w[3];
 	for (i32 i = 0; i < 3; i++) {

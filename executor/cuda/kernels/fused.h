@@ -1,8 +1,8 @@
 // Activations with a bias, and the gradients of activations. fused_TYPE.cu defines T and includes this.
 #include "elementwise.h"
 
-// fused_args are of y = f(x + bias), or of y = f(dy, x + bias). Either of dy and bias may be null; the bias is one row of
-// width elements, which divides n.
+// fused_args are of y = f(x + bias), or of y = f(dy, x + bias). Either of dy and bias may be null; the bias is one row
+// of width elements, which divides n.
 struct fused_args {
 	const void *dy, *x, *bias;
 	void *y;

@@ -1,8 +1,10 @@
-// Fusion groups of elementwise operators over equally many elements: one launch interprets a small program on 16 bytes of elements at a time, which stay in
-// registers from step to step. fusion_TYPE.cu defines T and FLOAT and includes this. fusion.go makes the programs.
+// Fusion groups of elementwise operators over equally many elements: one launch interprets a small program on 16 bytes
+// of elements at a time, which stay in registers from step to step. fusion_TYPE.cu defines T and FLOAT and includes
+// this. fusion.go makes the programs.
 //
-// A step puts f(acc, y), f(y, acc) or y into acc, where y comes from memory, from acc or from one of two kept registers. y and the result may be
-// kept, and the result may be stored. Registers hold elements as memory does, so that every step rounds as a kernel of its own would.
+// A step puts f(acc, y), f(y, acc) or y into acc, where y comes from memory, from acc or from one of two kept
+// registers. y and the result may be kept, and the result may be stored. Registers hold elements as memory does, so
+// that every step rounds as a kernel of its own would.
 #ifndef MEMOPT_FUSION_H
 #define MEMOPT_FUSION_H
 #include "elementwise.h"
@@ -149,7 +151,8 @@ UNROLL
 	return to_words<T>(y);
 }
 
-// FUSION_OPERATORS lists the operators in the order of their codes, from 2 on; fusion.go has the same list. 0 takes y, 1 is Where.
+// FUSION_OPERATORS lists the operators in the order of their codes, from 2 on; fusion.go has the same list. 0 takes y,
+// 1 is Where.
 #define FUSION_OPERATORS(one, two, gradient, biased)                                                             \
 	two(add) two(sub) two(mul) two(div) two(max) two(min) two(pow)                                              \
 	one(abs) one(erf) one(exp) one(gelu) one(gelutanh) one(log) one(neg) one(quickgelu) one(reciprocal)         \

@@ -1,9 +1,9 @@
 // Gather, GatherElements and GatherND: first the indices become offsets, then rows are copied.
 #include "move.h"
 
-// offsets_args: tuple i of depth indices becomes sum of index*step, plus the sum of place*stride over i's places in the axes of box. An
-// index counts from the end of its axis where it is negative, but for strict ones. One that is outside counts as 0; bad becomes the
-// complement of the smallest position of such an index.
+// offsets_args: tuple i of depth indices becomes sum of index*step, plus the sum of place*stride over i's places in the
+// axes of box. An index counts from the end of its axis where it is negative, but for strict ones. One that is outside
+// counts as 0; bad becomes the complement of the smallest position of such an index.
 struct offsets_args {
 	const void *at;
 	i64 *to;
@@ -38,8 +38,8 @@ template <typename I> DEV inline void offsets_loop(const offsets_args &a) {
 KERNEL(offsets_i32, offsets_args) { offsets_loop<i32>(a); }
 KERNEL(offsets_i64, offsets_args) { offsets_loop<i64>(a); }
 
-// gather_args: element i of the n of y, which are rows of inner elements, count rows to a part, comes from x at part*stride +
-// offset of the row + column. Offsets are in elements of which 2^shift are one here.
+// gather_args: element i of the n of y, which are rows of inner elements, count rows to a part, comes from x at
+// part*stride + offset of the row + column. Offsets are in elements of which 2^shift are one here.
 struct gather_args {
 	const void *x;
 	const i64 *offsets;

@@ -1,10 +1,10 @@
-// Products of matrices where the vendor's library is not there: C = alpha*A'*B' + beta*C for batches of matrices in rows.
-// gemm_TYPE.cu defines T and includes this.
+// Products of matrices where the vendor's library is not there: C = alpha*A'*B' + beta*C for batches of matrices in
+// rows. gemm_TYPE.cu defines T and includes this.
 //
-// A block computes a tile of C. It goes along K in steps: panels of A' and B' are brought to shared memory as sum_t, k by k, while
-// the panels before them are multiplied, and each thread keeps a small tile of C in registers. Sums go
-// up in k with one rounding per step; where K is cut into pieces (product_plan.go says when) their sums are added in order.
-// So results depend on the operands and the shapes alone.
+// A block computes a tile of C. It goes along K in steps: panels of A' and B' are brought to shared memory as sum_t, k
+// by k, while the panels before them are multiplied, and each thread keeps a small tile of C in registers. Sums go up
+// in k with one rounding per step; where K is cut into pieces (product_plan.go says when) their sums are added in
+// order. So results depend on the operands and the shapes alone.
 #include "elementwise.h"
 #include "wide.h"
 
@@ -25,8 +25,8 @@ struct gemm_args {
 	u32 deep_a, deep_b; // elements side by side in memory follow one another in k
 };
 
-// LAUNCH_BOUNDS before a kernel tells the compiler the size of its blocks, and how many of them a processor is to hold at once, which
-// bounds its registers.
+// LAUNCH_BOUNDS before a kernel tells the compiler the size of its blocks, and how many of them a processor is to hold
+// at once, which bounds its registers.
 #ifdef MEMOPT_HOST
 #define LAUNCH_BOUNDS(name, args, threads, blocks)
 #else
@@ -34,8 +34,9 @@ struct gemm_args {
 	extern "C" __attribute__((global)) __attribute__((launch_bounds(threads, blocks))) void name(const args a)
 #endif
 
-// panel is DEPTH values of k of ROWS rows of A', or columns of B', on their way to shared memory. There the rows of one k
-// lie side by side; every WIDE values of k are followed by a gap, so that the threads of a warp write to different banks.
+// panel is DEPTH values of k of ROWS rows of A', or columns of B', on their way to shared memory. There the rows of one
+// k lie side by side; every WIDE values of k are followed by a gap, so that the threads of a warp write to different
+// banks.
 template <int ROWS, int DEPTH, int THREADS> struct panel {
 	static const int COUNT = ROWS * DEPTH / (WIDE * THREADS); // packs of a thread
 	static const int PER_K = ROWS / WIDE, PER_ROW = DEPTH / WIDE;
@@ -68,7 +69,8 @@ template <int ROWS, int DEPTH, int THREADS> struct panel {
 	DEV void fetch(i32 left) {
 UNROLL
 		for (int i = 0; i < COUNT; i++) {
-			i32 n = deep ? (row + i * (THREADS / PER_ROW) < rows ? left - k : 0) : (k + i * (THREADS / PER_K) < left ? rows - row : 0);
+			i32 n = deep ? (row + i * (THREADS / PER_ROW) < rows ? left - k : 0)
+			             : (k + i * (THREADS / PER_K) < left ? rows - row : 0);
 			const T *p = at + i * next;
 			if (wide && n >= WIDE) {
 				held[i] = read_wide<words>(p);
@@ -106,8 +108,8 @@ UNROLL
 	}
 };
 
-// tile is the sums of a thread: ROWS*COLS of the M*N of its block, in groups that lie as far apart as the block's threads need,
-// so that what a warp reads of shared memory at once lies together.
+// tile is the sums of a thread: ROWS*COLS of the M*N of its block, in groups that lie as far apart as the block's
+// threads need, so that what a warp reads of shared memory at once lies together.
 template <int M, int N, int ROWS, int COLS> struct tile {
 	static const int ACROSS = N / COLS; // threads along n
 	static const int THREADS = M / ROWS * ACROSS;
@@ -137,13 +139,16 @@ UNROLL
 		for (int k = 0; k < DEPTH; k++) {
 			group x[ROWS / GROUP], y[COLS / GROUP];
 UNROLL
-			for (int i = 0; i < ROWS; i += GROUP) x[i / GROUP] = *(const group *)(a + panel<M, DEPTH, THREADS>::place(i / GROUP * ROW_STEP, k));
+			for (int i = 0; i < ROWS; i += GROUP)
+				x[i / GROUP] = *(const group *)(a + panel<M, DEPTH, THREADS>::place(i / GROUP * ROW_STEP, k));
 UNROLL
-			for (int j = 0; j < COLS; j += GROUP) y[j / GROUP] = *(const group *)(b + panel<N, DEPTH, THREADS>::place(j / GROUP * COL_STEP, k));
+			for (int j = 0; j < COLS; j += GROUP)
+				y[j / GROUP] = *(const group *)(b + panel<N, DEPTH, THREADS>::place(j / GROUP * COL_STEP, k));
 UNROLL
 			for (int i = 0; i < ROWS; i++) {
 UNROLL
-				for (int j = 0; j < COLS; j++) sum[i][j] = fused(x[i / GROUP].v[i % GROUP], y[j / GROUP].v[j % GROUP], sum[i][j]);
+				for (int j = 0; j < COLS; j++)
+					sum[i][j] = fused(x[i / GROUP].v[i % GROUP], y[j / GROUP].v[j % GROUP], sum[i][j]);
 			}
 		}
 	}
@@ -182,11 +187,12 @@ UNROLL
 	}
 };
 
-// tile_at finds the tile of a block. Blocks go down 8 tiles before they go right, so that those that run at the same time share
-// panels in the cache.
+// tile_at finds the tile of a block. Blocks go down 8 tiles before they go right, so that those that run at the same
+// time share panels in the cache.
 DEV inline void tile_at(u32 block, u32 high, u32 across, u32 *i, u32 *j) {
 	const u32 band = 8;
-	u32 first = block / (band * across) * band, in = block % (band * across), rows = high - first < band ? high - first : band;
+	u32 first = block / (band * across) * band, in = block % (band * across),
+	    rows = high - first < band ? high - first : band;
 	*i = first + in % rows;
 	*j = in / rows;
 }
@@ -232,7 +238,8 @@ template <int M, int N, int DEPTH, int ROWS, int COLS> DEV inline void gemm_tile
 	sum_t *part = (sum_t *)a.part + ((block_y() * (i64)grid_z() + z) * a.m + i0) * a.n + j0;
 	T *c = (T *)a.c + z * a.stride_c + i0 * a.ldc + j0;
 	if constexpr (sizeof(T) == sizeof(sum_t)) // one type: the code is there once
-		s.write(a.part ? (T *)part : c, a.part ? a.n : a.ldc, a.m - i0, a.n - j0, a.part ? (sum_t)1 : (sum_t)a.alpha, a.part ? (sum_t)0 : (sum_t)a.beta);
+		s.write(a.part ? (T *)part : c, a.part ? a.n : a.ldc, a.m - i0, a.n - j0, a.part ? (sum_t)1 : (sum_t)a.alpha,
+		    a.part ? (sum_t)0 : (sum_t)a.beta);
 	else if (a.part)
 		s.write(part, a.n, a.m - i0, a.n - j0, (sum_t)1, (sum_t)0);
 	else

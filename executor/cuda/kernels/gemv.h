@@ -1,5 +1,5 @@
-// Products of a matrix and a vector, which take as long as it takes to read the matrix, and sums of the pieces of K. Block y is the
-// piece, z the product of the batch. gemm.h includes this.
+// Products of a matrix and a vector, which take as long as it takes to read the matrix, and sums of the pieces of K.
+// Block y is the piece, z the product of the batch. gemm.h includes this.
 
 struct gemv_args {
 	const void *x, *v; // y[r] = alpha * the sum over k of X[r,k]*v[k] + beta*y[r]
@@ -23,8 +23,8 @@ DEV inline void gemv_put(const gemv_args &a, i64 z, i64 r, sum_t sum) {
 	*y = store<T>(a.beta != 0 ? fused((sum_t)a.beta, (sum_t)load(*y), s) : s);
 }
 
-// gemvdeep: the elements of a row of X lie side by side. A team, a warp or a block, sums up a row: packs of WIDE elements, as many apart
-// as the team has threads, in the same order whether packs can be read at once or not.
+// gemvdeep: the elements of a row of X lie side by side. A team, a warp or a block, sums up a row: packs of WIDE
+// elements, as many apart as the team has threads, in the same order whether packs can be read at once or not.
 KERNEL(JOIN(gemvdeep, T), gemv_args) {
 	SHARED(sum_t, partial, WARP);
 	i64 z = block_z(), from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;
@@ -57,8 +57,8 @@ UNROLL
 
 #define GEMV_ROWS 8 // threads among which the values of k are dealt out
 
-// gemvflat: the elements of X of one k lie side by side. A block has a warp's width of rows; each of its warps sums up every
-// GEMV_ROWS-th k, and the first adds up what the others have, in order.
+// gemvflat: the elements of X of one k lie side by side. A block has a warp's width of rows; each of its warps sums up
+// every GEMV_ROWS-th k, and the first adds up what the others have, in order.
 KERNEL(JOIN(gemvflat, T), gemv_args) {
 	SHARED(sum_t, partial, GEMV_ROWS * WARP);
 	i64 z = block_z(), from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;

@@ -1,5 +1,5 @@
-// AffineGrid and GridSample. Operands are floats of any types. Places are computed in f64, as the host does, so that both come to the
-// same neighbours.
+// AffineGrid and GridSample. Operands are floats of any types. Places are computed in f64, as the host does, so that
+// both come to the same neighbours.
 #include "anyfloat.h"
 
 struct affine_args {
@@ -124,7 +124,8 @@ template <int N> DEV inline void sample(const sample_args &a) {
 			UNROLL
 			for (int j = 0; j < N; j++) taps[k].index[j] = j == 0 ? 0 : -1, taps[k].weight[j] = 1;
 		}
-		i32 first = (i32)(row - image * chunks) * a.chunk, last = first + a.chunk < a.channels ? first + a.chunk : a.channels;
+		i32 first = (i32)(row - image * chunks) * a.chunk,
+		    last = first + a.chunk < a.channels ? first + a.chunk : a.channels;
 		for (i32 c = first; c < last; c++) {
 			i64 from = (image * a.channels + c) * plane;
 			f32 sum = 0;

@@ -20,7 +20,8 @@ template <int W> DEV inline void groupnorm_rows(const groupnorm_args &a, f32 *pa
 		i64 group = r % a.groups;
 		f32 m = row_mean<W>(x, a.n, partial), inv = 1.0f / square_root(row_spread<W>(x, a.n, m, partial) + a.epsilon);
 		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-			i64 channel = a.n < 1ll << 31 ? (i64)divide((u32)i, a.by) : i / a.d, at = a.per_group ? group : group * a.width + channel;
+			i64 channel = a.n < 1ll << 31 ? (i64)divide((u32)i, a.by) : i / a.d,
+			    at = a.per_group ? group : group * a.width + channel;
 			f32 s = inv * stat(a.scale, a.scale_type, at), b = stat(a.bias, a.bias_type, at);
 			pack<T, W> p = *(const pack<T, W> *)(x + i);
 UNROLL

@@ -1,7 +1,7 @@
-// The host's side of memopt.h. A grid's blocks run one after the other, and so do the threads of a block, each until it waits at a
-// barrier or a shuffle: there it is set aside, and the next one goes on. Threads that never wait share one stack.
-// A thread that ends while others wait at a barrier is a fault, as is one part of a warp that waits
-// where the other does not: devices may hang there.
+// The host's side of memopt.h. A grid's blocks run one after the other, and so do the threads of a block, each until it
+// waits at a barrier or a shuffle: there it is set aside, and the next one goes on. Threads that never wait share one
+// stack. A thread that ends while others wait at a barrier is a fault, as is one part of a warp that waits where the
+// other does not: devices may hang there.
 //
 // One launch at a time: the caller sees to that.
 #ifndef MEMOPT_HOST_H
@@ -64,7 +64,9 @@ inline void leave() {
 
 // fail ends the launch with a message; the first one counts.
 inline void fail(const char *text) {
-	if (!broken) snprintf(now.message, 256, "block %u,%u,%u thread %u: %s", block_at[0], block_at[1], block_at[2], thread(), text);
+	if (!broken)
+		snprintf(
+		    now.message, 256, "block %u,%u,%u thread %u: %s", block_at[0], block_at[1], block_at[2], thread(), text);
 	broken = true;
 	for (;;) leave();
 }
@@ -89,7 +91,9 @@ static void resume(fiber *f) {
 	if (f->begun) _longjmp(f->at, 1);
 	f->begun = true;
 	getcontext(&f->first);
-	if (!f->stack) f->stack = (char *)mmap(0, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (!f->stack)
+		f->stack =
+		    (char *)mmap(0, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	f->first.uc_stack.ss_sp = f->stack;
 	f->first.uc_stack.ss_size = stack_bytes;
 	f->first.uc_link = 0;
@@ -114,7 +118,8 @@ static bool release() {
 	if (!any) return false;
 	for (u32 i = 0; i < used; i++) {
 		u32 warp = fibers[i].thread / WARP, size = threads - warp * WARP < WARP ? threads - warp * WARP : WARP;
-		if ((fibers[i].is == at_warp && waiting[warp] == size) || (fibers[i].is == at_barrier && blocked == threads)) fibers[i].is = ready;
+		if ((fibers[i].is == at_warp && waiting[warp] == size) || (fibers[i].is == at_barrier && blocked == threads))
+			fibers[i].is = ready;
 	}
 	return true;
 }
@@ -128,8 +133,10 @@ static void run_block() {
 	}
 	while (ended < threads && !broken) {
 		if (!release()) {
-			snprintf(now.message, 256, "block %u,%u,%u: %u of %u threads have ended, the others wait at a barrier or a shuffle that not all of them reach",
-				block_at[0], block_at[1], block_at[2], ended, threads);
+			snprintf(now.message, 256,
+			    "block %u,%u,%u: %u of %u threads have ended, the others wait at a barrier or a shuffle that not all "
+			    "of them reach",
+			    block_at[0], block_at[1], block_at[2], ended, threads);
 			broken = true;
 		}
 		for (u32 i = 0; i < used && !broken; i++) {
@@ -144,7 +151,8 @@ static void run() {
 	broken = false;
 	now.message[0] = 0;
 	if (threads == 0 || threads > most_threads || now.shared_bytes > most_shared) {
-		snprintf(now.message, 256, "%u threads and %u bytes of shared memory in a block; at most %u and %u", threads, now.shared_bytes, most_threads, most_shared);
+		snprintf(now.message, 256, "%u threads and %u bytes of shared memory in a block; at most %u and %u", threads,
+		    now.shared_bytes, most_threads, most_shared);
 		return;
 	}
 	u64 blocks = (u64)now.grid[0] * now.grid[1] * now.grid[2];
@@ -189,20 +197,21 @@ template <typename T> T exchange(T x, i32 from) {
 } // namespace memopt_host
 
 #define KERNEL(name, args) MEMOPT_KERNEL(name, args) // so that name may be a macro
-#define MEMOPT_KERNEL(name, arguments)                                                                          \
-	static void name##_thread(const arguments a);                                                           \
-	static const arguments *name##_args;                                                                    \
-	static void name##_body() { name##_thread(*name##_args); }                                         \
-	extern "C" EXPORT void name(const memopt_host::launch *l) {                                        \
-		memopt_host::now = *l;                                                                         \
-		if (l->args_bytes != sizeof(arguments)) {                                                           \
-			snprintf(l->message, 256, "got %llu bytes of arguments, " #arguments " has %llu", l->args_bytes, (u64)sizeof(arguments)); \
-			return;                                                                                    \
-		}                                                                                              \
-		name##_args = (const arguments *)l->args;                                                           \
-		memopt_host::body = name##_body;                                                               \
-		memopt_host::run();                                                                            \
-	}                                                                                                  \
+#define MEMOPT_KERNEL(name, arguments) \
+	static void name##_thread(const arguments a); \
+	static const arguments *name##_args; \
+	static void name##_body() { name##_thread(*name##_args); } \
+	extern "C" EXPORT void name(const memopt_host::launch *l) { \
+		memopt_host::now = *l; \
+		if (l->args_bytes != sizeof(arguments)) { \
+			snprintf(l->message, 256, "got %llu bytes of arguments, " #arguments " has %llu", l->args_bytes, \
+			    (u64)sizeof(arguments)); \
+			return; \
+		} \
+		name##_args = (const arguments *)l->args; \
+		memopt_host::body = name##_body; \
+		memopt_host::run(); \
+	} \
 	static void name##_thread(const arguments a)
 
 #define SHARED(type, name, count)                           \
@@ -225,9 +234,15 @@ inline u32 block_rows() { return memopt_host::now.block[1]; }
 inline void barrier() { memopt_host::wait(memopt_host::at_barrier); }
 inline void warp_barrier() { memopt_host::wait(memopt_host::at_warp); }
 
-template <typename T> T shuffle_xor(T x, u32 mask) { return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP ^ mask)); }
-template <typename T> T shuffle_down(T x, u32 by) { return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP + by)); }
-template <typename T> T shuffle_up(T x, u32 by) { return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP) - (i32)by); }
+template <typename T> T shuffle_xor(T x, u32 mask) {
+	return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP ^ mask));
+}
+template <typename T> T shuffle_down(T x, u32 by) {
+	return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP + by));
+}
+template <typename T> T shuffle_up(T x, u32 by) {
+	return memopt_host::exchange(x, (i32)(memopt_host::thread() % WARP) - (i32)by);
+}
 template <typename T> T shuffle_at(T x, u32 lane) { return memopt_host::exchange(x, (i32)(lane % WARP)); }
 
 template <typename T> T atomic_add(T *p, T x) {
@@ -257,7 +272,8 @@ inline u16 float_to_half(f32 x) {
 	u &= 0x7fffffff;
 	if (u > 0x7f800000) return 0x7fff;
 	if (u >= 0x477ff000) return sign | 0x7c00; // rounds beyond 65504
-	if (u < 0x38800000) return sign | (u16)lrintf(__builtin_bit_cast(f32, u) * 16777216.0f); // subnormal: in units of 2^-24
+	if (u < 0x38800000)
+		return sign | (u16)lrintf(__builtin_bit_cast(f32, u) * 16777216.0f); // subnormal: in units of 2^-24
 	u += 0xfff + (u >> 13 & 1);
 	return sign | (u16)((u >> 13) - (112 << 10));
 }

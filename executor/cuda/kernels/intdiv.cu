@@ -9,7 +9,9 @@ struct intdiv_args {
 
 // Quotients are rounded towards 0; the least number divided by -1 is itself, as on every CPU that wraps.
 struct int_quotient {
-	template <typename I> DEV static I of(I x, I z, bool) { return z == (I)-1 && (I)-1 < (I)1 ? (I)(0 - (u64)x) : (I)(x / z); }
+	template <typename I> DEV static I of(I x, I z, bool) {
+		return z == (I)-1 && (I)-1 < (I)1 ? (I)(0 - (u64)x) : (I)(x / z);
+	}
 };
 struct int_remainder {
 	template <typename I> DEV static I of(I x, I z, bool floors) {

@@ -26,7 +26,8 @@ DEV inline void bounds_of(u32 type, i32 *least, i32 *most) {
 	*most = none ? (1 << bits) - 1 : (1 << (bits - 1)) - 1;
 }
 
-// quantized returns x rounded, halves to even, plus a zero point, as the nearest number that a type has; NaN counts as 0.
+// quantized returns x rounded, halves to even, plus a zero point, as the nearest number that a type has; NaN counts as
+// 0.
 DEV inline i32 quantized(f32 x, i32 zero, u32 type) {
 	i32 least, most;
 	bounds_of(type, &least, &most);

@@ -1,5 +1,5 @@
-// Labels of losses, looked at: int32, -1 for ignored ones. A label that is no class becomes -1 as well, and bad the complement of the
-// place of the first one.
+// Labels of losses, looked at: int32, -1 for ignored ones. A label that is no class becomes -1 as well, and bad the
+// complement of the place of the first one.
 #include "memopt.h"
 
 struct labels_args {

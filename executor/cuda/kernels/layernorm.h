@@ -14,7 +14,8 @@ struct layernorm_args {
 	u32 wide;
 };
 
-template <int W> DEV inline void layernorm_put(T *y, const T *x, const T *scale, const T *bias, u32 i, f32 m, f32 inv, const f32 *v) {
+template <int W>
+DEV inline void layernorm_put(T *y, const T *x, const T *scale, const T *bias, u32 i, f32 m, f32 inv, const f32 *v) {
 	pack<T, W> p, s, b;
 	if (scale) s = *(const pack<T, W> *)(scale + i);
 	if (bias) b = *(const pack<T, W> *)(bias + i);
@@ -28,7 +29,8 @@ UNROLL
 	*(pack<T, W> *)(y + i) = p;
 }
 
-template <int W> DEV inline void layernorm_held(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
+template <int W>
+DEV inline void layernorm_held(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
 	const u32 n = (u32)a.n;
 	held<T, W> h;
 	h.read((const T *)a.x + r * a.n, n, 0);
@@ -44,9 +46,11 @@ UNROLL
 	if (thread_x() == 0) put_stat(a.mean, a.mean_type, r, m), put_stat(a.inv, a.inv_type, r, inv);
 }
 
-template <int W> DEV inline void layernorm_long(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
+template <int W>
+DEV inline void layernorm_long(const layernorm_args &a, i64 r, const T *scale, const T *bias, f32 *partial) {
 	const T *x = (const T *)a.x + r * a.n;
-	f32 m = a.simple ? 0 : row_mean<W>(x, a.n, partial), inv = 1.0f / square_root(row_spread<W>(x, a.n, m, partial) + a.epsilon);
+	f32 m = a.simple ? 0 : row_mean<W>(x, a.n, partial),
+	    inv = 1.0f / square_root(row_spread<W>(x, a.n, m, partial) + a.epsilon);
 	if (a.y)
 		for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W)
 			layernorm_put<W>((T *)a.y + r * a.n, x, scale, bias, (u32)i, m, inv, 0);
@@ -55,7 +59,8 @@ template <int W> DEV inline void layernorm_long(const layernorm_args &a, i64 r, 
 
 template <int W> DEV inline void layernorm_rows(const layernorm_args &a, f32 *partial) {
 	for (i64 r = team_row(); r < a.rows; r += team_rows()) {
-		const T *scale = a.scale ? (const T *)a.scale + r * a.scale_step : 0, *bias = a.bias ? (const T *)a.bias + r * a.bias_step : 0;
+		const T *scale = a.scale ? (const T *)a.scale + r * a.scale_step : 0,
+		        *bias = a.bias ? (const T *)a.bias + r * a.bias_step : 0;
 		if (a.n <= HELD * block_size()) layernorm_held<W>(a, r, scale, bias, partial);
 		else layernorm_long<W>(a, r, scale, bias, partial);
 	}
@@ -88,7 +93,8 @@ DEV inline f32 normed(const layernormgrad_args &a, f32 x, i64 i, row_stats s) {
 }
 
 // layernormgrad_held does a row that its team can hold: dY, X and the scale are read once.
-template <int W> DEV inline void layernormgrad_held(const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
+template <int W> DEV inline void layernormgrad_held(
+    const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
 	const u32 n = (u32)a.n;
 	held<T, W> g, h, s;
 	g.read(dy, n, 0);
@@ -111,12 +117,14 @@ UNROLL
 }
 
 // layernormgrad_long reads a row twice.
-template <int W> DEV inline void layernormgrad_long(const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
+template <int W> DEV inline void layernormgrad_long(
+    const layernormgrad_args &a, const T *dy, const T *x, T *dx, row_stats st, f32 *partial) {
 	const T *scale = (const T *)a.scale;
 	f32 sg = 0, sgh = 0;
 	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
-UNROLL
+		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i),
+		           s = *(const pack<T, W> *)(scale + i);
+		UNROLL
 		for (int j = 0; j < W; j++) {
 			f32 g = load(p.v[j]) * load(s.v[j]);
 			sg += g;
@@ -126,8 +134,9 @@ UNROLL
 	sg = a.simple ? 0 : team_sum(sg, partial) / (f32)a.n;
 	sgh = team_sum(sgh, partial) / (f32)a.n;
 	for (i64 i = (i64)thread_x() * W; i < a.n; i += block_size() * W) {
-		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i), s = *(const pack<T, W> *)(scale + i);
-UNROLL
+		pack<T, W> p = *(const pack<T, W> *)(dy + i), q = *(const pack<T, W> *)(x + i),
+		           s = *(const pack<T, W> *)(scale + i);
+		UNROLL
 		for (int j = 0; j < W; j++)
 			p.v[j] = store<T>(st.inv * (load(p.v[j]) * load(s.v[j]) - sg - normed(a, load(q.v[j]), i + j, st) * sgh));
 		*(pack<T, W> *)(dx + i) = p;
@@ -150,8 +159,8 @@ KERNEL(JOIN(layernormgrad, T), layernormgrad_args) {
 	else layernormgrad_rows<1>(a, partial);
 }
 
-// layernormsums adds up chunks of rows for dscale and dbias: blocks of a warp of neighbouring columns times 8 rows. Four rows are asked for
-// before the first is added.
+// layernormsums adds up chunks of rows for dscale and dbias: blocks of a warp of neighbouring columns times 8 rows.
+// Four rows are asked for before the first is added.
 KERNEL(JOIN(layernormsums, T), layernormgrad_args) {
 	SHARED(f32, partial, 8 * WARP);
 	const int LOADS = 4;
@@ -199,7 +208,8 @@ struct layernormparts_args {
 	i64 n, chunks;
 };
 
-// layernormparts adds up the chunks: a block has a warp's width of columns, and each of its warps every block_rows()-th chunk.
+// layernormparts adds up the chunks: a block has a warp's width of columns, and each of its warps every block_rows()-th
+// chunk.
 KERNEL(JOIN(layernormparts, T), layernormparts_args) {
 	SHARED(f32, partial, 8 * WARP);
 	const f32 *part = (const f32 *)a.part;

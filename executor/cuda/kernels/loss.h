@@ -1,4 +1,5 @@
-// Losses of labels [N, D] by scores [N, C, D], and their gradient by the scores. loss_TYPE.cu defines T. A label of -1 is ignored.
+// Losses of labels [N, D] by scores [N, C, D], and their gradient by the scores. loss_TYPE.cu defines T. A label of -1
+// is ignored.
 #include "stats.h"
 #include "bounds.h"
 
@@ -30,7 +31,8 @@ template <int W> DEV inline void loss_rows(const loss_args &a, f32 *partial) {
 			m = l.m;
 			s = logarithm(l.s);
 		}
-		if (thread_x() == 0) put_stat(a.losses, a.losses_type, r, label < 0 ? 0 : loss_of(a, label, load(x[label]), m, s));
+		if (thread_x() == 0)
+			put_stat(a.losses, a.losses_type, r, label < 0 ? 0 : loss_of(a, label, load(x[label]), m, s));
 		if (!a.log_prob) continue;
 		for (i64 i = (i64)thread_x() * W; i < a.c; i += block_size() * W) {
 			pack<T, W> p = *(const pack<T, W> *)(x + i);

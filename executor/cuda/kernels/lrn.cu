@@ -11,7 +11,8 @@ struct lrn_args {
 	f32 scale, beta, bias;
 };
 
-// Neighbouring threads read neighbouring elements of every channel; a channel is in the cache when the next ones ask for it.
+// Neighbouring threads read neighbouring elements of every channel; a channel is in the cache when the next ones ask
+// for it.
 template <typename T> DEV inline void lrn(const lrn_args &a) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
 		i64 q = a.n < 1ll << 31 ? (i64)divide((u32)i, a.by_d) : i / a.d;

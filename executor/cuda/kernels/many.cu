@@ -1,5 +1,5 @@
-// Questions about all elements of many tensors: whether all are finite, and the root of the sum of their squares. A launch takes up to
-// MANY tensors, cut into chunks of CHUNK elements that blocks take in turn.
+// Questions about all elements of many tensors: whether all are finite, and the root of the sum of their squares. A
+// launch takes up to MANY tensors, cut into chunks of CHUNK elements that blocks take in turn.
 #include "anyfloat.h"
 
 #define MANY 64
@@ -28,7 +28,8 @@ DEV inline i32 tensor_of(const many_args &a, i32 chunk) {
 	return lo;
 }
 
-// chunk_sum adds up F::of of this thread's elements of a chunk, in an order that depends on nothing but the chunk's length.
+// chunk_sum adds up F::of of this thread's elements of a chunk, in an order that depends on nothing but the chunk's
+// length.
 template <typename F> DEV inline typename F::sum chunk_sum(const many_args &a, i32 chunk) {
 	i32 k = tensor_of(a, chunk);
 	const void *x = a.x[k];

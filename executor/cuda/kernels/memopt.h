@@ -92,8 +92,8 @@ template <typename T> struct vector { static const int width = sizeof(T) > 4 ? 1
 // aligned16 reports whether an address is a multiple of 16.
 DEV inline bool aligned16(const void *p) { return ((u64)p & 15) == 0; }
 
-// divider divides by a constant: q = (mulhi(n, mul) + n) >> shift for n < 2^31 (Granlund and Montgomery 1994, section 4).
-// The Go side makes it: divider.go.
+// divider divides by a constant: q = (mulhi(n, mul) + n) >> shift for n < 2^31 (Granlund and Montgomery 1994, section
+// 4). The Go side makes it: divider.go.
 struct divider { u32 d, mul, shift; };
 DEV inline u32 divide(u32 n, const divider &by) { return (u32)(((u64)n * by.mul >> 32) + n) >> by.shift; }
 

@@ -1,5 +1,5 @@
-// Copies between strided arrays: Transpose, Slice, Concat, Split, Expand, Tile and others are such copies. Elements count by their
-// size; where runs of them lie together, several are one element of up to 16 bytes (boxcopy.go).
+// Copies between strided arrays: Transpose, Slice, Concat, Split, Expand, Tile and others are such copies. Elements
+// count by their size; where runs of them lie together, several are one element of up to 16 bytes (boxcopy.go).
 #include "move.h"
 
 // move_args: for every index of the box, y[to_at + sum of index*to] = x[from_at + sum of index*from].
@@ -40,8 +40,9 @@ struct plane_args {
 	i64 to[MOVE_DIMS], from[MOVE_DIMS];
 };
 
-// plane_loop transposes tiles through shared memory, so that reads and writes both are of neighbours. A block has 256 threads:
-// 8 rows of 32. The tile's rows are one longer than a warp, which puts the elements of a column into different banks.
+// plane_loop transposes tiles through shared memory, so that reads and writes both are of neighbours. A block has 256
+// threads: 8 rows of 32. The tile's rows are one longer than a warp, which puts the elements of a column into different
+// banks.
 template <typename E> DEV inline void plane_loop(const plane_args &a, E *tile) {
 	const E *x = (const E *)a.x;
 	E *y = (E *)a.y;
@@ -55,10 +56,12 @@ template <typename E> DEV inline void plane_loop(const plane_args &a, E *tile) {
 			f += r * a.from[d];
 		});
 		for (u32 c = first; c < TILE; c += step)
-			if (row + lane < a.rows && col + c < a.cols) tile[c * (TILE + 1) + lane] = x[f + row + lane + (i64)(col + c) * a.from_col];
+			if (row + lane < a.rows && col + c < a.cols)
+				tile[c * (TILE + 1) + lane] = x[f + row + lane + (i64)(col + c) * a.from_col];
 		barrier();
 		for (u32 r = first; r < TILE; r += step)
-			if (row + r < a.rows && col + lane < a.cols) y[t + (i64)(row + r) * a.to_row + col + lane] = tile[lane * (TILE + 1) + r];
+			if (row + r < a.rows && col + lane < a.cols)
+				y[t + (i64)(row + r) * a.to_row + col + lane] = tile[lane * (TILE + 1) + r];
 		barrier();
 	}
 }

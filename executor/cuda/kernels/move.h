@@ -8,7 +8,8 @@
 // word16 is sixteen bytes that are read and written in one access.
 typedef u32 word16 __attribute__((vector_size(16)));
 
-// fetch4 reads four neighbours at once. As a pack they would be read one by one: the compiler takes a struct apart first.
+// fetch4 reads four neighbours at once. As a pack they would be read one by one: the compiler takes a struct apart
+// first.
 template <u32 bytes> struct word_of { typedef word16 type; };
 template <> struct word_of<8> { typedef u64 type; };
 template <> struct word_of<32> { struct alignas(32) type { word16 v[2]; }; };
@@ -16,8 +17,8 @@ template <typename T> DEV inline pack<T, 4> fetch4(const T *x) {
 	return __builtin_bit_cast(pack<T, 4>, *(const typename word_of<4 * sizeof(T)>::type *)x);
 }
 
-// multiply rounds the product, and no compiler makes one rounding of it and of a sum that it is part of: so the host's results
-// come out bit by bit.
+// multiply rounds the product, and no compiler makes one rounding of it and of a sum that it is part of: so the host's
+// results come out bit by bit.
 #ifdef MEMOPT_HOST
 DEV inline f32 multiply(f32 x, f32 y) { return x * y; }
 DEV inline f64 multiply(f64 x, f64 y) { return x * y; }

@@ -25,10 +25,12 @@ struct range_args {
 };
 
 KERNEL(range_i64, range_args) {
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) ((u64 *)a.y)[i] = (u64)a.start + (u64)i * (u64)a.delta;
+	for (i64 i = global_thread(); i < a.n; i += global_threads())
+		((u64 *)a.y)[i] = (u64)a.start + (u64)i * (u64)a.delta;
 }
 KERNEL(range_i32, range_args) {
-	for (i64 i = global_thread(); i < a.n; i += global_threads()) ((u32 *)a.y)[i] = (u32)a.start + (u32)i * (u32)a.delta;
+	for (i64 i = global_thread(); i < a.n; i += global_threads())
+		((u32 *)a.y)[i] = (u32)a.start + (u32)i * (u32)a.delta;
 }
 
 template <typename T> DEV inline void range_loop(const range_args &a) {
@@ -92,7 +94,8 @@ template <typename E> DEV inline void onehot_loop(const onehot_args &a) {
 	}
 }
 
-// pad_args: y has an axis for each of box; place j of it is place j - before of the kept places of x, of which there are kept.
+// pad_args: y has an axis for each of box; place j of it is place j - before of the kept places of x, of which there
+// are kept.
 struct pad_args {
 	const void *x;
 	void *y;
@@ -125,7 +128,8 @@ template <typename E> DEV inline void pad_loop(const pad_args &a) {
 	}
 }
 
-// border_loop is pad_loop where places outside have elements of x. Its axes are not unrolled: there is much code to each.
+// border_loop is pad_loop where places outside have elements of x. Its axes are not unrolled: there is much code to
+// each.
 template <typename E> DEV inline void border_loop(const pad_args &a) {
 	const E *x = (const E *)a.x;
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {

@@ -30,7 +30,8 @@ UNROLL
 template <typename F> DEV inline void each(const window &w, const cover &c, F &f) {
 	for (i32 kd = c.lo[0]; kd < c.hi[0]; kd++)
 		for (i32 kh = c.lo[1]; kh < c.hi[1]; kh++) {
-			i32 row = ((c.start[0] + kd * w.dilation[0]) * w.in[1] + c.start[1] + kh * w.dilation[1]) * w.in[2] + c.start[2];
+			i32 row =
+			    ((c.start[0] + kd * w.dilation[0]) * w.in[1] + c.start[1] + kh * w.dilation[1]) * w.in[2] + c.start[2];
 			for (i32 kw = c.lo[2]; kw < c.hi[2]; kw++) f.add(row + kw * w.dilation[2]);
 		}
 }

@@ -1,8 +1,8 @@
 // QuantizeLinear and DequantizeLinear.
 #include "integers.h"
 
-// quantize_args: scales and zero points are one for all, or that of index a of an axis, or of index a/block. The data are
-// seen as [outer, axis, inner].
+// quantize_args: scales and zero points are one for all, or that of index a of an axis, or of index a/block. The data
+// are seen as [outer, axis, inner].
 struct quantize_args {
 	const void *x, *scale, *zero; // zero may be null
 	void *y;

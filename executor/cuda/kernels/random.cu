@@ -1,12 +1,14 @@
-// Random draws and dropout: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011), with
-// the counters and keys of the host's draws (executor/cpu/philox.go): the same bits come of the same seed and step.
+// Random draws and dropout: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC
+// 2011), with the counters and keys of the host's draws (executor/cpu/philox.go): the same bits come of the same seed
+// and step.
 #include "move.h"
 
 // stream is the sequence of random words of a node in a step: word i is word i mod 4 of block i/4.
 struct stream { u32 k0, k1, step; };
 
-// stream_of makes a stream of the node's mixed seed and the step. Where step_at is not null, what lies there is added to step: a launch
-// that was captured has the same arguments in each replay. (A choice between step and *step_at would become one between their addresses.)
+// stream_of makes a stream of the node's mixed seed and the step. Where step_at is not null, what lies there is added
+// to step: a launch that was captured has the same arguments in each replay. (A choice between step and *step_at would
+// become one between their addresses.)
 DEV inline stream stream_of(u64 key, u64 step, const u64 *step_at) {
 	if (step_at) step += *step_at;
 	key += (step >> 32) * 0xD1342543DE82EF95ull;
@@ -40,7 +42,8 @@ DEV inline block4 words_at(const stream &s, u32 number, u64 at) {
 	return w;
 }
 
-// place_of is the place of element i in the stream: a part of another node has run elements of each stride of the whole; run 0: of all one.
+// place_of is the place of element i in the stream: a part of another node has run elements of each stride of the
+// whole; run 0: of all one.
 template <typename A> DEV inline u64 place_of(const A &a, u64 i) {
 	return a.run ? a.first + i / a.run * a.stride + i % a.run : a.first + i;
 }
@@ -58,8 +61,9 @@ template <typename A> DEV inline block4 words_of(const A &a, const stream &s, u3
 	return w;
 }
 
-// dropout_args: y = keep ? (x + bias)*scale : 0, + residual. bias has period elements. mask has a byte per element, bits a bit.
-// Elements are kept whose random word is not below threshold; all where drawing is 0. Element i draws the word at place_of i.
+// dropout_args: y = keep ? (x + bias)*scale : 0, + residual. bias has period elements. mask has a byte per element,
+// bits a bit. Elements are kept whose random word is not below threshold; all where drawing is 0. Element i draws the
+// word at place_of i.
 struct dropout_args {
 	const void *x, *bias, *residual;
 	void *y;
@@ -160,7 +164,8 @@ template <typename T> DEV inline void dropgrad_loop(const dropgrad_args &a) {
 	}
 }
 
-// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0. Element i draws the number at place_of i.
+// uniform_args: y = low + u*range with numbers u of 53 random bits; of Bernoulli, y = u < p ? one : 0. Element i draws
+// the number at place_of i.
 struct uniform_args {
 	const void *p;
 	void *y;
@@ -178,7 +183,8 @@ DEV inline f64 fraction(u32 high, u32 low) {
 	return (f64)((u64)high << 21 | low >> 11) * unit;
 }
 
-// rounded rounds to an element once: to f32 so that rounding again to 16 bits comes to the same (Boldo and Melquiond 2008).
+// rounded rounds to an element once: to f32 so that rounding again to 16 bits comes to the same (Boldo and Melquiond
+// 2008).
 template <typename T> DEV inline T rounded(f64 x) {
 	f32 y = (f32)x;
 	u32 bits = bits_of(y);

@@ -1,11 +1,12 @@
-// The cells of RNN, GRU and LSTM: what is left of a step when the products of its input and of its state with the weights are there.
-// Operands are floats of one type but for LSTM's state c, which stays f32 between steps. executor/cpu/rnn.go has the formulas' source;
-// gates lie in the operators' order.
+// The cells of RNN, GRU and LSTM: what is left of a step when the products of its input and of its state with the
+// weights are there. Operands are floats of one type but for LSTM's state c, which stays f32 between steps.
+// executor/cpu/rnn.go has the formulas' source; gates lie in the operators' order.
 #include "anyfloat.h"
 
 // recurrent_args are of one step of one direction: batch sequences with hidden elements of state each.
 struct recurrent_args {
-	const void *pre;  // products of the inputs: gates*hidden for each sequence, pre_ld elements from one sequence to the next
+	const void
+	    *pre; // products of the inputs: gates*hidden for each sequence, pre_ld elements from one sequence to the next
 	const void *rec;  // products of the states: gates*hidden for each sequence
 	const void *bias; // gates*hidden for pre, and as many for rec; or null
 	const void *peep; // LSTM: 3*hidden; or null
@@ -48,7 +49,9 @@ DEV inline f32 from_state(const recurrent_args &a, const cell &at, i32 gate) {
 	f32 x = stat(a.rec, a.type, at.b * rows + place);
 	return a.bias ? x + stat(a.bias, a.type, rows + place) : x;
 }
-DEV inline f32 gate_of(const recurrent_args &a, const cell &at, i32 gate) { return from_input(a, at, gate) + from_state(a, at, gate); }
+DEV inline f32 gate_of(const recurrent_args &a, const cell &at, i32 gate) {
+	return from_input(a, at, gate) + from_state(a, at, gate);
+}
 
 // activate clips x and applies activation k; functions have the numbers of cpu.RecurrentActivation.
 DEV inline f32 activate(const recurrent_args &a, u32 k, f32 x) {
@@ -114,7 +117,8 @@ KERNEL(gru_reset, recurrent_args) {
 	}
 }
 
-// gru_cell computes H = (1-z).h~ + z.H of the gates z, r and h~; r is in the product of h~ already where it is not linear.
+// gru_cell computes H = (1-z).h~ + z.H of the gates z, r and h~; r is in the product of h~ already where it is not
+// linear.
 KERNEL(gru_cell, recurrent_args) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
 		cell at = cell_of(a, i);

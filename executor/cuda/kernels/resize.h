@@ -5,8 +5,8 @@
 
 #define RESIZED_DIMS 6
 
-// resized is a dim of the output. Where it is resized, its element o comes from entries start[o]..start[o+1]-1 of index and
-// weight, which are offsets of tables of 4 bytes an entry; from none where it lies outside the input.
+// resized is a dim of the output. Where it is resized, its element o comes from entries start[o]..start[o+1]-1 of index
+// and weight, which are offsets of tables of 4 bytes an entry; from none where it lies outside the input.
 struct resized {
 	i64 stride; // of the input
 	divider by;

@@ -1,7 +1,8 @@
 // Rotary embeddings: pairs of elements of each head are turned by the angles of its position.
 #include "elementwise.h"
 
-// rotary_args: heads lie as [batch, outer, inner, size], where positions are the inner axis, or, where packed, the outer one.
+// rotary_args: heads lie as [batch, outer, inner, size], where positions are the inner axis, or, where packed, the
+// outer one.
 struct rotary_args {
 	const void *x, *cos, *sin;
 	const i64 *positions; // rows of the angles: [batch, seq]; null: angles lie by batch entry and position
@@ -16,7 +17,8 @@ struct rotary_args {
 template <typename T> DEV inline void rotary(const rotary_args &a) {
 	for (i64 i = global_thread(); i < a.n; i += global_threads()) {
 		i64 row, out, batch;
-		if (a.n < 1ll << 31) row = divide((u32)i, a.by_items), out = divide((u32)row, a.by_inner), batch = divide((u32)out, a.by_outer);
+		if (a.n < 1ll << 31)
+			row = divide((u32)i, a.by_items), out = divide((u32)row, a.by_inner), batch = divide((u32)out, a.by_outer);
 		else row = i / a.by_items.d, out = row / a.by_inner.d, batch = out / a.by_outer.d;
 		i64 j = i - row * a.by_items.d, s = a.packed ? out - batch * a.by_outer.d : row - out * a.by_inner.d;
 		const T *x = (const T *)a.x + row * a.size;

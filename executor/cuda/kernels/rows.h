@@ -1,4 +1,5 @@
-// Rows of n neighbouring elements, each the work of a team of threads: a warp, of which a block has block_rows(), or a block.
+// Rows of n neighbouring elements, each the work of a team of threads: a warp, of which a block has block_rows(), or a
+// block.
 #ifndef MEMOPT_ROWS_H
 #define MEMOPT_ROWS_H
 #include "elementwise.h"
@@ -12,10 +13,12 @@ DEV inline i64 team_rows() { return (i64)grid_x() * block_rows(); }
 
 // Sums and maxima over a team, the same on each of its threads. partial has 32 elements of shared memory.
 DEV inline f32 team_sum(f32 x, f32 *partial) { return block_size() == WARP ? warp_sum(x) : block_sum(x, partial); }
-DEV inline f32 team_max(f32 x, f32 *partial) { return block_size() == WARP ? warp_max(x) : block_max(x, partial, -F32_INF); }
+DEV inline f32 team_max(f32 x, f32 *partial) {
+	return block_size() == WARP ? warp_max(x) : block_max(x, partial, -F32_INF);
+}
 
-// tile_sum is the sum of a column of a block of block_rows() warps, the same on each of them; the order is that of the warps. partial
-// has WARP elements for each.
+// tile_sum is the sum of a column of a block of block_rows() warps, the same on each of them; the order is that of the
+// warps. partial has WARP elements for each.
 DEV inline f32 tile_sum(f32 x, f32 *partial) {
 	barrier(); // partial may still be read
 	partial[thread_y() * WARP + thread_x()] = x;
@@ -29,8 +32,8 @@ DEV inline f32 tile_sum(f32 x, f32 *partial) {
 template <typename C> DEV inline C larger_of(C x, C z) { return x != x || x > z ? x : z; }
 template <typename C> DEV inline C smaller_of(C x, C z) { return x != x || x < z ? x : z; }
 
-// held is a thread's share of a row of up to HELD elements per thread: packs of W, as many apart as the team has threads.
-// Rows of W > 1 are a multiple of W long, so that all of them begin at a multiple of a pack.
+// held is a thread's share of a row of up to HELD elements per thread: packs of W, as many apart as the team has
+// threads. Rows of W > 1 are a multiple of W long, so that all of them begin at a multiple of a pack.
 template <typename T, int W> struct held {
 	f32 v[HELD];
 	DEV static u32 at(int k) { return (k * block_size() + thread_x()) * W; }
@@ -74,7 +77,8 @@ UNROLL
 	}
 };
 
-// log_sum is the maximum m of some elements and s, the sum of e^(x-m). Minus infinity adds nothing; infinity counts as 1.
+// log_sum is the maximum m of some elements and s, the sum of e^(x-m). Minus infinity adds nothing; infinity counts
+// as 1.
 struct log_sum { f32 m, s; };
 DEV inline f32 exp_below(f32 x, f32 m) { return x == m ? 1.0f : exponential(x - m); }
 DEV inline void log_add(log_sum &a, f32 x) {

@@ -61,8 +61,8 @@ KERNEL(scaled_sum_any, scaled_sum_args) {
 	any_loop(a.n, aligned, scaled_adder{a});
 }
 
-// accumulate_args: y = sum + value. Where there is a flag and it is other, y is the sum, or the value where replace is set.
-// done is set to 1 where it is not null.
+// accumulate_args: y = sum + value. Where there is a flag and it is other, y is the sum, or the value where replace is
+// set. done is set to 1 where it is not null.
 struct accumulate_args {
 	const void *sum, *value;
 	const u8 *flag;

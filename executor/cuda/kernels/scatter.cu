@@ -1,9 +1,10 @@
-// Scatters: rows of updates are combined with the rows of the destination that their offsets name. Two runs give the same bits: updates
-// are sorted by their destination, those of the same one staying in their order, and one thread combines all updates of an
-// element, in that order. This is the order of the host, too.
+// Scatters: rows of updates are combined with the rows of the destination that their offsets name. Two runs give the
+// same bits: updates are sorted by their destination, those of the same one staying in their order, and one thread
+// combines all updates of an element, in that order. This is the order of the host, too.
 //
 // The sort is by digits of 4 bits, the lowest first, each pass keeping the order of equal digits: a count of digits per
-// tile, a sum over tiles, and a move (Satish, Harris, Garland: Designing efficient sorting algorithms for manycore GPUs; IPDPS 2009).
+// tile, a sum over tiles, and a move (Satish, Harris, Garland: Designing efficient sorting algorithms for manycore
+// GPUs; IPDPS 2009).
 #include "move.h"
 #include "bounds.h"
 
@@ -43,7 +44,8 @@ DEV inline u32 warp_scan(u32 x) {
 	return x;
 }
 
-// block_scan returns the sum of x over the threads before this one. partial has 32 elements; total becomes the sum over all.
+// block_scan returns the sum of x over the threads before this one. partial has 32 elements; total becomes the sum over
+// all.
 DEV inline u32 block_scan(u32 x, u32 *partial, u32 *total) {
 	u32 lane = thread_x() % WARP, warp = thread_x() / WARP, warps = block_size() / WARP;
 	u32 sum = warp_scan(x);
@@ -64,7 +66,8 @@ KERNEL(sort_count, sort_args) {
 		barrier();
 		for (u32 j = 0; j < PER_THREAD; j++) {
 			u32 i = tile * SORT_TILE + j * SORT_THREADS + thread_x();
-			if (i < a.n) atomic_add(&counts[a.keys[i] >> a.shift & (DIGITS - 1)], 1u); // of integers: any order gives the same
+			if (i < a.n)
+				atomic_add(&counts[a.keys[i] >> a.shift & (DIGITS - 1)], 1u); // of integers: any order gives the same
 		}
 		barrier();
 		if (thread_x() < DIGITS) a.counts[thread_x() * a.tiles + tile] = counts[thread_x()];
@@ -84,7 +87,8 @@ KERNEL(sort_sum, sort_args) {
 	}
 }
 
-// sort_move: each thread has PER_THREAD neighbours; a sum over the threads' counts of each digit tells where its first one goes.
+// sort_move: each thread has PER_THREAD neighbours; a sum over the threads' counts of each digit tells where its first
+// one goes.
 KERNEL(sort_move, sort_args) {
 	SHARED(u32, counts, DIGITS * SORT_THREADS);
 	SHARED(u32, starts, DIGITS);
@@ -115,7 +119,8 @@ KERNEL(sort_move, sort_args) {
 	}
 }
 
-// combine_args: rows of inner elements, sorted by key; box is inner and count. Parts of the destination have stride elements.
+// combine_args: rows of inner elements, sorted by key; box is inner and count. Parts of the destination have stride
+// elements.
 struct combine_args {
 	const u32 *keys, *ids;
 	const void *updates;
@@ -142,8 +147,12 @@ template <> DEV inline bool is_negative(f32 x) { return bits_of(x) >> 31; }
 template <> DEV inline bool is_negative(f64 x) { return bits_of(x) >> 63; }
 
 // larger of two: NaN wins over all, and 0 over -0.
-template <typename C> DEV inline C larger(C x, C y) { return x != x ? x : y != y ? y : x > y ? x : y > x ? y : is_negative(x) ? y : x; }
-template <typename C> DEV inline C smaller(C x, C y) { return x != x ? x : y != y ? y : x < y ? x : y < x ? y : is_negative(x) ? x : y; }
+template <typename C> DEV inline C larger(C x, C y) {
+	return x != x ? x : y != y ? y : x > y ? x : y > x ? y : is_negative(x) ? y : x;
+}
+template <typename C> DEV inline C smaller(C x, C y) {
+	return x != x ? x : y != y ? y : x < y ? x : y < x ? y : is_negative(x) ? x : y;
+}
 
 template <typename C> DEV inline C combined(i32 op, C x, C y) {
 	switch (op) {
@@ -154,7 +163,8 @@ template <typename C> DEV inline C combined(i32 op, C x, C y) {
 	return smaller(x, y);
 }
 
-// combine_loop: the thread of the first update of an element does all of them. The sum of 16-bit floats is rounded once.
+// combine_loop: the thread of the first update of an element does all of them. The sum of 16-bit floats is rounded
+// once.
 template <typename T> DEV inline void combine_loop(const combine_args &a) {
 	const T *updates = (const T *)a.updates;
 	T *y = (T *)a.y;

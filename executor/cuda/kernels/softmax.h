@@ -1,4 +1,5 @@
-// Softmaxes and their gradients along rows, or along columns of n elements that lie inner apart. softmax_TYPE.cu defines T.
+// Softmaxes and their gradients along rows, or along columns of n elements that lie inner apart. softmax_TYPE.cu
+// defines T.
 #include "rows.h"
 #include "bounds.h"
 
@@ -58,8 +59,8 @@ template <int W, bool LOG> DEV inline void softmax_rows(const softmax_args &a, f
 	}
 }
 
-// Columns: block_size() of them are a block's, and its block_rows() rows of threads share out the elements of each. Where there is one row a thread
-// goes along its column alone.
+// Columns: block_size() of them are a block's, and its block_rows() rows of threads share out the elements of each.
+// Where there is one row a thread goes along its column alone.
 
 // column_of returns where a column begins.
 DEV inline i64 column_of(const softmax_args &a, i64 c) {
@@ -90,13 +91,16 @@ template <bool LOG> DEV inline void softmax_columns(const softmax_args &a) {
 		l = column_merge(l, partial);
 		if (l.m == F32_INF) l.s = F32_NAN;
 		f32 b = LOG ? logarithm(l.s) : 1.0f / l.s;
-		for (i64 j = thread_y(); j < end; j += block_rows()) y[j * a.inner] = store<T>(softmax_of<LOG>(load(x[j * a.inner]), l.m, b));
+		for (i64 j = thread_y(); j < end; j += block_rows())
+			y[j * a.inner] = store<T>(softmax_of<LOG>(load(x[j * a.inner]), l.m, b));
 	}
 }
 
 // What the sum of a gradient is of, and the gradient: SoftmaxGrad y*(dy-s), LogSoftmaxGrad dy-e^y*s.
 template <bool LOG> DEV inline f32 grad_part(f32 dy, f32 y) { return LOG ? dy : dy * y; }
-template <bool LOG> DEV inline f32 grad_of(f32 dy, f32 y, f32 s) { return LOG ? dy - exponential(y) * s : y * (dy - s); }
+template <bool LOG> DEV inline f32 grad_of(f32 dy, f32 y, f32 s) {
+	return LOG ? dy - exponential(y) * s : y * (dy - s);
+}
 
 template <int W, bool LOG> DEV inline void grad_held(const T *dy, const T *y, T *dx, u32 n, f32 *partial) {
 	held<T, W> g, h;
@@ -144,9 +148,11 @@ template <bool LOG> DEV inline void grad_columns(const softmax_args &a) {
 		const T *dy = (const T *)a.x + base, *y = (const T *)a.y0 + base;
 		T *dx = (T *)a.y + base;
 		f32 s = 0;
-		for (i64 j = thread_y(); j < end; j += block_rows()) s += grad_part<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]));
+		for (i64 j = thread_y(); j < end; j += block_rows())
+			s += grad_part<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]));
 		if (block_rows() > 1) s = tile_sum(s, partial);
-		for (i64 j = thread_y(); j < end; j += block_rows()) dx[j * a.inner] = store<T>(grad_of<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]), s));
+		for (i64 j = thread_y(); j < end; j += block_rows())
+			dx[j * a.inner] = store<T>(grad_of<LOG>(load(dy[j * a.inner]), load(y[j * a.inner]), s));
 	}
 }
 

@@ -1,5 +1,5 @@
-// The k best elements along an axis and their places, best first; of equals the lower place comes first. Elements are compared by
-// keys, unsigned numbers that are larger for better elements: NaN counts as larger than every number.
+// The k best elements along an axis and their places, best first; of equals the lower place comes first. Elements are
+// compared by keys, unsigned numbers that are larger for better elements: NaN counts as larger than every number.
 #include "memopt.h"
 
 #define TOPK_THREADS 256
@@ -9,7 +9,7 @@
 struct topk_args {
 	const void *x;
 	void *values, *indices; // each may be null
-	u64 *work;              // for each block of topk_TYPE: padded keys and padded places; null: shared memory is large enough
+	u64 *work; // for each block of topk_TYPE: padded keys and padded places; null: shared memory is large enough
 	i64 rows, n, inner, k;  // the input is [rows, n, inner], of which there are rows*inner lines
 	i64 padded;             // k rounded up to a power of two
 	u32 smallest;
@@ -21,11 +21,27 @@ DEV inline u32 float_key(f32 x) {
 	if (x == 0) return 0x80000000u;
 	return b >> 31 ? ~b : b | 0x80000000u;
 }
-template <typename T> struct keyed { typedef u32 key; static const int bits = 32; DEV static u32 of(T x) { return float_key(load(x)); } };
-template <> struct keyed<i32> { typedef u32 key; static const int bits = 32; DEV static u32 of(i32 x) { return (u32)x ^ 0x80000000u; } };
-template <> struct keyed<i64> { typedef u64 key; static const int bits = 64; DEV static u64 of(i64 x) { return (u64)x ^ 1ull << 63; } };
+template <typename T> struct keyed {
+	typedef u32 key;
+	static const int bits = 32;
+	DEV static u32 of(T x) { return float_key(load(x)); }
+};
+template <> struct keyed<i32> {
+	typedef u32 key;
+	static const int bits = 32;
+	DEV static u32 of(i32 x) { return (u32)x ^ 0x80000000u; }
+};
+template <> struct keyed<i64> {
+	typedef u64 key;
+	static const int bits = 64;
+	DEV static u64 of(i64 x) { return (u64)x ^ 1ull << 63; }
+};
 template <> struct keyed<u8> { typedef u32 key; static const int bits = 8; DEV static u32 of(u8 x) { return x; } };
-template <> struct keyed<i8> { typedef u32 key; static const int bits = 8; DEV static u32 of(i8 x) { return (u8)x ^ 0x80u; } };
+template <> struct keyed<i8> {
+	typedef u32 key;
+	static const int bits = 8;
+	DEV static u32 of(i8 x) { return (u8)x ^ 0x80u; }
+};
 
 // line_of is a line of the input with its results.
 template <typename T> struct line {
@@ -49,10 +65,12 @@ template <typename T> DEV inline void put(const topk_args &a, const line<T> &l, 
 }
 
 // comes_first reports whether an element comes before another one.
-DEV inline bool comes_first(u64 key, u64 at, u64 other, u64 other_at) { return key > other || (key == other && at < other_at); }
+DEV inline bool comes_first(u64 key, u64 at, u64 other, u64 other_at) {
+	return key > other || (key == other && at < other_at);
+}
 
-// topkwarp has a warp for each line of at most WARP*TOPK_HELD elements: in each of at most WARP rounds it finds the best of those that
-// come after the last one.
+// topkwarp has a warp for each line of at most WARP*TOPK_HELD elements: in each of at most WARP rounds it finds the
+// best of those that come after the last one.
 template <typename T> DEV inline void topk_warps(const topk_args &a) {
 	u32 lane = thread_x();
 	for (i64 r = (i64)block_x() * block_rows() + thread_y(); r < a.rows * a.inner; r += (i64)grid_x() * block_rows()) {
@@ -145,7 +163,8 @@ DEV inline u64 scan(u64 x, u64 *partial, u64 &total) {
 }
 
 // collect lists the elements above the threshold, and as many of those that equal it as are left, the first ones.
-template <typename T> DEV inline void collect(const topk_args &a, const line<T> &l, threshold t, u64 *keys, u64 *at, u64 *partial) {
+template <typename T>
+DEV inline void collect(const topk_args &a, const line<T> &l, threshold t, u64 *keys, u64 *at, u64 *partial) {
 	u64 above = 0, equal = t.above, total;
 	for (i64 base = 0; base < a.n; base += TOPK_THREADS) {
 		i64 i = base + thread_x();

@@ -1,5 +1,5 @@
-// Sum, Mean, Max and Min of up to 16 operands of the same shape, in one pass: folded from the first to the last in the type that elements
-// are computed in, and rounded once. variadic_TYPE.cu defines T and includes this.
+// Sum, Mean, Max and Min of up to 16 operands of the same shape, in one pass: folded from the first to the last in the
+// type that elements are computed in, and rounded once. variadic_TYPE.cu defines T and includes this.
 #include "elementwise.h"
 
 #define MAX_OPERANDS 16

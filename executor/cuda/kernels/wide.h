@@ -1,5 +1,5 @@
-// Accesses of 16 or 8 bytes that stay in one piece where a kernel has another path for operands that cannot be moved so: the compiler merges
-// what both paths do, and the packs fall apart into two or four accesses.
+// Accesses of 16 or 8 bytes that stay in one piece where a kernel has another path for operands that cannot be moved
+// so: the compiler merges what both paths do, and the packs fall apart into two or four accesses.
 #ifndef MEMOPT_WIDE_H
 #define MEMOPT_WIDE_H
 #include "memopt.h"
@@ -7,8 +7,8 @@
 // apart stands at both ends of the path that moves element by element, and nothing is merged across it.
 DEV inline void apart() { asm volatile("" ::: "memory"); }
 
-// words are 16 bytes of elements in as few registers as hold them: halves go two to a word, and not, as the compiler would have it, one to a
-// register.
+// words are 16 bytes of elements in as few registers as hold them: halves go two to a word, and not, as the compiler
+// would have it, one to a register.
 typedef pack<u32, 4> words;
 template <typename E> DEV inline words to_words(const pack<E, 16 / sizeof(E)> &p) {
 	if constexpr (sizeof(E) == 2) {
@@ -50,7 +50,9 @@ template <typename P> DEV inline void write_wide(void *p, const P &y) {
 		asm volatile("{ .reg .u64 at; cvta.to.global.u64 at, %0; st.global.v4.u32 [at], {%1, %2, %3, %4}; }"
 			:: "l"(p), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]) : "memory");
 	else
-		asm volatile("{ .reg .u64 at; cvta.to.global.u64 at, %0; st.global.v2.u32 [at], {%1, %2}; }" :: "l"(p), "r"(x.v[0]), "r"(x.v[1]) : "memory");
+		asm volatile("{ .reg .u64 at; cvta.to.global.u64 at, %0; st.global.v2.u32 [at], {%1, %2}; }" ::"l"(p),
+		             "r"(x.v[0]), "r"(x.v[1])
+		             : "memory");
 }
 #endif
 #endif

@@ -3,9 +3,9 @@
 #define MEMOPT_WINDOW_H
 #include "elementwise.h"
 
-// window is a kernel at all its places over a plane: on every axis tap k of place o is element o*stride - begin + k*dilation
-// of the input, and padding where there is none. Fewer than three axes are preceded by axes of length 1. Planes
-// have fewer than 2^31 elements (window.go).
+// window is a kernel at all its places over a plane: on every axis tap k of place o is element o*stride - begin +
+// k*dilation of the input, and padding where there is none. Fewer than three axes are preceded by axes of length 1.
+// Planes have fewer than 2^31 elements (window.go).
 struct window {
 	i32 in[3], out[3], kernel[3], stride[3], dilation[3], begin[3];
 	divider by_in[2], by_out[2], by_kernel[2]; // of the last axis, and of the one before it

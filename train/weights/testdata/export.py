@@ -4,6 +4,7 @@ A network is exported to ONNX with constants folded, which transposes the weight
 renames them. Then it gets other weights, which are written to a safetensors file by an encoder of a
 few lines, made from the format's documentation; and an input with the output for these weights.
 """
+
 import json, struct
 import torch
 from torch import nn
@@ -15,7 +16,11 @@ def save(tensors, path):
     header, data = {"__metadata__": {"format": "pt"}}, b""
     for name, t in tensors.items():
         raw = bytes(t.detach().contiguous().flatten().view(torch.uint8).tolist()) if t.dim() else t.numpy().tobytes()
-        header[name] = {"dtype": NAMES[t.dtype], "shape": list(t.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        header[name] = {
+            "dtype": NAMES[t.dtype],
+            "shape": list(t.shape),
+            "data_offsets": [len(data), len(data) + len(raw)],
+        }
         data += raw
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -61,8 +66,9 @@ net = Net()
 net.eval()
 random(net, 1)
 ids = torch.tensor([[0, 6, 3, 2, 1], [5, 5, 4, 1, 0]])
-torch.onnx.export(net, ids, "net.onnx", input_names=["ids"], output_names=["y"], opset_version=17,
-                  do_constant_folding=True)
+torch.onnx.export(
+    net, ids, "net.onnx", input_names=["ids"], output_names=["y"], opset_version=17, do_constant_folding=True
+)
 random(net, 2)
 with torch.no_grad():
     y = net(ids)

@@ -1,12 +1,32 @@
-// A libcuda, libcublas, libcudnn (fakecudnn.h) and libnvidia-ml for tests of the calls themselves: which arguments arrive where. Memory is the host's, and work is
-// done at once. fake_set prepares answers; fake_get tells what has happened.
+// A libcuda, libcublas, libcudnn (fakecudnn.h) and libnvidia-ml for tests of the calls themselves: which arguments
+// arrive where. Memory is the host's, and work is done at once. fake_set prepares answers; fake_get tells what has
+// happened.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION, DEVICES, CAPABILITY, FAIL_CALL, FAIL_CODE, ALLOCATED, CONTEXTS, RESETS, CURRENT, GRAPHS, WORKSPACE, COMPUTE, DNN_VERSION, DNN_MATH, DNN_LIVE, DNN_WORKSPACE, MADE, NUM };
+enum {
+	VERSION,
+	DEVICES,
+	CAPABILITY,
+	FAIL_CALL,
+	FAIL_CODE,
+	ALLOCATED,
+	CONTEXTS,
+	RESETS,
+	CURRENT,
+	GRAPHS,
+	WORKSPACE,
+	COMPUTE,
+	DNN_VERSION,
+	DNN_MATH,
+	DNN_LIVE,
+	DNN_WORKSPACE,
+	MADE,
+	NUM
+};
 static long state[NUM] = {[VERSION] = 12040, [DEVICES] = 2, [CAPABILITY] = 90, [DNN_VERSION] = 90100};
 void fake_set(long what, long value) { state[what] = value; }
 long fake_get(long what) { return state[what]; }
@@ -53,7 +73,9 @@ int cuMemAlloc_v2(void **p, size_t n) {
 	return lost();
 }
 int cuMemFree_v2(void *p) { return free(p), state[ALLOCATED]--, lost(); }
-int cuMemHostAlloc(void **p, size_t n, unsigned flags) { return *p = malloc(n), state[ALLOCATED]++, flags ? 1 : lost(); }
+int cuMemHostAlloc(void **p, size_t n, unsigned flags) {
+	return *p = malloc(n), state[ALLOCATED]++, flags ? 1 : lost();
+}
 int cuMemFreeHost(void *p) { return free(p), state[ALLOCATED]--, lost(); }
 int cuMemGetInfo_v2(size_t *available, size_t *total) {
 	int e = fails(INFO);
@@ -77,14 +99,19 @@ int cuModuleLoadDataEx(void **m, const char *image, unsigned n, int *keys, void 
 	if (!e) state[MADE]++;
 	return e;
 }
-int cuModuleGetFunction(void **f, void *m, const char *name) { return *f = (void *)7, strcmp(name, "bump") ? 500 : m == 0; }
+int cuModuleGetFunction(void **f, void *m, const char *name) {
+	return *f = (void *)7, strcmp(name, "bump") ? 500 : m == 0;
+}
 // The one kernel adds to n ints, as many as there are threads.
 struct bump { int *p; int64_t n; int by; };
-int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream, void **params, void **extra) {
+int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+    unsigned shared, void *stream, void **params, void **extra) {
 	int e = fails(LAUNCH);
 	struct bump *a = params[0];
 	if (e) return e;
-	if ((long)f != 7 || gy != 2 || gz != 3 || by != 5 || bz != 6 || shared != 77 || (long)stream != 5 || extra || a->n != gx * bx) return 1;
+	if ((long)f != 7 || gy != 2 || gz != 3 || by != 5 || bz != 6 || shared != 77 || (long)stream != 5 || extra ||
+	    a->n != gx * bx)
+		return 1;
 	for (int64_t i = 0; i < a->n; i++) a->p[i] += a->by;
 	return lost();
 }
@@ -99,11 +126,20 @@ int cuEventCreate(void **e, unsigned flags) { return *e = (void *)6, state[MADE]
 int cuEventDestroy_v2(void *e) { return state[MADE]--, (long)e != 6; }
 int cuEventRecord(void *e, void *s) { return (long)e != 6 || (long)s != 5; }
 int cuEventElapsedTime(float *ms, void *a, void *b) { return *ms = 2.5f, a != b; }
-int cuGraphInstantiateWithFlags(void **x, void *g, unsigned long long flags) { return *x = (void *)9, state[GRAPHS]++, (long)g != 8 || flags; }
-int cuGraphLaunch(void *x, void *s) { return noted.n ? memcpy(noted.to, noted.from, noted.n) : 0, (long)x != 9 || (long)s != 5; }
+int cuGraphInstantiateWithFlags(void **x, void *g, unsigned long long flags) {
+	return *x = (void *)9, state[GRAPHS]++, (long)g != 8 || flags;
+}
+int cuGraphLaunch(void *x, void *s) {
+	return noted.n ? memcpy(noted.to, noted.from, noted.n) : 0, (long)x != 9 || (long)s != 5;
+}
 int cuGraphExecDestroy(void *x) { return state[GRAPHS]--, (long)x != 9; }
 int cuGraphDestroy(void *g) { return state[GRAPHS]--, (long)g != 8; }
-int cuGetErrorName(int code, const char **s) { return *s = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS" : code == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER", 0; }
+int cuGetErrorName(int code, const char **s) {
+	return *s = code == 700 ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+	           : code == 2  ? "CUDA_ERROR_OUT_OF_MEMORY"
+	                        : "CUDA_ERROR_OTHER",
+	       0;
+}
 int cuGetErrorString(int code, const char **s) { return *s = "a text", code == 12345; }
 
 int cublasCreate_v2(void **h) {
@@ -112,11 +148,14 @@ int cublasCreate_v2(void **h) {
 }
 int cublasDestroy_v2(void *h) { return (long)h != 11; }
 int cublasSetStream_v2(void *h, void *s) { return state[WORKSPACE] = 0, (long)h != 11 || (long)s != 5; }
-int cublasSetWorkspace_v2(void *h, void *p, size_t n) { return state[WORKSPACE] = (long)n, (long)h != 11 || (p == 0) != (n == 0); }
+int cublasSetWorkspace_v2(void *h, void *p, size_t n) {
+	return state[WORKSPACE] = (long)n, (long)h != 11 || (p == 0) != (n == 0);
+}
 int cublasSetMathMode(void *h, int mode) { return (long)h != 11 || mode != 16; }
 // Matrices in columns, of floats.
-int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const float *A, int at, int lda, long long sa,
-	const float *B, int bt, int ldb, long long sb, const void *beta, float *C, int ct, int ldc, long long sc, int batch, int compute, int algo) {
+int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, const void *alpha, const float *A, int at,
+    int lda, long long sa, const float *B, int bt, int ldb, long long sb, const void *beta, float *C, int ct, int ldc,
+    long long sc, int batch, int compute, int algo) {
 	int e = fails(GEMM);
 	if (e) return e;
 	state[COMPUTE] = compute;
@@ -125,14 +164,17 @@ int cublasGemmStridedBatchedEx(void *h, int ta, int tb, int m, int n, int k, con
 		for (int j = 0; j < n; j++)
 			for (int i = 0; i < m; i++) {
 				float sum = 0, *c = &C[i + j * ldc];
-				for (int l = 0; l < k; l++) sum += (ta ? A[l + i * lda] : A[i + l * lda]) * (tb ? B[j + l * ldb] : B[l + j * ldb]);
+				for (int l = 0; l < k; l++)
+					sum += (ta ? A[l + i * lda] : A[i + l * lda]) * (tb ? B[j + l * ldb] : B[l + j * ldb]);
 				*c = *(float *)alpha * sum + (*(float *)beta ? *(float *)beta * *c : 0);
 			}
 	return lost();
 }
 
 int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **d) { return *d = (void *)21L, strcmp(bus, "0000:0B:00.0") ? 6 : 0; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **d) {
+	return *d = (void *)21L, strcmp(bus, "0000:0B:00.0") ? 6 : 0;
+}
 struct process { unsigned pid; unsigned long long used; unsigned a, b; };
 int nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, struct process *p) {
 	p[0] = (struct process){1, 1, 0, 0};
