@@ -14,10 +14,8 @@
 // Budget.Clusters, package cluster searches only configurations. The set of searched plans does not depend on
 // the budget.
 //
-// # Order
-//
-// OrderMemory looks for an order of execution with a lower peak before recomputation (package order), and
-// takes it if the plan in it is no worse.
+// A level (level.go) keeps checkpoints where recomputing everything does not lower the peak, and recomputes no
+// node where that would take more than the unchanged graph.
 //
 // # Promise
 //
@@ -27,16 +25,12 @@
 //
 // # Order
 //
-// With a YieldOp, ONNX Runtime's memory-efficient order (MemoryEfficientOrder); otherwise the file's, put
+// OrderMemory looks for an order of execution with a lower peak before recomputation (package order), and
+// takes it if the plan in it is no worse. The other orders are those of files and runtimes:
+// with a YieldOp, ONNX Runtime's memory-efficient order (MemoryEfficientOrder); otherwise the file's, put
 // right where a file is out of order (graph.Topological). A graph that memopt has rewritten keeps its file's
 // order, which is the order that its plan assumes, and so does one to which it has appended an update:
 // FromGradients has put it in the order above, which has no place for updates.
-//
-// # Strategy
-//
-// A configuration (planner/config.go), a level (planner/level.go, which keeps checkpoints where recomputing
-// everything does not lower the peak, and recomputes no node where that would take more than the unchanged
-// graph), or the placements of a plan file.
 //
 // # Demands
 //
@@ -61,6 +55,29 @@
 // of symbolic sizes. A box of sizes is cut where an answer changes, then where the worst step does. Proofs
 // are symbolic's; a box without a proof is cut further, so a formula is exact or refused. planner/span.go
 // plans for a box at once.
+//
+// # The simulations of memory
+//
+// The bytes of a schedule are added up in six places, because six callers ask different questions of it. Tests
+// compare the first four with each other or with slow twins, byte by byte, and the last two with the runtimes:
+//
+//	graph/live      Program.Simulate: a list of steps with operands; views, in-place writes, state,
+//	                chunks. Plans, arenas and reports refer to it (TestSimulateAgainstReference).
+//	planner/place   Evaluator: writes the program of one set of placements, without a graph, and has live
+//	                simulate it: O(steps) a trial (TestPlansOfRandomGraphs simulates the rewritten graph).
+//	planner/remat   ledger: a list of extra runs in a fixed order of first runs, kept up to date in
+//	                O(log n) a change, for searches with millions of changes (TestLedger; TestTasksAgree
+//	                holds Graph.Simulate to live).
+//	planner/remat   tape: any sequence of computations with the set of needed values after each, for
+//	                instances of up to some hundred nodes, where the order of extra runs is free
+//	                (TestProblemTape). Problem.Simulate is the plain form for any schedule.
+//	sim/ort         ONNX Runtime's: its own rewrites, order, reuse of buffers, workspaces and arena.
+//	sim/torch       PyTorch's eager mode: storages, saved tensors, checkpointed modules.
+//
+// The first four follow one set of rules, and differ in what they keep between two questions. For example, a
+// search that moves one recomputation asks the ledger, the plan that it settles on is simulated by live, and
+// the budget's promise is live's number. The last two follow rules of other programs and share no code with
+// them. executor/layout.go has no simulation of its own: it runs live's for the steps that it executes.
 //
 // # Costs
 //

@@ -4,9 +4,11 @@
 //
 // # Boundary
 //
-// [FindBoundary] looks for the place where the forward half ends: at
-// ORTModule's YieldOp, else where the model's metadata says, else at the loss.
-// [Split] then marks every node as forward or backward.
+// [FindBoundary] looks for the place where the forward half ends, and [Split] then marks every node as forward
+// or backward. The boundary is a YieldOp, else the metadata entry memopt.boundary, else the loss: the first
+// scalar float output of a loss operator, or the first scalar float output at all. With a YieldOp, a node is a
+// backward node if it runs after it. Otherwise a backward node reads forward values and has no path to the
+// loss.
 //
 // # The memory model
 //
@@ -21,13 +23,6 @@
 // every step. The planner's predictions, the executor's arenas and the reports depend on this
 // function. The search to a budget keeps sums of its own over lists of clones (planner/remat), and
 // a test holds them to it byte by byte; the memory of stock ONNX Runtime is simulated in sim/ort.
-//
-// # Boundary
-//
-// The boundary between the halves is a YieldOp, else the metadata entry memopt.boundary, else the loss: the
-// first scalar float output of a loss operator, or the first scalar float output at all. With a YieldOp, a
-// node is a backward node if it runs after it. Otherwise a backward node reads forward values and has no path
-// to the loss.
 //
 // # Composition
 //
