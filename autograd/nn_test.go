@@ -1,6 +1,7 @@
 package autograd_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -149,6 +150,34 @@ func TestLosses(t *testing.T) {
 		{Name: "spatial log-probabilities",
 			Graph: `g (double[N, C, D] x, int64[N, D] l) => (double y, double[N, C, D] p) { y, p = SoftmaxCrossEntropyLoss<ignore_index = 0>(x, l) }`,
 			In:    spatial, Dims: m},
+	})
+}
+
+// TestLossInternal: the forms of ORTModule's exporter, whose ignored label is an input and may be left out.
+func TestLossInternal(t *testing.T) {
+	four := map[string]*executor.Tensor{"l": executor.NewTensor(graph.Int64, []int{4}, int64(2), 0, -7, 1)}
+	const head = `<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+		g (double[4, 3] x, double[3] w, int64[4] l) => (double y) `
+	for _, c := range []struct{ name, body, fails string }{
+		{"ignored", `<int64 i = {-7}> { y, p = com.microsoft.%s(x, l, , i) }`, ""},
+		{"weighted sum", `<int64 i = {-7}> { y, p = com.microsoft.%s<reduction = "sum">(x, l, w, i) }`, ""},
+		{"index unknown", `{ a = Shape(l)  b = NonZero(a)  c = Size(b)  y, p = com.microsoft.%s(x, l, , c) }`,
+			"ignored label"},
+	} {
+		for _, name := range []string{"SoftmaxCrossEntropyLossInternal", "NegativeLogLikelihoodLossInternal"} {
+			body := c.body
+			if name == "NegativeLogLikelihoodLossInternal" {
+				body = strings.Replace(body, "y, p", "y", 1)
+			}
+			checkGradients(t, []gradCase{{Name: name + " " + c.name, Graph: head + fmt.Sprintf(body, name), In: four,
+				Fails: c.fails}})
+		}
+	}
+	checkGradients(t, []gradCase{
+		{Name: "losses and log-probabilities", Graph: `<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+			g (double[4, 3] x, int64[4] l) => (double[4] y, double[4, 3] p)
+			{ y, p = com.microsoft.SoftmaxCrossEntropyLossInternal<reduction = "none">(x, l) }`,
+			In: map[string]*executor.Tensor{"l": executor.NewTensor(graph.Int64, []int{4}, int64(2), 0, 1, 1)}},
 	})
 }
 

@@ -87,7 +87,6 @@ var missingRules = []Row{
 	{Kind: op.EmbedLayerNormalization, Why: whyFused},
 	{Kind: op.GroupNorm, Why: whyFused},
 	{Kind: op.RotaryEmbeddingMS, Why: whyFused},
-	{Kind: op.SoftmaxCrossEntropyLossInternal, Why: whyFused},
 	{Kind: op.DynamicSlice, Why: whyFused},
 	{Kind: op.DeformConv, Why: whySampling},
 	{Kind: op.MaxRoiPool, Why: whySampling},

@@ -438,6 +438,7 @@ func TestStaleSizeIsNotUsed(t *testing.T) {
 func TestClashesAreNotRun(t *testing.T) {
 	for _, graphText := range []string{
 		`(float[4] a, float[4] b) => (y) <int8[4] y> { y = Add(a, b) }`,
+		`(float[4] a, bool c) => (z) <int8[4] y> { y = Relu(a)  z = If<then_branch = t () => (u) { u = Identity(y) }, else_branch = e () => (w) { w = Identity(a) }>(c) }`,
 		`(bool c, float[4] a) => (y) { y = If<then_branch = t () => (int8[4] z) { z = Relu(a) }, else_branch = e () => (w) { w = Identity(a) }>(c) }`,
 	} {
 		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g `+graphText, "g")
@@ -452,6 +453,17 @@ func TestClashesAreNotRun(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "is float[4] by the operator's definition, and int8[4] in the file")
 	}
+}
+
+// TestUnreadClash: a wrong type of an output that no node reads keeps no node from running.
+func TestUnreadClash(t *testing.T) {
+	m, types := parsed(t, `<ir_version: 8, opset_import: ["" : 17]> g (float[1, 1, 4] a) => (y) <int8 p>
+		{ y, p = MaxPool<kernel_shape = [1]>(a) }`)
+	s, err := executor.Open(context.Background(), m, types, cpu.Device{}, executor.Options{Threads: 1})
+	require.NoError(t, err)
+	fill(t, s, nil)
+	require.NoError(t, s.Run(context.Background()))
+	require.NoError(t, s.Close())
 }
 
 // TestVirtualControlFlow: a device without data takes the outputs of control flow and runs no

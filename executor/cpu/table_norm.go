@@ -22,6 +22,7 @@ var normRows = append(requiring([]Row{
 	{Kind: op.LpNormalization, New: widened(newLpNormalization)},
 	{Kind: op.MeanVarianceNormalization, New: newMeanVariance},
 	{Kind: op.NegativeLogLikelihoodLoss, New: newLoss(true, -1)},
+	{Kind: op.NegativeLogLikelihoodLossInternal, New: newLoss(true, 3)},
 	{Kind: op.RMSNormalization, New: newLayerNorm(true)},
 	{Kind: op.SimplifiedLayerNormalization, New: newLayerNorm(true)},
 	{Kind: op.SimplifiedLayerNormalizationGrad, New: newLayerNormGrad(layerNormSimplified)},

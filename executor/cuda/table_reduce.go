@@ -19,6 +19,7 @@ var reduceRows = []Row{
 	{Kind: op.LogSoftmaxGrad, New: softmax("logsoftmaxgrad", true, true)},
 	{Kind: op.LogSoftmaxGrad13, New: softmax("logsoftmaxgrad", true, false)},
 	{Kind: op.NegativeLogLikelihoodLoss, New: loss(true, -1)},
+	{Kind: op.NegativeLogLikelihoodLossInternal, New: loss(true, 3), HostInputs: []int{3}},
 	{Kind: op.RMSNormalization, New: layerNorm(true)},
 	{Kind: op.ReduceL1, New: reduction(foldSize, 18), HostInputs: []int{1}},
 	{Kind: op.ReduceL2, New: reduction(foldNorm, 18), HostInputs: []int{1}},

@@ -40,6 +40,7 @@ var checks = [NumKinds][]Check{
 
 	NegativeLogLikelihoodLoss:           {{In: 1, Within: labelOf(0, -1)}},
 	SoftmaxCrossEntropyLoss:             {{In: 1, Within: labelOf(0, -1)}},
+	NegativeLogLikelihoodLossInternal:   {{In: 1, Within: labelOf(0, 3)}, {In: 3}},
 	SoftmaxCrossEntropyLossInternal:     {{In: 1, Within: labelOf(0, 3)}, {In: 3}},
 	SoftmaxCrossEntropyLossGrad:         {{In: 2, Within: labelOf(1, -1)}},
 	SoftmaxCrossEntropyLossDeeploy:      {{In: 1, Within: labelOf(0, -1)}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -41,11 +42,14 @@ type Result struct {
 type Conflict struct {
 	Value              graph.ValueID
 	Declared, Inferred graph.Type
+	// Unread says that no node reads the value, and that it is no output: the file's type of it is of no
+	// consequence.
+	Unread bool
 }
 
-// Refuted reports whether the two differ in elements, and not only in shape. Then the node that makes
-// the value has a Clash.
-func (c *Conflict) Refuted() bool { return apart(c.Declared, c.Inferred) }
+// Refuted reports whether the two differ in elements, and not only in shape, and something reads the value.
+// Then the node that makes it has a Clash.
+func (c *Conflict) Refuted() bool { return !c.Unread && apart(c.Declared, c.Inferred) }
 
 // Contents returns the elements of a small tensor that inference could follow: of integers, of
 // bools as 0 and 1, and of floats where all of them are whole. NoValue has no contents.
@@ -336,7 +340,7 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	declared := inf.relabelled(inf.declared.get(id))
 	merged, ok := inf.merge(declared, inferred)
 	if !ok {
-		c := Conflict{Value: id, Declared: declared, Inferred: inferred}
+		c := Conflict{Value: id, Declared: declared, Inferred: inferred, Unread: !v.Output && !isRead(inf.g, id)}
 		merged = corrected(merged, inferred)
 		if c.Refuted() && n.Clash() == nil {
 			setFaults(n, n.Fault(),
@@ -347,6 +351,13 @@ func (inf *inference) settle(n *graph.Node, slot int, inferred graph.Type) {
 	}
 	merged.Shape = inf.afford(merged.Shape)
 	v.Type = merged
+}
+
+// isRead reports whether a node of the graph or of its subgraphs reads a value.
+func isRead(g *graph.Graph, id graph.ValueID) bool {
+	return slices.ContainsFunc(g.Nodes, func(n *graph.Node) bool {
+		return slices.Contains(n.Inputs, id) || slices.Contains(n.Captures(), id)
+	})
 }
 
 // Clash returns the Clash of the first node that has one, in a graph and in its subgraphs; nil if no

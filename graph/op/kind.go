@@ -261,6 +261,7 @@ const (
 	MixedPrecisionScale
 	MultiHeadAttention
 	NcclAllReduce
+	NegativeLogLikelihoodLossInternal
 	PadAndUnflatten
 	PythonOp
 	PythonOpGrad

@@ -55,7 +55,8 @@ func withRole(r Role) (kinds []graph.Kind) {
 func TestRoles(t *testing.T) {
 	assert.ElementsMatch(t, []graph.Kind{YieldOp}, withRole(Yield))
 	assert.ElementsMatch(t,
-		[]graph.Kind{NegativeLogLikelihoodLoss, SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossInternal,
+		[]graph.Kind{NegativeLogLikelihoodLoss, NegativeLogLikelihoodLossInternal, SoftmaxCrossEntropyLoss,
+			SoftmaxCrossEntropyLossInternal,
 			SoftmaxCrossEntropyLossDeeploy}, withRole(Loss))
 	assert.ElementsMatch(t,
 		[]graph.Kind{LayerNormalization, SimplifiedLayerNormalization, SkipLayerNormalization, RMSNormalization,

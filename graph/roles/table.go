@@ -81,6 +81,8 @@ func buildTable() (t [op.NumKinds]row) {
 	classes := map[int]Role{2: constant("the weights of classes")}
 	fixed(op.SoftmaxCrossEntropyLoss, row{}, classes)
 	fixed(op.NegativeLogLikelihoodLoss, row{}, classes)
+	fixed(op.SoftmaxCrossEntropyLossInternal, row{}, classes)
+	fixed(op.NegativeLogLikelihoodLossInternal, row{}, classes)
 	angles := constant("a table of sines and cosines")
 	fixed(op.RotaryEmbedding, row{}, map[int]Role{1: angles, 2: angles})
 	fixed(op.RotaryEmbeddingMS, row{}, map[int]Role{2: angles, 3: angles})

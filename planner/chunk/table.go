@@ -19,6 +19,7 @@ var table = []row{
 		{Name: "alpha", Value: float32(1)}, {Name: "transA", Value: int64(0)}, {Name: "transB", Value: int64(0)},
 	}}},
 	{kind: op.NegativeLogLikelihoodLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
+	{kind: op.NegativeLogLikelihoodLossInternal, mean: &mean{labels: 1, weights: 2, ignore: 3}},
 	{kind: op.SoftmaxCrossEntropyLoss, mean: &mean{labels: 1, weights: 2, ignore: -1}},
 	{kind: op.SoftmaxCrossEntropyLossInternal, mean: &mean{labels: 1, weights: 2, ignore: 3}},
 	{kind: op.SoftmaxCrossEntropyLossGrad, mean: &mean{gradient: true, labels: 2, weights: 3, ignore: -1}},

@@ -178,6 +178,7 @@ var unmeasured = []graph.Kind{
 	op.InvertibleLayerNormalizationGrad, op.IsAllFinite, op.IsFinite, op.LayerNormalizationGrad,
 	op.LeakyReluGrad, op.LogSoftmaxGrad, op.LogSoftmaxGrad13, op.MaxPoolGrad, op.MemcpyFromHost,
 	op.MemcpyToHost, op.MixedPrecisionScale, op.MultiHeadAttention, op.NcclAllReduce,
+	op.NegativeLogLikelihoodLossInternal,
 	op.PadAndUnflatten, op.PythonOp, op.PythonOpGrad, op.QuickGelu, op.QuickGeluGrad,
 	op.ReduceAllL2, op.ReduceSumTraining, op.ReluGrad, op.ResizeGrad, op.RotaryEmbeddingMS,
 	op.SGDOptimizerV2, op.Scale, op.ScaledSum, op.ShrunkenGather, op.SigmoidGrad,

@@ -91,7 +91,13 @@ func (l lossTest) operands(t *lossData) (labels, weight *executor.Tensor, attrs 
 
 // internal reports whether the ignored index is an input.
 func (l lossTest) internal() bool {
-	return l.kind == op.SoftmaxCrossEntropyLossInternal || l.kind == op.SoftmaxCrossEntropyLossInternalGrad
+	return l.kind == op.NegativeLogLikelihoodLossInternal || l.kind == op.SoftmaxCrossEntropyLossInternal ||
+		l.kind == op.SoftmaxCrossEntropyLossInternalGrad
+}
+
+// plain reports whether the scores are log-probabilities already.
+func (l lossTest) plain() bool {
+	return l.kind == op.NegativeLogLikelihoodLoss || l.kind == op.NegativeLogLikelihoodLossInternal
 }
 
 func (l lossTest) ignoreTensor() *executor.Tensor {
@@ -110,7 +116,7 @@ func (l lossTest) build() Case {
 		attrs = append(attrs, Attr("output_type", int64(d)))
 	}
 	in := t.scores
-	if l.kind == op.NegativeLogLikelihoodLoss {
+	if l.plain() {
 		in = t.logProb
 	}
 	c := Case{
@@ -135,7 +141,7 @@ func (l lossTest) build() Case {
 		loss = reduceTensor(d, labels.Shape, each)
 	}
 	c.Out, c.Want = []graph.DType{d}, []*executor.Tensor{loss}
-	if l.kind != op.NegativeLogLikelihoodLoss {
+	if !l.plain() {
 		c.Out, c.Want = append(c.Out, d), append(c.Want, reduceTensor(d, l.shape, t.logProb))
 	}
 	return c
@@ -195,7 +201,7 @@ func (l lossTest) make() Case {
 func lossCases() []Case {
 	var cases []Case
 	for _, k := range []graph.Kind{op.NegativeLogLikelihoodLoss, op.SoftmaxCrossEntropyLoss,
-		op.SoftmaxCrossEntropyLossInternal,
+		op.NegativeLogLikelihoodLossInternal, op.SoftmaxCrossEntropyLossInternal,
 		op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternalGrad} {
 		grad := k == op.SoftmaxCrossEntropyLossGrad || k == op.SoftmaxCrossEntropyLossInternalGrad
 		plain := lossTest{kind: k, dtype: graph.Float32, label: graph.Int64, reduction: "mean"}
