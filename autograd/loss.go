@@ -1,7 +1,5 @@
 package autograd
 
-import "memopt/graph/op"
-
 // Both losses are -w[label]·logp[label] for each label, summed, averaged by the sum of the w, or
 // not at all. The gradient of logp is so -g at each label's class and zero elsewhere, where g is
 // the gradient of that label's loss times its weight. It is never written out as a one-hot matrix.
@@ -155,7 +153,11 @@ func (c *Ctx) probabilities() Value {
 // expandLossInternal: ONNX's own loss of the same name, where the index of the labels that are ignored is an
 // attribute. ORTModule's exporter writes the form whose index is an input, and whose outputs have a type of their
 // own: float of scores in float16, for example.
-func expandLossInternal(c *Ctx) []Value {
+func expandLossInternal(name string) func(*Ctx) []Value {
+	return func(c *Ctx) []Value { return c.lossWithIndex(name) }
+}
+
+func (c *Ctx) lossWithIndex(name string) []Value {
 	attrs := Attrs{A("reduction", c.Node.Str("reduction", "mean"))}
 	if c.Has(3) {
 		ignore, ok := c.intsOf(c.In(3))
@@ -169,12 +171,9 @@ func expandLossInternal(c *Ctx) []Value {
 	if c.Has(2) {
 		in = append(in, c.Cast(c.In(2), d))
 	}
-	if c.Node.Kind == op.NegativeLogLikelihoodLossInternal {
-		return []Value{c.Op("NegativeLogLikelihoodLoss", attrs, in...)}
-	}
 	outputs := 1
 	if c.Node.Output(1) != None {
 		outputs = 2
 	}
-	return c.Ops("SoftmaxCrossEntropyLoss", outputs, attrs, in...)
+	return c.Ops(name, outputs, attrs, in...)
 }

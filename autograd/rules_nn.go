@@ -49,7 +49,7 @@ var nnRules = []Row{
 	{Kind: op.MeanVarianceNormalization, Rule: meanVarianceNormalizationRule},
 	{Kind: op.MelWeightMatrix, None: "the edges of its bands are rounded to frequencies"},
 	{Kind: op.NegativeLogLikelihoodLoss, Rule: negativeLogLikelihoodLossRule, Operands: settings(2)},
-	{Kind: op.NegativeLogLikelihoodLossInternal, Expand: expandLossInternal},
+	{Kind: op.NegativeLogLikelihoodLossInternal, Expand: expandLossInternal("NegativeLogLikelihoodLoss")},
 	{Kind: op.NonMaxSuppression, None: "it chooses boxes and gives their numbers"},
 	{Kind: op.QuantizeLinear, Rule: quantizeLinearRule, Operands: settings(1), Quantizes: true, Quantized: true},
 	{Kind: op.RMSNormalization, Rule: rmsNormalizationRule},
@@ -60,6 +60,6 @@ var nnRules = []Row{
 	{Kind: op.STFT, Rule: stftRule, Operands: settings(2)},
 	{Kind: op.Softmax, Rule: softmaxRule},
 	{Kind: op.SoftmaxCrossEntropyLoss, Rule: softmaxCrossEntropyLossRule, Operands: settings(2)},
-	{Kind: op.SoftmaxCrossEntropyLossInternal, Expand: expandLossInternal},
+	{Kind: op.SoftmaxCrossEntropyLossInternal, Expand: expandLossInternal("SoftmaxCrossEntropyLoss")},
 	{Kind: op.Upsample, Rule: resizeRule, Operands: resizeOperands[:1]},
 }

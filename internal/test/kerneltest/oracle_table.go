@@ -53,7 +53,8 @@ var oracleGroups = []struct {
 	}},
 	{by: Formula | Runtime, kinds: []graph.Kind{ // under other names
 		op.BatchNormInternal, op.InPlaceAccumulator, op.ReduceSumTraining,
-		op.NegativeLogLikelihoodLossInternal, op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossDeeploy, op.Swish,
+		op.NegativeLogLikelihoodLossInternal,
+		op.SoftmaxCrossEntropyLossInternal, op.SoftmaxCrossEntropyLossDeeploy, op.Swish,
 	}},
 	{by: Places | Runtime, kinds: []graph.Kind{ // under other names
 		op.ConcatTraining, op.DynamicSlice, op.ShrunkenGather, op.SplitTraining,
