@@ -100,20 +100,49 @@ type Recomputable struct {
 // Update is an input and the output that is its next value.
 type Update struct{ In, Out int }
 
-// Info is a row of the table.
+// Info is a row of the table: the identity of an operator, the shapes and the work of its results, and the facts that
+// the analyses of memory, of division and of training need.
 type Info struct {
+	Schema
+	Role Role
+
+	// Infer is the shape rule.
+	Infer func(*Ctx)
+	// Class is the price of recomputing the result.
+	Class RecomputeClass
+	// FLOPs is the number of floating-point operations of one execution; nil means one per element
+	// of the outputs, and 0 for views and shape arithmetic.
+	FLOPs func(*Ctx) symbolic.Expr
+
+	Sharing
+	Division
+	Randomness
+	State
+
+	// ORT has ONNX Runtime's entries for the operator.
+	ORT []Recomputable
+}
+
+// Schema says which nodes are of the operator.
+type Schema struct {
 	Kind    graph.Kind
 	Domain  string // "" is ONNX's own
 	Name    string
 	Since   []int // versions of the domain's operator set that changed the schema
 	Inputs  Arity
 	Outputs Arity
-	Role    Role
+	// Moved lists attributes that became inputs.
+	Moved []Moved
+	// Dialect names the tool whose files give nodes of this name the row's meaning, in spite of the
+	// operator sets that they import. Such a row is tried if the definition contradicts a node. ""
+	// means the definition itself.
+	Dialect string
+	// Control says how the operator runs its subgraphs.
+	Control Control
+}
 
-	// Infer is the shape rule.
-	Infer func(*Ctx)
-	// Class is the price of recomputing the result.
-	Class RecomputeClass
+// Sharing says which operands share memory. The zero value is an operator whose operands each have their own.
+type Sharing struct {
 	// View says that output 0 is input 0 under another shape, without bytes of its own, as for a Reshape, for example.
 	View bool
 	// InPlace lists the inputs into whose memory output 0 may be written when
@@ -128,11 +157,6 @@ type Info struct {
 	// outputs, for example, of a Split of 6 elements in halves begin at 0 and 3. nil means that no
 	// output is a part of input 0.
 	Cuts func(*Pieces) []int64
-	// Factors returns the directions that divide a node's work into parts. The draws of a random
-	// operator follow its elements' places in the whole. nil means that the work cannot be divided.
-	Factors func(*Pieces) []Factor
-	// Shapes lists the inputs whose contents are the dims of output 0, which those of a part replace.
-	Shapes []int
 	// Joins returns, for each input, the element of output 0 at which it lies as a run of consecutive
 	// elements, and -1 for an input that does not: the others can be written there when they are
 	// made. nil means that no input lies in output 0.
@@ -140,6 +164,34 @@ type Info struct {
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
 	Mutates []int
+}
+
+// Division says how the work of a node can be divided.
+type Division struct {
+	// Factors returns the directions that divide a node's work into parts. The draws of a random
+	// operator follow its elements' places in the whole. nil means that the work cannot be divided.
+	Factors func(*Pieces) []Factor
+	// Shapes lists the inputs whose contents are the dims of output 0, which those of a part replace.
+	Shapes []int
+}
+
+// Randomness says whether the result depends on a random draw. The zero value is an operator without one.
+type Randomness struct {
+	Random bool
+	// SeedAttr names the attribute that fixes the draw, which the schema has from version SeedSince on;
+	// FloatSeed says that it is a float.
+	SeedAttr  string
+	SeedSince int
+	FloatSeed bool
+	// Training is the input of a random operator that, left out or false, keeps it from drawing, in
+	// versions from TrainingSince on; before these an attribute does. 0 means that it always draws.
+	Training      int
+	TrainingSince int
+}
+
+// State says what an operator carries from one training step to the next, and how evaluation differs. The zero value
+// is an operator without state that does the same in training and evaluation.
+type State struct {
 	// Updates lists running statistics and the outputs that are their new values. Where these are
 	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new
 	// ones into the memory of the old, even if they are weights of the file.
@@ -155,30 +207,6 @@ type Info struct {
 	// values. Kernels may write these into the inputs' memory: they have read an element before
 	// they write it.
 	States []Update
-	// FLOPs is the number of floating-point operations of one execution; nil means one per element
-	// of the outputs, and 0 for views and shape arithmetic.
-	FLOPs func(*Ctx) symbolic.Expr
-	// Random says that the result depends on a random draw, and SeedAttr names
-	// the attribute that fixes it, which the schema has from version SeedSince on;
-	// FloatSeed says that it is a float.
-	Random    bool
-	SeedAttr  string
-	SeedSince int
-	FloatSeed bool
-	// Training is the input of a random operator that, left out or false, keeps it from drawing, in
-	// versions from TrainingSince on; before these an attribute does. 0 means that it always draws.
-	Training      int
-	TrainingSince int
-	// Moved lists attributes that became inputs.
-	Moved []Moved
-	// Dialect names the tool whose files give nodes of this name the row's meaning, in spite of the
-	// operator sets that they import. Such a row is tried if the definition contradicts a node. ""
-	// means the definition itself.
-	Dialect string
-	// Control says how the operator runs its subgraphs.
-	Control Control
-	// ORT has ONNX Runtime's entries for the operator.
-	ORT []Recomputable
 }
 
 // Moved is an attribute that became an input at a schema version: Dropout's ratio in 12, for example.

@@ -13,15 +13,34 @@ type option func(*Info)
 // versions lists schema versions.
 func versions(v ...int) []int { return v }
 
-// row is a row of ONNX's own domain with a dense-tensor rule.
-func row(
+// define is a row of ONNX's own domain whose rule takes inputs of any type, sequences for example.
+func define(
 	k graph.Kind, name string, since []int, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option,
 ) Info {
-	r := Info{Kind: k, Name: name, Since: since, Inputs: in, Outputs: out, Class: class, Infer: dense(rule)}
+	r := Info{
+		Schema: Schema{Kind: k, Name: name, Since: since, Inputs: in, Outputs: out}, Class: class, Infer: rule,
+	}
 	for _, o := range opts {
 		o(&r)
 	}
 	return r
+}
+
+// row is a row of ONNX's own domain with a rule for dense tensors.
+func row(
+	k graph.Kind, name string, since []int, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option,
+) Info {
+	return define(k, name, since, in, out, class, dense(rule), opts...)
+}
+
+// contrib is an operator that ONNX Runtime defines, in its one version.
+func contrib(k graph.Kind, name string, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option) Info {
+	return define(k, name, versions(1), in, out, class, rule, append([]option{domain(domainMS)}, opts...)...)
+}
+
+// own is an operator that memopt defines, in its one version.
+func own(k graph.Kind, name string, in, out Arity, class RecomputeClass, rule func(*Ctx), opts ...option) Info {
+	return define(k, name, versions(1), in, out, class, rule, append([]option{domain(DomainMemopt)}, opts...)...)
 }
 
 // dense runs a rule on nodes whose inputs are dense tensors; others are errors.
@@ -79,16 +98,14 @@ func moves(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), op
 
 // view is an operator whose result is input 0 under another shape.
 func view(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
-	r := row(k, name, since, in, exactly(1), Free, rule, append([]option{role(ReshapeRole)}, opts...)...)
-	r.View = true
-	return r
+	viewed := []option{role(ReshapeRole), func(r *Info) { r.View = true }}
+	return row(k, name, since, in, exactly(1), Free, rule, append(viewed, opts...)...)
 }
 
 // random is an operator whose draw the attribute seed fixes.
 func random(k graph.Kind, name string, since []int, in Arity, rule func(*Ctx), opts ...option) Info {
-	r := row(k, name, since, in, exactly(1), Seeded, rule, append([]option{opsEach(10)}, opts...)...)
-	r.Random, r.SeedAttr, r.SeedSince, r.FloatSeed = true, "seed", since[0], true
-	return r
+	seeded := []option{opsEach(10), draws(since[0]), func(r *Info) { r.FloatSeed = true }}
+	return row(k, name, since, in, exactly(1), Seeded, rule, append(seeded, opts...)...)
 }
 
 func inPlace(slots ...int) option { return func(r *Info) { r.InPlace = slots } }
@@ -98,6 +115,33 @@ func throughout(slots ...int) option { return func(r *Info) { r.Throughout = slo
 func cuts(f func(*Pieces) []int64) option { return func(r *Info) { r.Cuts = f } }
 
 func joins(f func(*Pieces) []int64) option { return func(r *Info) { r.Joins = f } }
+
+func domain(name string) option { return func(r *Info) { r.Domain = name } }
+
+func dialect(tool string) option { return func(r *Info) { r.Dialect = tool } }
+
+func control(c Control) option { return func(r *Info) { r.Control = c } }
+
+func mutates(slots ...int) option { return func(r *Info) { r.Mutates = slots } }
+
+func states(list ...Update) option { return func(r *Info) { r.States = list } }
+
+// statistics lists running statistics with their new values, which are made where trains says so.
+func statistics(trains func(*graph.Node, int) bool, list ...Update) option {
+	return func(r *Info) { r.Trains, r.Updates = trains, list }
+}
+
+func evaluation(edit func(*graph.Node, int) error) option { return func(r *Info) { r.Evaluate = edit } }
+
+// draws marks a random operator whose draw the attribute seed fixes from a version on.
+func draws(since int) option {
+	return func(r *Info) { r.Random, r.SeedAttr, r.SeedSince = true, "seed", since }
+}
+
+// drawsInTraining names the input that turns draws on, from a version on.
+func drawsInTraining(slot, since int) option {
+	return func(r *Info) { r.Training, r.TrainingSince = slot, since }
+}
 
 // moved lists attributes that are inputs from a version on, the first of them in the given slot and
 // the others behind.

@@ -10,18 +10,12 @@ const DomainMemopt = "memopt"
 // waited for it. All ranks begin the same operations in the same order, so these nodes keep their
 // sequence; their class says that they have side effects.
 var rankRows = []Info{
-	{Kind: AllGatherStart, Domain: DomainMemopt, Name: "AllGatherStart", Since: []int{1}, Inputs: exactly(1),
-		Outputs: exactly(1), Infer: allGatherRule, Class: Never, FLOPs: noFLOPs},
-	{Kind: AllReduceStart, Domain: DomainMemopt, Name: "AllReduceStart", Since: []int{1}, Inputs: exactly(2),
-		Outputs: exactly(1), Infer: rankSumRule(false), Class: Never, InPlace: []int{0}},
-	{Kind: CollectiveWait, Domain: DomainMemopt, Name: "CollectiveWait", Since: []int{1}, Inputs: exactly(1),
-		Outputs: exactly(1), Infer: waitRule, Class: Never, InPlace: []int{0}, FLOPs: noFLOPs},
-	{Kind: RankPiece, Domain: DomainMemopt, Name: "RankPiece", Since: []int{1}, Inputs: Arity{1, -1},
-		Outputs: exactly(1), Infer: rankPieceRule, Class: Cheap, FLOPs: noFLOPs},
-	{Kind: ReduceScatterStart, Domain: DomainMemopt, Name: "ReduceScatterStart", Since: []int{1},
-		Inputs: exactly(2), Outputs: exactly(1), Infer: rankSumRule(true), Class: Never, InPlace: []int{0}},
-	{Kind: Unpack, Domain: DomainMemopt, Name: "Unpack", Since: []int{1}, Inputs: exactly(2), Outputs: exactly(1),
-		Infer: unpackRule, Class: Cheap, InPlace: []int{1}, FLOPs: noFLOPs},
+	own(AllGatherStart, "AllGatherStart", exactly(1), exactly(1), Never, allGatherRule, flops(noFLOPs)),
+	own(AllReduceStart, "AllReduceStart", exactly(2), exactly(1), Never, rankSumRule(false), inPlace(0)),
+	own(CollectiveWait, "CollectiveWait", exactly(1), exactly(1), Never, waitRule, inPlace(0), flops(noFLOPs)),
+	own(RankPiece, "RankPiece", Arity{1, -1}, exactly(1), Cheap, rankPieceRule, flops(noFLOPs)),
+	own(ReduceScatterStart, "ReduceScatterStart", exactly(2), exactly(1), Never, rankSumRule(true), inPlace(0)),
+	own(Unpack, "Unpack", exactly(2), exactly(1), Cheap, unpackRule, inPlace(1), flops(noFLOPs)),
 }
 
 // memoptRows are operators that memopt writes into graphs where neither ONNX nor ONNX Runtime has a
@@ -30,14 +24,10 @@ var rankRows = []Info{
 // Both add a product of stacks of matrices to C, which has the shape of the result, as Gemm does for
 // two matrices: each chunk of a sum continues from the sum of the chunks before it.
 var memoptRows = []Info{
-	{Kind: FusedMatMulAdd, Domain: DomainMemopt, Name: "FusedMatMulAdd", Since: []int{1}, Inputs: exactly(3),
-		Outputs: exactly(1),
-		Infer:   matMulAddRule(fusedMatMulRule), Factors: matMulAddFactors(fusedMatMulFactors), Class: Expensive,
-		FLOPs: fusedMatMulFLOPs, InPlace: []int{2}, Throughout: []int{0, 1}},
-	{Kind: MatMulAdd, Domain: DomainMemopt, Name: "MatMulAdd", Since: []int{1}, Inputs: exactly(3),
-		Outputs: exactly(1),
-		Infer:   matMulAddRule(matMulRule), Factors: matMulAddFactors(matMulFactors), Class: Expensive,
-		FLOPs: matMulFLOPs, InPlace: []int{2}, Throughout: []int{0, 1}},
+	own(FusedMatMulAdd, "FusedMatMulAdd", exactly(3), exactly(1), Expensive, matMulAddRule(fusedMatMulRule),
+		factors(matMulAddFactors(fusedMatMulFactors)), inPlace(2), throughout(0, 1), flops(fusedMatMulFLOPs)),
+	own(MatMulAdd, "MatMulAdd", exactly(3), exactly(1), Expensive, matMulAddRule(matMulRule),
+		factors(matMulAddFactors(matMulFactors)), inPlace(2), throughout(0, 1), flops(matMulFLOPs)),
 }
 
 // definitions are the functions of memoptRows, in the text format of package graph. They import the
