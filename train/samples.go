@@ -65,13 +65,34 @@ func (s *Steps) batches() []string {
 }
 
 // batched reports whether the first dim of an input counts samples: it is that of the batch, a twin of it,
-// or the number that the batch's is bound to.
+// or known to be the same number.
 func (s *Steps) batched(v graph.ValueID) bool {
 	dims := s.inputDims(v)
 	if len(dims) == 0 {
 		return false
 	}
-	n, isNumber := dims[0].Const()
-	rows, bound := s.Step.Dims[s.Batch]
-	return dims[0].Equal(s.first) || slices.Contains(s.twins, symbolName(dims[0])) || isNumber && bound && n == rows
+	if dims[0].Equal(s.first) || slices.Contains(s.twins, symbolName(dims[0])) {
+		return true
+	}
+	n, err := dims[0].Eval(s.Step.Dims)
+	rows, known := s.knownRows()
+	return err == nil && known && n == rows && !s.isLater(symbolName(dims[0]))
+}
+
+// whole reports whether the first dim of an input is known to count something else than samples: it is a later
+// dim of an input, or the rows of a batch are known to be another number.
+func (s *Steps) whole(v graph.ValueID) bool {
+	dims := s.inputDims(v)
+	if len(dims) == 0 || s.batched(v) {
+		return false
+	}
+	_, err := dims[0].Eval(s.Step.Dims)
+	_, known := s.knownRows()
+	return s.isLater(symbolName(dims[0])) || err == nil && known
+}
+
+// knownRows are the samples of a batch, where the file or a binding says them.
+func (s *Steps) knownRows() (int64, bool) {
+	n, err := s.first.Eval(s.Step.Dims)
+	return n, err == nil
 }

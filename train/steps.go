@@ -440,7 +440,8 @@ func (s *Steps) Describe() ([]data.Input, error) {
 	var list []data.Input
 	for _, v := range s.Inputs {
 		t := g.Values[v].Type
-		in := data.Input{Name: g.ValueName(v), DType: t.DType, Batched: s.batched(v)}
+		in := data.Input{Name: g.ValueName(v), DType: t.DType, Batched: s.batched(v),
+			Whole: s.whole(v)}
 		for i, dim := range t.Shape.Dims {
 			if i == 0 && in.Batched {
 				continue

@@ -100,16 +100,18 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 }
 
 // unlikeSamples refuses an array that is given whole to every batch and has as many rows as there are
-// samples: samples are drawn in another order than its rows have.
+// samples, unless the caller knows that they count something else: samples are drawn in another order than
+// its rows have.
 func (s *tableSource) unlikeSamples(rows int64) error {
 	for i := range s.inputs {
 		in := &s.inputs[i]
-		if in.Batched || rows < 2 || len(in.Shape) == 0 || int64(in.Shape[0]) != rows {
+		if in.Batched || in.Whole || rows < 2 || len(in.Shape) == 0 || int64(in.Shape[0]) != rows {
 			continue
 		}
 		return fmt.Errorf("%s: has %d rows, as many as there are samples, but the first dim of input %q (%v%s) is not "+
-			"that of the batch, so every batch would get all of them: export the model with a symbol there, or bind "+
-			"the batch's to the same number", s.columns[i].arrays[0].where, rows, in.Name, in.DType, dims(in.Shape))
+			"that of the batch, so every batch would get all of them: export the model with a symbol there; bind "+
+			"the batch's to the same number if it counts samples, and to the samples of a batch, another number, if "+
+			"not", s.columns[i].arrays[0].where, rows, in.Name, in.DType, dims(in.Shape))
 	}
 	return nil
 }

@@ -259,6 +259,8 @@ func TestUnbatched(t *testing.T) {
 		npz.Array{Name: "mask", Tensor: mask})
 	_, err = Open([]string{d}, in, Options{})
 	require.ErrorContains(t, err, `array "mask": has 3 rows, as many as there are samples`)
+	in[1].Whole = true
+	require.EqualValues(t, 3, open(t, []string{d}, in, Options{}).Samples())
 }
 
 // TestArrayNames: arrays say by their names which inputs they are for.
