@@ -71,7 +71,7 @@ const idEnd = "+:"
 
 // ParseORT reads a JSON array of strings as ONNX Runtime does. Each string holds entries separated
 // by commas, each entry three pieces separated by colons: cluster ID, strategy (0 off, 1 recompute,
-// 2 recompute with compromise) and count (-1: all occurrences; otherwise the first so many). Empty
+// 2 recompute with compromise) and count (see planner.ConfigEntry). Empty
 // pieces are dropped; spaces are kept.
 func ParseORT(data []byte, where string) ([]planner.ConfigEntry, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))

@@ -12,6 +12,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/examples"
+	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/planner/arena"
@@ -145,6 +146,11 @@ func checkRoundTrip(t *testing.T, p *Plan) {
 	t.Helper()
 	opts := p.Options
 	opts.Strategy = Config(p.ConfigEntries())
+	for _, e := range p.ConfigEntries() {
+		if p.Analysis.Boundary.Kind == live.YieldBoundary {
+			require.Equal(t, -1, e.Count, "ORTModule takes every other count for all occurrences, or all but the last")
+		}
+	}
 	again, err := Make(p.Model, p.Types, opts)
 	require.NoError(t, err)
 	require.Equal(t, p.Placements, again.Placements)

@@ -3,8 +3,10 @@ package planner
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/planner/cluster"
 	"memopt/recompute"
 )
@@ -33,7 +35,8 @@ func (c Config) choose(_ context.Context, m *maker) (*choice, error) {
 // the last counts, regardless of its strategy, as in ONNX Runtime; the others are returned as
 // warnings, and so are ids without a cluster.
 //
-// A kept value counts as an occurrence and is left out.
+// A count is that of the first occurrences in order of execution. In graphs with a YieldOp, which ORTModule
+// executes, it means the same as to ORTModule. A kept value counts as an occurrence and is left out.
 func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {
 	a, s := m.analysis, newSelection()
 	known := map[recompute.ClusterID]bool{}
@@ -52,17 +55,25 @@ func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {
 		}
 		last[e.Cluster] = e
 	}
-	left := map[int]int{}
 	for i := range a.Clusters {
 		c := &a.Clusters[i]
 		if e, ok := last[c.ID]; ok && e.Strategy == c.Strategy && e.Strategy != recompute.Keep {
-			s.requested[i], left[i] = e.Count, e.Count
+			s.requested[i] = e.Count
 		}
+	}
+	left := maps.Clone(s.requested)
+	if m.boundary.Kind == live.YieldBoundary {
+		left = m.ortmoduleCounts(s.requested)
+		warnings = append(warnings, otherCounts(a, s.requested, left)...)
 	}
 	taken := make([]bool, len(a.Graph.Nodes))
 	for i := range a.Candidates {
 		c := &a.Candidates[i]
-		if taken[c.Entry] || left[c.Cluster] == 0 {
+		if _, named := s.requested[c.Cluster]; !named || taken[c.Entry] {
+			continue
+		}
+		if left[c.Cluster] == 0 {
+			taken[c.Entry] = m.boundary.Kind == live.YieldBoundary // left out, whatever else the entry has
 			continue
 		}
 		taken[c.Entry] = true
@@ -71,4 +82,44 @@ func (m *maker) selectConfig(config []ConfigEntry) (*selection, []string) {
 		}
 	}
 	return s, warnings
+}
+
+// ortmoduleCounts returns how many occurrences ORTModule 1.19.2 recomputes for each requested count. It skips
+// as many of a cluster's occurrences, from the last one on, as the count is below the cluster's frequency, and takes
+// every frequency for 1: a count of 1 or more means all, and 0 all but the last.
+func (m *maker) ortmoduleCounts(requested map[int]int) map[int]int {
+	a := m.analysis
+	had := make([]bool, len(a.Graph.Nodes))
+	counts := map[int]int{}
+	for i := range a.Candidates { // an entry has its first candidate that is requested
+		c := &a.Candidates[i]
+		if _, named := requested[c.Cluster]; named && !had[c.Entry] {
+			had[c.Entry] = true
+			counts[c.Cluster]++
+		}
+	}
+	for i := range counts {
+		if requested[i] == 0 {
+			counts[i]--
+		}
+	}
+	return counts
+}
+
+// otherCounts warns of the counts that are not those that ORTModule recomputes.
+func otherCounts(a *recompute.Analysis, requested, applied map[int]int) (warnings []string) {
+	for i := range a.Clusters {
+		c := &a.Clusters[i]
+		count, named := requested[i]
+		if !named || count < 0 || count > 0 && count >= applied[i] {
+			continue
+		}
+		meaning := "every count from 1 on is all occurrences"
+		if count == 0 {
+			meaning = fmt.Sprintf("0 is all occurrences but the last (%s:0:-1 is off)", c.ID)
+		}
+		warnings = append(warnings, fmt.Sprintf("cluster %s, count %d: %d of %d occurrences are recomputed, as "+
+			"ORTModule does it: to it, %s", c.ID, count, applied[i], len(c.Members), meaning))
+	}
+	return warnings
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"strings"
 
+	"memopt/graph/live"
 	"memopt/recompute"
 )
 
@@ -90,10 +91,12 @@ func (b *Budget) record() *recompute.BudgetRecord {
 }
 
 // ConfigEntries returns the enabled clusters as a configuration of ONNX Runtime, in the order of
-// the rows. A plan without enabled clusters lists every strategy-1 cluster with count 0, ready to
-// be edited.
+// the rows. A plan without enabled clusters lists every strategy-1 cluster as off, ready to be edited: with count
+// 0 or, in graphs with a YieldOp, where ORTModule takes count 0 for all occurrences but the last, with
+// strategy 0. There, the count of an enabled cluster is -1 wherever all of its occurrences are recomputed.
 func (p *Plan) ConfigEntries() []ConfigEntry {
 	var on, off []ConfigEntry
+	yield := p.Analysis.Boundary.Kind == live.YieldBoundary
 	full := map[recompute.ClusterID]bool{} // a configuration has one entry per id
 	for i := range p.Clusters {
 		if r := &p.Clusters[i]; r.Enabled && r.Strategy == recompute.Full {
@@ -106,9 +109,17 @@ func (p *Plan) ConfigEntries() []ConfigEntry {
 			continue
 		}
 		if r.Enabled {
-			on = append(on, ConfigEntry{Cluster: r.ID, Strategy: r.Strategy, Count: r.Requested})
+			e := ConfigEntry{Cluster: r.ID, Strategy: r.Strategy, Count: r.Requested}
+			if yield && e.Count > 0 {
+				e.Count = -1
+			}
+			on = append(on, e)
 		} else if r.Strategy == recompute.Full {
-			off = append(off, ConfigEntry{Cluster: r.ID, Strategy: r.Strategy})
+			e := ConfigEntry{Cluster: r.ID, Strategy: r.Strategy}
+			if yield {
+				e.Strategy, e.Count = recompute.Keep, -1
+			}
+			off = append(off, e)
 		}
 	}
 	if on != nil {

@@ -32,7 +32,7 @@ type ClusterRow struct {
 	Dropped  bool
 
 	Enabled   bool
-	Requested int // requested count; 0 if it is off
+	Requested int // requested count; 0 if it is off, and for all occurrences but the last (ConfigEntry.Count)
 	Applied   int // members that the plan recomputes
 	// Excludes has the configurations of other rows that describe stashes of this row:
 	// only one of them can save these bytes.
@@ -110,7 +110,7 @@ func (p *Plan) fillClusters(sel *selection) {
 		row := ClusterRow{Index: i, ID: c.ID, Strategy: c.Strategy, Config: c.Config(),
 			Frequency: len(c.Members), Ratio: a.Candidates[c.Members[0]].Ratio,
 			Requested: sel.requested[i], Applied: sel.applied[i]}
-		row.Enabled = row.Requested != 0
+		row.Enabled = row.Requested != 0 || row.Applied > 0
 		row.Saving, row.SavingDen = p.saving(c)
 		if n, err := row.Saving.Eval(p.Options.Dims); err == nil {
 			row.SavingBytes, row.Evaluated = n/row.SavingDen, true
@@ -209,7 +209,11 @@ func (p *Plan) whyKept(entry graph.NodeID, sel *selection) string {
 		return why
 	}
 	c := &a.Clusters[a.Candidates[cands[0]].Cluster]
-	if want := sel.requested[a.Candidates[cands[0]].Cluster]; want > 0 {
+	want, asked := sel.requested[a.Candidates[cands[0]].Cluster]
+	switch {
+	case asked && want == 0 && sel.applied[a.Candidates[cands[0]].Cluster] > 0:
+		return fmt.Sprintf("ORTModule leaves out the last occurrence of cluster %s for count 0", c.ID)
+	case want > 0:
 		return fmt.Sprintf("cluster %s is recomputed for its first %d occurrences only", c.ID, want)
 	}
 	return fmt.Sprintf("cluster %s is not enabled; %q enables it", c.ID, c.Config())

@@ -1,6 +1,6 @@
 // Package cluster looks for configurations of ONNX Runtime, which name clusters of subgraphs and
 // how many of each to recompute, that fit a budget for the least time. For example "Gelu+:1:2"
-// recomputes two subgraphs of the cluster Gelu+.
+// recomputes two subgraphs of the cluster Gelu+, but in graphs with a YieldOp all of them.
 //
 // The search does not depend on the budget, so a larger one never gets a configuration that takes
 // longer: the front of time against peak is explored, and the budget only picks from it.

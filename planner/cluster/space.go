@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"memopt/graph/live"
 	"memopt/recompute"
 )
 
@@ -11,8 +12,9 @@ import (
 type Entry struct {
 	Cluster  recompute.ClusterID
 	Strategy recompute.Strategy
-	// Count is how many occurrences are recomputed, the first ones in order of
-	// execution; -1 is all of them.
+	// Count is how many occurrences are recomputed, the first ones in order of execution; -1 is all of
+	// them. In graphs with a YieldOp it means the same as to ORTModule: every count but 0 is all of them, and
+	// 0 is all but the last.
 	Count int
 }
 
@@ -32,7 +34,7 @@ type axis struct {
 // choice is one of the strategies of a cluster id.
 type choice struct {
 	strategy recompute.Strategy
-	members  int32 // occurrences
+	members  int32 // occurrences that counts tell apart: 1 where every count is all
 	base     int32 // setting of count 0
 }
 
@@ -62,7 +64,8 @@ func (x *axis) entry(setting int32) Entry {
 	return Entry{Cluster: x.id, Strategy: s.strategy, Count: count}
 }
 
-// newAxes lists the cluster ids of an analysis in order of first occurrence.
+// newAxes lists the cluster ids of an analysis in order of first occurrence. In graphs with a YieldOp a
+// cluster is recomputed in all its occurrences or in none.
 func newAxes(a *recompute.Analysis) []axis {
 	var axes []axis
 	at := map[recompute.ClusterID]int{}
@@ -76,6 +79,9 @@ func newAxes(a *recompute.Analysis) []axis {
 		}
 		x := &axes[k]
 		s := choice{strategy: c.Strategy, members: int32(len(c.Members))}
+		if a.Boundary.Kind == live.YieldBoundary {
+			s.members = 1
+		}
 		if n := len(x.choices); n > 0 {
 			s.base = x.choices[n-1].base + x.choices[n-1].members
 		}
