@@ -99,12 +99,6 @@ func (e *emitter) Shape(v Value) Value { return e.Op("Shape", nil, v) }
 // Reshape gives v the shape in an int64 vector.
 func (e *emitter) Reshape(v, shape Value) Value { return e.Op("Reshape", nil, v, shape) }
 
-// ReshapeLike gives v the shape of like. A shape that is known in numbers becomes a constant, so
-// that like is not kept alive; else it is read from like.
-func (e *emitter) ReshapeLike(v, like Value) Value {
-	return e.Reshape(v, e.ShapeOf(like))
-}
-
 // ShapeOf returns the shape of v as an int64 vector: a constant where it is known in numbers.
 func (e *emitter) ShapeOf(v Value) Value {
 	if dims, ok := e.constDims(v); ok {

@@ -58,14 +58,6 @@ func Format(m *Model, opts FormatOptions) string {
 	return string(p.buf)
 }
 
-// FormatGraph prints one graph as Format does.
-func FormatGraph(g *Graph, opts FormatOptions) string {
-	p := newPrinter(opts)
-	p.graph(g)
-	p.str("\n")
-	return string(p.buf)
-}
-
 // printer builds a text.
 type printer struct {
 	buf    []byte

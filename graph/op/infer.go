@@ -88,19 +88,6 @@ func infer(m *graph.Model, strict bool) (*Result, error) {
 	}, order)
 }
 
-// InferGraph infers a graph with the given operator sets; kinds must be bound.
-func InferGraph(g *graph.Graph, opsets []graph.Opset) (*Result, error) {
-	order, err := graph.Topological(g)
-	if err != nil {
-		return nil, err
-	}
-	return inferAll(func() *inference {
-		inf := newInference(g, opsets, nil)
-		inf.strict = true
-		return inf
-	}, order)
-}
-
 // inference is one walk over a graph.
 type inference struct {
 	g        *graph.Graph

@@ -93,7 +93,7 @@ func TestClashEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Error(t, m.Graph.Nodes[0].Clash())
 	m.Graph.ValueInfo = nil
-	_, err = InferGraph(m.Graph, m.Opsets)
+	_, err = Infer(m)
 	require.NoError(t, err)
 	require.NoError(t, m.Graph.Nodes[0].Clash())
 }

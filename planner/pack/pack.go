@@ -129,12 +129,3 @@ func (b *Buffer) pieces(visit func(lower, upper int64)) {
 		visit(from, b.Upper)
 	}
 }
-
-// height is the largest offset plus size.
-func height(buffers []Buffer, offsets []int64) int64 {
-	top := int64(0)
-	for i, b := range buffers {
-		top = max(top, offsets[i]+b.Size)
-	}
-	return top
-}

@@ -325,40 +325,6 @@ func (r *reader) nearID(id fileID) string {
 // nearIDs is how many names are looked at.
 const nearIDs = 10_000
 
-// Write writes an instance so that Read reads the same.
-func Write(w io.Writer, in *Instance) error {
-	b := bufio.NewWriter(w)
-	name, err := json.Marshal(in.Name)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(b, "{\"name\":%s,\"budget\":%d,\"nodes\":[", name, in.Budget)
-	for v := range in.Nodes {
-		node := &in.Nodes[v]
-		id := fileID(in.id(v))
-		n := fileNode{ID: &id, Cost: &node.Cost, Size: &node.Size, Inputs: []fileID{}, Keep: node.Keep,
-			Workspace: node.Workspace}
-		for _, u := range node.Inputs {
-			n.Inputs = append(n.Inputs, fileID(in.id(int(u))))
-		}
-		if node.Alias >= 0 {
-			alias := fileID(in.id(int(node.Alias)))
-			n.Alias = &alias
-		}
-		line, err := json.Marshal(&n)
-		if err != nil {
-			return err
-		}
-		if v > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte('\n')
-		b.Write(line)
-	}
-	b.WriteString("\n]}\n")
-	return b.Flush()
-}
-
 // WriteSchedule writes the steps as {"steps": [{"compute": id}, {"free": id}, ...]}.
 func WriteSchedule(w io.Writer, in *Instance, s *Schedule) error {
 	b := bufio.NewWriter(w)

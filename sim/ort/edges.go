@@ -99,13 +99,3 @@ func (e Edges) EachIn(n graph.NodeID, f func(producer graph.NodeID, outSlot, inS
 		}
 	}
 }
-
-// EachOut calls f for every out-edge of a node, sorted by consumer, output and the
-// consumer's input slot. It stops when f returns false.
-func (e Edges) EachOut(n graph.NodeID, f func(consumer graph.NodeID, outSlot, inSlot int) bool) {
-	for _, x := range e.e.out(n) {
-		if !f(x.node, int(x.outSlot), int(x.inSlot)) {
-			return
-		}
-	}
-}

@@ -152,18 +152,3 @@ func inverse(perm []int64) []int64 {
 	}
 	return out
 }
-
-// broadcast are the dims that two operands come to, aligned at their ends.
-func broadcast(a, b []int64) []int64 {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	out := slices.Clone(a)
-	for i := range b {
-		at := len(a) - len(b) + i
-		if out[at] == 1 {
-			out[at] = b[i]
-		}
-	}
-	return out
-}

@@ -71,11 +71,3 @@ type Group interface {
 	// wait.
 	Close() error
 }
-
-// Pieces is the number of bytes of each rank's piece of a buffer.
-func Pieces(g Group, buf []byte) (int, error) {
-	if len(buf)%g.Size() != 0 {
-		return 0, fmt.Errorf("a buffer of %d bytes has no equal pieces for %d ranks", len(buf), g.Size())
-	}
-	return len(buf) / g.Size(), nil
-}

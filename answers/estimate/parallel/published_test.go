@@ -74,7 +74,7 @@ func TestActivationsPerLayer(t *testing.T) {
 // as the norms' inputs is made by Dropout and Add.
 func TestActivationsByPart(t *testing.T) {
 	p := shape{a: 8, b: 3, h: 64, L: 2, s: 16, v: 128, ffn: 256, dropout: 0.1, half: true}
-	step, _, err := parallel.MicroStep(transformer(t, p))
+	step, _, err := microStep(transformer(t, p))
 	require.NoError(t, err)
 	plan, err := step.Plan(t.Context(), nil, memopt.PlanOptions{})
 	require.NoError(t, err)
@@ -199,7 +199,7 @@ g (float16[1, 75000] x, float16[75000, 100000] w) => (float16 loss) {
 	m, err := memopt.New(g, memopt.Options{})
 	require.NoError(t, err)
 	for stage, want := range []string{"120.0", "31.4", "16.6", "1.9"} {
-		step, _, err := parallel.MicroStep(m)
+		step, _, err := microStep(m)
 		require.NoError(t, err)
 		r, err := parallel.Split(t.Context(), step, []string{"w"}, parallel.Layout{DP: 64, Zero: stage},
 			parallel.Options{Cost: cost(2)})

@@ -2,12 +2,10 @@ package parallel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"memopt"
 	"memopt/answers/estimate/parts"
-	"memopt/autograd"
 	"memopt/graph"
 	"memopt/graph/live"
 )
@@ -90,30 +88,6 @@ type StagePlan struct {
 	Parts    parts.Parts
 	Overhead float64 // of a micro-batch's time
 	Nodes    int     // recomputed
-}
-
-// MicroStep makes of a model, forward or with a backward half, the step of a micro-batch: it adds to
-// sums of gradients, and gives the loss alone. The second result names the parameters.
-func MicroStep(m *memopt.Model) (*memopt.Model, []string, error) {
-	_, err := live.FindBoundary(m.Model)
-	if errors.Is(err, live.ErrNoBoundary) {
-		_, how, err := m.Differentiate(autograd.Options{LossOutput: true}, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		step, how, err := m.Differentiate(autograd.Options{Accumulate: true, LossOutput: true,
-			Outputs: []string{how.Loss}}, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		return step, how.Wrt, nil
-	}
-	step, _, how, err := m.Updating(memopt.UpdateOptions{Accumulate: true,
-		Optimizer: autograd.Optimizer{Kind: "sgd", LR: 1}})
-	if err != nil {
-		return nil, nil, err
-	}
-	return step, how.Wrt, nil
 }
 
 // Split computes the memory of a micro-step on the devices of a layout. step is not changed; params

@@ -11,9 +11,35 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate/parallel"
+	"memopt/autograd"
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/internal/test/graphtest"
 )
+
+// microStep makes of a model, forward or with a backward half, the step of a micro-batch: it adds to
+// sums of gradients, and gives the loss alone. The second result names the parameters.
+func microStep(m *memopt.Model) (*memopt.Model, []string, error) {
+	_, err := live.FindBoundary(m.Model)
+	if errors.Is(err, live.ErrNoBoundary) {
+		_, how, err := m.Differentiate(autograd.Options{LossOutput: true}, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		step, how, err := m.Differentiate(autograd.Options{Accumulate: true, LossOutput: true,
+			Outputs: []string{how.Loss}}, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		return step, how.Wrt, nil
+	}
+	step, _, how, err := m.Updating(memopt.UpdateOptions{Accumulate: true,
+		Optimizer: autograd.Optimizer{Kind: "sgd", LR: 1}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return step, how.Wrt, nil
+}
 
 // TestStagesAddUp: what all stages of a pipeline hold between the halves of a micro-batch is what one
 // device holds: nothing is counted twice, and nothing is lost. A tied table is on both ends.
@@ -80,7 +106,7 @@ func TestAnnotatedStages(t *testing.T) {
 	layer := int64(12*p.h*p.h + 13*p.h)
 	assert.Equal(t, 2*layer+int64(2*p.h+p.v*p.h), r.Stages[1].Params, "two layers, the last norm, the head")
 
-	step, params, err := parallel.MicroStep(m)
+	step, params, err := microStep(m)
 	require.NoError(t, err)
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: 3}, parallel.Options{})
 	var stage *parallel.StageError
@@ -90,7 +116,7 @@ func TestAnnotatedStages(t *testing.T) {
 
 // TestStageErrors: models that cannot be cut into so many stages.
 func TestStageErrors(t *testing.T) {
-	step, params, err := parallel.MicroStep(transformer(t, shape{a: 4, b: 2, h: 32, L: 3, s: 16, v: 64, ffn: 128}))
+	step, params, err := microStep(transformer(t, shape{a: 4, b: 2, h: 32, L: 3, s: 16, v: 64, ffn: 128}))
 	require.NoError(t, err)
 	_, err = parallel.Split(t.Context(), step, params, parallel.Layout{PP: 4}, parallel.Options{})
 	assert.EqualError(t, err, "the model has 3 layers (/h.0 to /h.2), too few for 4 stages")

@@ -13,7 +13,7 @@ import (
 
 func split(t *testing.T, m *memopt.Model, l parallel.Layout, o parallel.Options) *parallel.Result {
 	t.Helper()
-	step, params, err := parallel.MicroStep(m)
+	step, params, err := microStep(m)
 	require.NoError(t, err)
 	r, err := parallel.Split(t.Context(), step, params, l, o)
 	require.NoError(t, err)

@@ -60,10 +60,6 @@ func withOneDNN(b *backend) *backend {
 		kernels: b.kernels, sgemm: dnnl.Sgemm, dgemm: b.dgemm}
 }
 
-// Name describes the libraries in use: "OpenBLAS 0.3.21", "gonum", with the reason if a library was
-// asked for and cannot be used, or "oneDNN 2.6.3 for float32, OpenBLAS 0.3.21 for float64".
-func Name() string { return active().name }
-
 // OpenBLAS returns the library's name and version and which of its kernels it has chosen for this
 // processor, such as "Haswell"; "" where the library is not there.
 func OpenBLAS() (version, kernels string) { return active().library, active().kernels }
