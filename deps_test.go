@@ -1,89 +1,207 @@
 package memopt_test
 
 import (
+	"maps"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
 )
 
-// order is the allowed order of imports: a package may import packages of
-// lines above its own and nothing else of this module; memopt is the module's root. Test files are free, but
-// only external test packages look downwards.
-const order = `
-	internal/caught internal/cgroup internal/cleanup internal/test/rapidflags internal/test/schematest internal/timelimit
-	internal/memlimit
-	internal/fileio internal/inputfile internal/library internal/mapfile internal/test/mutate internal/nearmiss
-	internal/answers
-	hint
-	symbolic internal/half
-	graph
-	graph/op answers/estimate/parts
-	graph/onnx internal/test/graphtest graph/live graph/modules
-	graph/examples sim/ort graph/pattern
-	recompute planner/order planner/pack planner/remat
-	planner/arena planner/chunk
-	planner/place
-	planner/anchor planner/cluster planner/envelope
-	planner/budget
-	executor/small executor/einsum internal/simd internal/native
-	train/collective
-	train/mpi
-	sim/torch graph/roles
-	planner/moduleplan
-	executor/cpu/dnnl
-	executor/cpu/blas
-	autograd executor
-	executor/npz
-	executor/dataset executor/operand executor/ort
-	train/safetensors train/schedule train/data train/events
-	train/checkpoint train/ortfiles train/weights
-	executor/cpu executor/null internal/test/kerneltest executor/verify executor/cuda/kernels executor/cuda/driver
-	executor/resident internal/test/double executor/cuda/kernels/compile
-	executor/cuda
-	planner
-	view/timeline
-	view/torchsnapshot
-	executor/ort/ortengine view/report configs
-	memopt
-	answers/explain view/figure train answers/doctor answers/fit answers/estimate/parallel python/pytorch
-	answers/diff
-	answers/estimate view/webpage answers/sweep
-	inference/compare inference/edit
-	inference/optimize
-	inference/quantize
-	bench/gpu/stages
-	cmd/memopt bench/forward bench/gpu scripts/mutants
+// dependencies says what each package may import: "a, b < c, d" lets c and d import a, b and all that these may
+// import. "a !< b" is a promise: b may not import a, directly or through others. The module's root is memopt.
+// Test files are free, but only external test packages import packages that may import theirs.
+const dependencies = `
+	# Files, limits, advice, numbers.
+	internal/cgroup < internal/memlimit;
+	internal/cleanup < internal/fileio;
+	internal/memlimit < internal/inputfile, internal/mapfile;
+	internal/library < internal/native;
+
+	# Graphs: they know no plan, no gradient and no executor.
+	symbolic < graph;
+	graph < graph/examples, graph/op, executor/small, answers/estimate/parts;
+	graph/op, hint < graph/live;
+	graph/op, internal/half < graph/pattern;
+	graph, internal/inputfile < graph/modules;
+	graph, internal/fileio, internal/inputfile, internal/mapfile < graph/onnx;
+	graph/modules, graph/onnx, graph/op, internal/half < graph/roles;
+	planner, autograd, recompute, executor !< graph/op, graph/live, graph/onnx, graph/roles;
+
+	# Other runtimes' memory.
+	graph/live < sim/ort;
+	graph/live, graph/modules, graph/pattern < sim/torch;
+	planner, recompute, executor !< sim/ort, sim/torch;
+
+	# Gradients and recomputation know no plan.
+	graph/pattern, graph/roles, sim/ort < autograd;
+	graph/pattern, sim/ort < recompute;
+	planner, executor !< autograd, recompute;
+
+	# Plans are made without kernels, gradients or reports.
+	internal/timelimit < planner/pack;
+	internal/nearmiss, internal/timelimit < planner/remat;
+	graph/live, planner/pack < planner/arena;
+	graph/live < planner/envelope;
+	sim/ort < planner/order;
+	sim/torch < planner/moduleplan;
+	recompute < planner/chunk;
+	planner/arena, recompute < planner/place;
+	planner/place < planner/anchor, planner/cluster;
+	planner/anchor, planner/remat < planner/budget;
+	planner/budget, planner/chunk, planner/cluster, planner/envelope, planner/order < planner;
+	internal/inputfile, planner < configs;
+	executor, autograd, view/report, train !< planner, configs;
+	graph !< planner/pack, planner/remat;
+
+	# Executors know the memory model, not the planner.
+	graph, internal/simd < train/collective;
+	internal/native, train/collective < train/mpi;
+	executor/small, graph/live, internal/half, internal/mapfile, planner/arena, train/collective < executor;
+	executor < executor/null, executor/operand;
+	executor, internal/fileio, internal/inputfile < executor/npz;
+	executor/npz, graph/onnx < executor/dataset;
+	executor, sim/ort < executor/verify;
+	executor/verify < executor/resident;
+	internal/native < executor/cpu/dnnl;
+	executor/cpu/dnnl, graph/op < executor/cpu/blas;
+	executor/cpu/blas, executor/einsum, executor/operand < executor/cpu;
+	executor, internal/library < executor/cuda/driver;
+	executor/cuda/kernels < executor/cuda/kernels/compile;
+	executor/cpu, executor/cuda/driver, executor/cuda/kernels < executor/cuda;
+	executor, internal/cleanup, internal/library < executor/ort;
+	executor/cpu, executor/null, executor/ort, executor/resident, graph/onnx, recompute < executor/ort/ortengine;
+	planner, recompute, autograd, view/report !< executor, executor/cpu, executor/cuda, executor/verify;
+
+	# A step as data, and the facade: no device.
+	planner < view/timeline;
+	view/timeline < view/torchsnapshot;
+	autograd, configs, executor/dataset, executor/verify, graph/examples, view/timeline < memopt;
+	executor/cpu, executor/cuda, view/report, train !< memopt;
+
+	# Training.
+	internal/fileio < train/events;
+	autograd, executor < train/ortfiles;
+	executor, internal/inputfile < train/safetensors;
+	graph/examples, graph/onnx, train/safetensors < train/checkpoint;
+	train/safetensors < train/weights;
+	executor/dataset, internal/caught < train/data;
+	memopt, executor/cpu, executor/null, executor/resident, train/checkpoint, train/data, train/events,
+		train/schedule < train;
+	executor/cuda, view/report !< train;
+
+	# Reports, questions and their answers.
+	autograd, executor/verify, graph/examples, internal/library, train/events, view/timeline < view/report;
+	view/report < view/figure, inference/edit;
+	train, memopt, executor/cpu !< view/report, view/figure;
+	executor/cpu/blas, executor/cuda/driver, executor/ort, view/report < answers/doctor;
+	memopt, view/report < answers/explain, answers/fit, inference/compare;
+	answers/estimate/parts, memopt, view/report < answers/estimate/parallel;
+	memopt, planner/moduleplan, view/report < python/pytorch;
+	python/pytorch < answers/diff;
+	answers/estimate/parts, python/pytorch, train < answers/estimate;
+	internal/caught, view/figure < answers/sweep;
+	answers/explain < view/webpage;
+	executor/cpu, inference/compare, inference/edit < inference/optimize;
+	inference/optimize < inference/quantize;
+	executor/cuda !< answers/explain, answers/fit, answers/estimate, answers/sweep, inference/optimize;
+	train !< answers/explain, answers/fit, answers/diff, inference/quantize, python/pytorch;
+
+	# Programs.
+	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, answers/sweep,
+		executor/cuda, executor/ort/ortengine, inference/quantize, train/mpi, train/ortfiles, train/weights,
+		view/torchsnapshot, view/webpage < cmd/memopt;
+	executor/cpu, memopt < bench/forward;
+	executor/cuda/driver, executor/dataset, view/report < bench/gpu/stages;
+	bench/gpu/stages < bench/gpu;
+
+	# Test support, which no program imports.
+	internal/fileio < internal/test/answers;
+	graph/op < internal/test/graphtest;
+	executor/dataset < internal/test/kerneltest;
+	executor/cuda/driver, executor/cuda/kernels < internal/test/double;
+	NONE < internal/test/mutants, internal/test/mutate, internal/test/rapidflags, internal/test/schematest
 `
 
-// TestImportOrder holds the packages to the order of ARCHITECTURE.md.
-func TestImportOrder(t *testing.T) {
-	rank := map[string]int{}
-	for i, line := range strings.Split(strings.TrimSpace(order), "\n") {
-		for _, name := range strings.Fields(line) {
-			if name != "memopt" {
-				name = "memopt/" + name
+// allowed is what dependencies says: for each package all that it may import, and the promises.
+func allowed(t *testing.T) (may map[string]map[string]bool, never [][2]string) {
+	lines := regexp.MustCompile(`(?m)^\s*#.*$`).ReplaceAllString(dependencies, "")
+	may = map[string]map[string]bool{}
+	names := func(text string) []string {
+		return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	}
+	for rule := range strings.SplitSeq(lines, ";") {
+		if low, high, ok := strings.Cut(rule, "!<"); ok {
+			for _, a := range names(low) {
+				for _, b := range names(high) {
+					never = append(never, [2]string{a, b})
+				}
 			}
-			rank[name] = i + 1
+			continue
 		}
+		low, high, ok := strings.Cut(rule, "<")
+		require.True(t, ok, "no rule: %s", rule)
+		for _, a := range names(low) {
+			if may[a] == nil {
+				may[a] = map[string]bool{}
+			}
+		}
+		for _, b := range names(high) {
+			if may[b] == nil {
+				may[b] = map[string]bool{}
+			}
+			for _, a := range names(low) {
+				may[b][a] = true
+			}
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, set := range may {
+			for a := range maps.Clone(set) {
+				for c := range may[a] {
+					grown, set[c] = grown || !set[c], true
+				}
+			}
+		}
+	}
+	return may, never
+}
+
+// TestImportOrder holds the imports of all packages to the rules, and the rules to their promises.
+func TestImportOrder(t *testing.T) {
+	may, never := allowed(t)
+	for _, p := range never {
+		require.Contains(t, may, p[0])
+		require.Contains(t, may, p[1])
+		require.False(t, may[p[1]][p[0]], "the rules let %s import %s, against a promise", p[1], p[0])
+	}
+	for name, set := range may {
+		require.False(t, set[name], "the rules have a circle through %s", name)
 	}
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
 	require.NoError(t, err)
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-		fields := strings.Fields(line)
+	seen := map[string]bool{"NONE": true}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(strings.ReplaceAll(line, "memopt/", ""))
 		pkg := fields[0]
-		if rank[pkg] == 0 {
-			t.Errorf("package %s has no place in the import order: add it to deps_test.go and to "+
-				"ARCHITECTURE.md", pkg)
+		seen[pkg] = true
+		if may[pkg] == nil {
+			t.Errorf("package %s has no rule of what it may import: add one to deps_test.go", pkg)
 			continue
 		}
 		for _, imp := range fields[1:] {
-			if (imp == "memopt" || strings.HasPrefix(imp, "memopt/")) && rank[imp] >= rank[pkg] {
-				t.Errorf("package %s imports %s, which is not above it", pkg, imp)
+			if _, ours := may[imp]; ours && !may[pkg][imp] {
+				t.Errorf("package %s imports %s, which no rule of deps_test.go lets it", pkg, imp)
 			}
 		}
+	}
+	for name := range may {
+		require.True(t, seen[name], "deps_test.go has a rule for a package that is gone: %s", name)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestPromisesAreTested(t *testing.T) {
 // writers are the source files that write without package fileio: files that no user names, or that
 // are made when memopt is built.
 var writers = []string{
-	"internal/fileio/", "bench/", "scripts/mutants/",
+	"internal/fileio/", "bench/", "internal/test/mutants/",
 	"internal/test/double/", "executor/cuda/kernels/compile/", "internal/simd/asm/",
 	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
 	"executor/ort/child_linux.go", // tensors on their way between the two processes

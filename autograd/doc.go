@@ -53,8 +53,8 @@
 //   - A rule (table.go has one row per operator) reads its node through a Ctx and emits nodes. Their types
 //     are inferred at once (op.Extender), so that rules can ask for shapes. SumTo undoes broadcasting, at run
 //     time where dims are unknown.
-//   - Gradients of slices wait as gradients of parts (parts.go) until the whole is needed; then they are
-//     joined, scattered, or handed to a product part by part (cut.go).
+//   - Gradients of slices wait as gradients of parts (gradparts.go) until the whole is needed; then they are
+//     joined, scattered, or handed to a product part by part (bypart.go).
 //   - Nodes that together are one operator by a table of patterns (fuse_table.go, package graph/pattern)
 //     have the gradient of that operator (fuse.go).
 //   - Bodies of If, Loop and Scan are differentiated as graphs of their own (nested.go, subgraph.go).

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"memopt/graph"
+	"memopt/internal/nearmiss"
 	"memopt/planner"
 )
 
@@ -70,7 +71,7 @@ func LoadDevice(name string) (*planner.Profile, error) {
 	if err != nil {
 		text := fmt.Sprintf("no device has this name; wanted one of %s, or the path of a .json file",
 			strings.Join(DeviceNames(), ", "))
-		if near := planner.Nearest(strings.ToLower(name), DeviceNames()); near != "" {
+		if near := nearmiss.Find(strings.ToLower(name), DeviceNames()); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
 		return nil, faultf(fmt.Sprintf("%q", name), "%s", text)

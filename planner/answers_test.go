@@ -13,7 +13,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/examples"
 	"memopt/graph/op"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
 	"memopt/planner/chunk"

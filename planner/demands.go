@@ -7,6 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/nearmiss"
 	"memopt/planner/budget"
 	"memopt/recompute"
 )
@@ -29,7 +30,7 @@ func meant(g *graph.Graph, text string) string {
 	if _, by := g.Find(near); by != graph.NotFound && strings.Trim(text, "*") != "" {
 		return fmt.Sprintf("; did you mean %q? A glob matches whole names", near)
 	}
-	if near = Nearest(text, g.FindableNames()); near != "" {
+	if near = nearmiss.Find(text, g.FindableNames()); near != "" {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return ""

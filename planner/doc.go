@@ -42,10 +42,10 @@
 // # Regions in parts
 //
 // If a plan without chunking costs more than a trifle, chunked variants of the graph are tried
-// (chunk.Propose): request.cut (cut.go) makes the request for such a graph, with options given by node or by
+// (chunk.Propose): request.cut (chunked.go) makes the request for such a graph, with options given by node or by
 // name converted to its parts, and it is planned as any other. Every list of cuts gets a first plan in little
 // counted work (budget.Options.First, Brief); the one with the cheapest is searched at the budget itself
-// (At). Plan.Whole is the plan of the original graph; Plan.Baseline is the plan to compare with. partcost.go
+// (At). Plan.Whole is the plan of the original graph; Plan.Baseline is the plan to compare with. cost.go
 // computes the cost of parts beyond the whole.
 //
 // # Formulas

@@ -10,6 +10,7 @@ import (
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/chunk"
+	"memopt/planner/place"
 	"memopt/recompute"
 	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
@@ -238,4 +239,47 @@ func (r *request) order() (graph.Order, error) {
 		o, err = r.writingLate(o)
 	}
 	return o, err
+}
+
+// compose fills in the memory of a plan by kind, before and after.
+func (m *maker) compose(p *Plan, trial *place.Trial) {
+	a := m.analysis
+	roles := live.FindRoles(a.Graph, m.sizes.States, a.Backward, a.Order)
+	always := live.PersistentParts(a.Graph, m.sizes, roles)
+	p.Before = live.Compose(a.Graph, m.evaluator.AsIs(), m.base, roles, a.Backward, always)
+	p.After = live.Compose(a.Graph, trial.Program, trial.Timeline, roles, a.Backward, always)
+}
+
+// AtPeak returns the memory at the plan's peak by kind, and the unused bytes of the arena at that
+// step (gaps), because values cannot always be packed without gaps. Their sum is inputs, weights and
+// the arena, with the space for subgraphs. It returns nil for a plan without sizes or without a
+// layout.
+func (p *Plan) AtPeak() (parts *live.Parts, gaps int64) {
+	if p.Arena == nil || p.After == nil {
+		return nil, 0
+	}
+	at := p.After.Peak.Parts
+	return &at, p.Persistent + p.Arena.Bytes - at.Sum()
+}
+
+// Run is one execution of a node in a plan.
+type Run struct {
+	Node  graph.NodeID
+	Again bool // the node has run before: this run is its clone's
+}
+
+// Sequence lists all executions of a step in the plan's order: every node once, and the clones
+// right before the backward node that they are for.
+func (p *Plan) Sequence() []Run {
+	runs := make([]Run, 0, len(p.Analysis.Order)+p.Recompute.Nodes)
+	placements := p.Placements
+	for _, id := range p.Analysis.Order {
+		for ; len(placements) > 0 && placements[0].Before == id; placements = placements[1:] {
+			for _, again := range placements[0].Nodes {
+				runs = append(runs, Run{again, true})
+			}
+		}
+		runs = append(runs, Run{id, false})
+	}
+	return runs
 }

@@ -2,7 +2,9 @@ package planner
 
 import (
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // Profile is the peak performance of a device, from its data sheet. Times estimated with it rank plans, but are
@@ -88,4 +90,17 @@ func (p *Profile) Kernel(product bool, d graph.DType, flops, traffic float64) fl
 		rates = &p.Products
 	}
 	return max(flops/rates.Of(d), traffic/p.BytesPerSec, p.LaunchSeconds)
+}
+
+// NodeSeconds estimates the time of one execution of every node of any graph by a device profile, by
+// NodeID; nil stands for DefaultProfile. The error is a *symbolic.UnboundError if sizes are not known.
+func NodeSeconds(m *graph.Model, types *op.Result, dims symbolic.Env, p *Profile) ([]float64, error) {
+	sizes, err := live.EvalSizes(m.Graph, dims)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		p = &DefaultProfile
+	}
+	return newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), dims, p, nil).seconds, nil
 }

@@ -18,7 +18,7 @@
 // Make turns a model into the steps of a job (steps.go): the step of a micro-batch, the update if gradients
 // are accumulated, the form for evaluation; all by autograd, through the facade. It names their states once:
 // the model's, the optimizer's, and inputs that data do not provide. Steps.Plan plans the steps for a number
-// of samples (plan.go), Largest and Ways look for sizes and changes that fit (infeasible.go). Run (job.go)
+// of samples (plans.go), Largest and Ways look for sizes and changes that fit (infeasible.go). Run (job.go)
 // opens them on a resident.Machine, which keeps the states, and loops; a position is (update, epoch, batch),
 // all else follows from the configuration. cmd/memopt prepares in a fixed order, model, steps, data, folder,
 // plan, and every error comes before the first step.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"memopt/hint"
-	"memopt/planner"
+	"memopt/internal/nearmiss"
 	"memopt/view/report"
 )
 
@@ -115,7 +115,7 @@ func (r *Result) lookup(c *Condition) (Pair, error) {
 	if !ok {
 		text := fmt.Sprintf("neither %s (%s) nor %s (%s) has a field %q", r.A.Name, r.A.Schema, r.B.Name, r.B.Schema,
 			c.Field)
-		if near := planner.Nearest(c.Field, r.names()); near != "" {
+		if near := nearmiss.Find(c.Field, r.names()); near != "" {
 			text += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		var list []string

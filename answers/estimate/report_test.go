@@ -13,7 +13,7 @@ import (
 	"memopt/answers/estimate"
 	"memopt/answers/estimate/parts"
 	"memopt/configs"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/view/report"
 )

@@ -10,7 +10,7 @@ import (
 	"memopt"
 	"memopt/answers/fit"
 	"memopt/configs"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/planner"
 	"memopt/symbolic"
 	"memopt/view/report"

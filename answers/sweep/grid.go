@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"memopt/internal/inputfile"
-	"memopt/planner"
+	"memopt/internal/nearmiss"
 )
 
 // GridSchema is the schema of grid files.
@@ -162,7 +162,7 @@ func (g *Grid) axes(data []byte) ([]axis, error) {
 // unknown is the error for a key that there is not.
 func unknown(part, key string, known []string) error {
 	text := "there is no such key; wanted " + strings.Join(known, ", ")
-	if near := planner.Nearest(key, known); near != "" {
+	if near := nearmiss.Find(key, known); near != "" {
 		text = fmt.Sprintf("there is no such key; did you mean %q?", near)
 	}
 	return at(part+key, "%s", text)

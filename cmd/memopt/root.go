@@ -21,7 +21,7 @@ import (
 	"memopt/internal/fileio"
 	"memopt/internal/library"
 	"memopt/internal/mapfile"
-	"memopt/planner"
+	"memopt/internal/nearmiss"
 	"memopt/symbolic"
 	"memopt/view/report"
 )
@@ -328,7 +328,7 @@ func nearest(given string, names []string) string {
 			return name
 		}
 	}
-	return planner.Nearest(given, names)
+	return nearmiss.Find(given, names)
 }
 
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.

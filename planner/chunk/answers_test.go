@@ -10,7 +10,7 @@ import (
 
 	"memopt"
 	"memopt/graph"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/planner/chunk"
 )

@@ -13,7 +13,7 @@ import (
 	"memopt/graph/examples"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/symbolic"
 )

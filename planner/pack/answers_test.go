@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 )
 
 // drawn are buffers from a seed. Of every second seed most live as in a training step, from a moment of

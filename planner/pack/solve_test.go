@@ -14,6 +14,15 @@ import (
 	"memopt/internal/timelimit"
 )
 
+// height is the largest offset plus size.
+func height(buffers []Buffer, offsets []int64) int64 {
+	top := int64(0)
+	for i, b := range buffers {
+		top = max(top, offsets[i]+b.Size)
+	}
+	return top
+}
+
 // smallest finds the least height by trying all orders: each buffer takes the lowest gap that holds
 // it. One of the orders is that of the offsets in an optimal packing.
 func smallest(buffers []Buffer) int64 {

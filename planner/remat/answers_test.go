@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 )
 
 // TestAnswers holds the extra runs that searches find for graphs too large for an oracle, and the bounds

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 )
 
 // replayed is a schedule of a problem of any size, step by step, with sets of names: another

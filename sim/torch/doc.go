@@ -4,7 +4,7 @@
 // alone.
 //
 // [Build] runs the model as PyTorch would, without numbers: every node becomes the operators of ATen
-// that it was exported from (table.go, lift.go), tensors are storages with strides, and each operator
+// that it was exported from (saved.go, lift.go), tensors are storages with strides, and each operator
 // leaves its backward on a tape. A Gemm, for example, becomes an addmm that saves its factors.
 // [Program.Simulate] then counts bytes, with any choice of modules under torch.utils.checkpoint.
 //

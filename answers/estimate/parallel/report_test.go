@@ -9,7 +9,7 @@ import (
 
 	"memopt/answers/estimate/parallel"
 	"memopt/answers/estimate/parts"
-	"memopt/internal/answers"
+	"memopt/internal/test/answers"
 	"memopt/view/report"
 )
 

@@ -2,7 +2,7 @@
 // into <= or a statement removed, and runs the tests that reach the changed line. A mutant lives if
 // all of them pass. It prints one line a mutant and the share of those that died.
 //
-//	go run ./scripts/mutants -n 300 -seed 1 ./planner/... ./answers/fit ./planner/chunk
+//	go run ./internal/test/mutants -n 300 -seed 1 ./planner/... ./answers/fit ./planner/chunk
 //
 // Lines are drawn evenly over all lines of the packages that can be changed, from the seed, so a
 // run can be repeated. The tests of a line are found by coverage: each test runs once by itself. The
@@ -59,7 +59,7 @@ func main() {
 // run draws mutants of packages, and prints the fate of each and the sum of all.
 func run(ctx context.Context, o options, patterns []string) error {
 	if len(patterns) == 0 {
-		return fmt.Errorf("which packages? go run ./scripts/mutants ./planner/... for example")
+		return fmt.Errorf("which packages? go run ./internal/test/mutants ./planner/... for example")
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
