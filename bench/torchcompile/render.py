@@ -6,6 +6,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
+_HEAD = "# torch.compile: peaks and recomputation\n\nWritten by [table.py](README.md).\n"
+
 
 def memopts(rows: list[Row]) -> list[Row]:
     """The rows of memopt within a budget."""
@@ -18,8 +20,10 @@ def torchs(rows: list[Row]) -> list[Row]:
 
 
 def at(rows: list[Row], peak: int) -> Row | None:
-    """The row of memopt whose budget is a peak."""
-    return next((r for r in memopts(rows) if r["budget"] == peak), None)
+    """The row of memopt with the largest budget within a peak; of one at which all fits, the first row."""
+    if peak >= rows[0]["peak"]:
+        return rows[0]
+    return max((r for r in memopts(rows) if r["budget"] <= peak), key=lambda r: r["budget"], default=None)
 
 
 def faults(model: dict[str, Any]) -> list[str]:
@@ -34,8 +38,9 @@ def faults(model: dict[str, Any]) -> list[str]:
             found.append(f"{r['way']}: peak {mib(r['peak'])} MiB")
         if abs(r["predicted"] / r["peak"] - 1) > (0.01 if eager else 0.05):
             found.append(f"{r['way']}: predicted {mib(r['predicted'])} MiB, measured {mib(r['peak'])}")
-        if r["planning"] > max(0.5, 0.1 * r["compiling"]):
-            found.append(f"{r['way']}: {r['planning']:.2f} s of planning in {r['compiling']:.1f} s of compiling")
+        compiling = r["compiling"] or 0.0
+        if r["planning"] > max(0.5, 0.1 * compiling):
+            found.append(f"{r['way']}: {r['planning']:.2f} s of planning in {compiling:.1f} s of compiling")
     for t in torchs(rows):
         ours = at(rows, t["peak"])
         if ours is None:
@@ -52,19 +57,41 @@ def faults(model: dict[str, Any]) -> list[str]:
     return found
 
 
-def page(models: list[dict[str, Any]]) -> str:
-    """The page of all tables."""
-    parts = [
-        "# torch.compile: peaks and recomputation",
-        "",
-        f"torch {models[0]['torch']}, two threads; written by [table.py](README.md)." if models else "",
-    ]
-    for backend in sorted({m["backend"] for m in models}):
-        chosen = [m for m in models if m["backend"] == backend]
-        parts += ["", f"## {backend}", "", *summary(chosen)]
-        for m in chosen:
-            parts += ["", f"### {m['model']}, {max(r['nodes'] for r in m['rows'])} nodes", "", *table(m["rows"])]
-    return "\n".join(parts) + "\n"
+def within(page: str, models: list[dict[str, Any]]) -> str:
+    """A page with the sections of the models' backends; sections of other backends stay as they are."""
+    sections = {part.split("\n", 1)[0]: part.rstrip("\n") for part in page.split("\n## ")[1:]}
+    for backend in {m["backend"] for m in models}:
+        sections[backend] = section(backend, [m for m in models if m["backend"] == backend])
+    return _HEAD + "".join(f"\n## {sections[backend]}\n" for backend in sorted(sections))
+
+
+def section(backend: str, models: list[dict[str, Any]]) -> str:
+    """The tables of a backend."""
+    parts = [backend, "", *about(models), "", *summary(models)]
+    for m in models:
+        parts += ["", f"### {m['model']}, {max(r['nodes'] for r in m['rows'])} nodes", "", *table(m["rows"])]
+    return "\n".join(parts)
+
+
+def about(models: list[dict[str, Any]]) -> list[str]:
+    """How rows were measured, and how long plans took."""
+    prior = all(m["priority"] for m in models)
+    how = "plans and timed steps had the priority of real time" if prior else "they had no priority over other programs"
+    days = " and ".join(sorted({m["day"] for m in models}))
+    rows = [r for m in models for r in memopts(m["rows"])]
+    seconds = sorted(r["planning"] for r in rows)
+    several = sum(r["compilations"] > 1 for r in rows)
+    if not seconds:
+        return []
+    middle, most = seconds[len(seconds) // 2], seconds[9 * len(seconds) // 10]
+    text = (
+        f"torch {models[0]['torch']}, measured on {days}, two threads; {how}. memopt planned {len(rows)} rows: the "
+        f"median took {middle:.2f} s, nine of ten less than {most:.2f} s, the longest {seconds[-1]:.2f} s. {several} "
+        "were compiled again for less, since the code of the first time took over 1 % more than the budget."
+    )
+    if bare := [m["model"] for m in models if m["peaks"]]:
+        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks alone."
+    return [text]
 
 
 def summary(models: list[dict[str, Any]]) -> list[str]:
@@ -93,10 +120,12 @@ def table(rows: list[Row]) -> list[str]:
     for r in sorted(rows, key=lambda r: (-(r.get("budget") or r["peak"]), r["way"].startswith("memopt"))):
         predicted = mib(r["predicted"]) if r["predicted"] else ""
         bound = percent(r["bound"]) if r["bound"] is not None and r["way"].startswith("memopt") else ""
-        same = f"{r['off']:.0e}" if r["off"] else "equal"
+        time = "" if r["time"] is None else f"{r['time']:.2f}"
+        compiling = "" if r["compiling"] is None else f"{r['compiling']:.1f}"
+        same = "" if r["off"] is None else f"{r['off']:.0e}" if r["off"] else "equal"
         lines.append(
-            f"| {r['way']} | {mib(r['peak'])} | {predicted} | {percent(r['overhead'])} | {bound} | {r['time']:.2f} | "
-            f"{r['planning']:.2f} | {r['compiling']:.1f} | {same} |"
+            f"| {r['way']} | {mib(r['peak'])} | {predicted} | {percent(r['overhead'])} | {bound} | {time} | "
+            f"{r['planning']:.2f} | {compiling} | {same} |"
         )
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import logging
 import os
@@ -18,6 +19,7 @@ from typing import Any
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler says that there is no GPU
 
 import torch
+from torch._inductor.async_compile import AsyncCompile
 
 import memopt.torch as mt
 import render
@@ -27,6 +29,12 @@ from forms import FORMS, Form
 BUDGETS = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
 SOLVERS = ("dp", "greedy", "ilp")
 
+# A peak that is so large a share of a higher one stands for both.
+_ALIKE = 0.99
+
+# Seconds between timed steps, for other programs.
+_REST = 0.1
+
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
@@ -35,8 +43,11 @@ def main() -> int:
     options.add_argument("--budgets", type=float, nargs="*", default=BUDGETS, help="of PyTorch's partitioner")
     options.add_argument("--solvers", nargs="*", default=SOLVERS, help="of PyTorch's partitioner")
     options.add_argument("--rounds", type=int, default=7, help="steps of each way that are timed in turn")
+    options.add_argument("--peaks", action="store_true", help="leave Inductor's kernels out: no times and no gradients")
+    options.add_argument("--priority", action="store_true", help="plan and time steps before other programs (Linux)")
     options.add_argument("--rows", default="rows.jsonl", help="file to which rows are added; models in it are done")
-    options.add_argument("--table", help="write the tables of the file's rows here")
+    options.add_argument("--table", help="write the tables of the file's rows here, other backends' stay")
+    options.add_argument("--known", help="file of rows that a process that ended early has printed, with --peaks")
     options.add_argument("--one", action="store_true", help="this process measures the only model")
     chosen = options.parse_args()
     if chosen.one:
@@ -51,8 +62,9 @@ def main() -> int:
             one(name, chosen, path)
     rows = read(path)
     if chosen.table:
-        pathlib.Path(chosen.table).write_text(render.page(rows))
-    print(render.page(rows))
+        table = pathlib.Path(chosen.table)
+        table.write_text(render.within(table.read_text() if table.exists() else "", rows))
+    print(render.within("", rows))
     return 0 if all(render.faults(r) == [] for r in rows) else 1
 
 
@@ -65,6 +77,7 @@ def one(name: str, chosen: argparse.Namespace, path: pathlib.Path) -> None:
     """Measures a model in a process of its own, and adds its line to the file."""
     command = [sys.executable, __file__, name, "--one", "--backend", chosen.backend, "--rounds", str(chosen.rounds)]
     command += ["--budgets", *map(str, chosen.budgets), "--solvers", *chosen.solvers]
+    command += ["--priority"] * chosen.priority + ["--peaks"] * chosen.peaks
     out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if out.returncode:
         print(f"{name}: exit status {out.returncode}", file=sys.stderr)
@@ -89,9 +102,14 @@ class Bench:
         self.steps: list[Callable[[], None]] = []
         self.rows: list[dict[str, Any]] = []
         self.reference: list[torch.Tensor | None] = []
+        self.peaks = False  # Inductor's kernels are left out
+        self.known: dict[str, dict[str, Any]] = {}  # by way: rows of a process before
 
     def add(self, way: str, made: ways.Compiled, **more: Any) -> dict[str, Any]:
         """Compiles a way, and measures its peak and its gradients."""
+        if way in self.known:
+            self.rows.append(self.known[way])
+            return self.known[way]
 
         def step() -> None:
             for p in self.parameters:
@@ -102,7 +120,7 @@ class Bench:
             for b, first in zip(self.form.module.buffers(), self.buffers, strict=True):
                 b.copy_(first)
         torch.manual_seed(0)
-        with made.stack:
+        with made.around():
             seconds = clocked(step)
             gradients = [None if p.grad is None else p.grad.clone() for p in self.parameters]
             self.reference = self.reference or gradients
@@ -110,30 +128,38 @@ class Bench:
             for p in self.parameters:
                 p.grad = None
             peak = mt.measure(step, warmup=0, device="cpu", show=False).peak_bytes
-            steady = min(clocked(step) for _ in range(2))
+            steady = 0.0 if self.peaks else min(clocked(step) for _ in range(2))
         row = {
             "way": way,
             "peak": peak,
+            "held": made.memopt.held_bytes if made.memopt else None,
             "predicted": made.memopt.predicted_peak_bytes if made.memopt else None,
             "overhead": made.cost / made.base - 1,
             "bound": made.memopt.bound if made.memopt else None,
             "nodes": made.nodes,
             "planning": made.planning,
-            "compiling": seconds - steady,
-            "off": difference(gradients, self.reference),
+            "compiling": None if self.peaks else seconds - steady,
+            "compilations": made.compilations,
+            "off": None if self.peaks else difference(gradients, self.reference),
+            "time": None,
             **more,
         }
         self.rows.append(row)
         self.steps.append(lambda: inside(made, step))
         print(json.dumps(row), file=sys.stderr, flush=True)
         gc.collect()
+        gc.freeze()
         return row
 
     def time(self) -> None:
         """Steps of all ways in turn: each row gets the median of its time as a multiple of the first row's."""
         ratios: list[list[float]] = [[] for _ in self.rows]
         for _ in range(self.rounds):
-            times = [clocked(step) for step in self.steps]
+            times = []
+            for step in self.steps:
+                time.sleep(_REST)
+                with ways.before_others():
+                    times.append(clocked(step))
             for of, t in zip(ratios, times, strict=True):
                 of.append(t / times[0])
         for row, of in zip(self.rows, ratios, strict=True):
@@ -141,7 +167,7 @@ class Bench:
 
 
 def inside(made: ways.Compiled, step: Callable[[], None]) -> None:
-    with made.stack:
+    with made.around():
         step()
 
 
@@ -167,9 +193,14 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """The rows of a model."""
     bench = Bench(name, chosen.backend, chosen.rounds)
     module, blocks = bench.form.module, bench.form.blocks
-    plain = ways.memopt_way(module, chosen.backend, None)
-    bench.add("nothing recomputed", plain)
-    held = plain.memopt.held_bytes
+    ways.prior = chosen.priority
+    bench.peaks = chosen.peaks
+    if chosen.peaks:
+        AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
+        torch.set_flush_denormal(True)  # memory that no kernel writes has any numbers
+        if chosen.known:
+            bench.known = {r["way"]: r for r in read(pathlib.Path(chosen.known))}
+    held = bench.add("nothing recomputed", ways.memopt_way(module, chosen.backend, None))["held"]
     for solver in chosen.solvers:
         for budget in chosen.budgets:
             if solver == chosen.solvers[0] or 0 < budget < 1:  # at 0 and 1 there is no choice
@@ -177,11 +208,20 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     for selective in (False, True):
         way = "checkpoint per block" + (", products kept" if selective else "")
         bench.add(way, ways.checkpoint_way(module, blocks, chosen.backend, selective))
-    for peak in sorted({r["peak"] for r in bench.rows[1:]}, reverse=True):
-        limited(bench, held, peak)
     lowest(bench, held)
-    bench.time()
-    return {"model": name, "backend": chosen.backend, "torch": torch.__version__, "rows": bench.rows}
+    peaks = sorted({r["peak"] for r in render.torchs(bench.rows) if r["peak"] < bench.rows[0]["peak"]})
+    for lower, peak in itertools.pairwise([0, *peaks]):
+        if lower < _ALIKE * peak:
+            limited(bench, held, peak)
+    if not chosen.peaks:
+        bench.time()
+    about = {
+        "torch": torch.__version__,
+        "day": time.strftime("%Y-%m-%d"),
+        "priority": chosen.priority,
+        "peaks": chosen.peaks,
+    }
+    return {"model": name, "backend": chosen.backend, **about, "rows": bench.rows}
 
 
 def limited(bench: Bench, held: int, budget: int) -> int | None:
