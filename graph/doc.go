@@ -15,7 +15,7 @@
 // Captures the values of its own graph that its subgraphs read, so a liveness
 // analysis needs no look into subgraphs.
 //
-// # Nothing is lost
+// # Files are preserved whole
 //
 // The parts of a file that memopt does not interpret travel with the part that holds them: Extra
 // keeps wire fields without a Go field, and Wire keeps the encoded form of attributes, tensors and
