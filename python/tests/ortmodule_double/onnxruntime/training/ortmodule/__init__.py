@@ -1,0 +1,3 @@
+"""A double."""
+
+_FALLBACK_INIT_EXCEPTION = None
