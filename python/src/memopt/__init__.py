@@ -3,7 +3,7 @@
     $ memopt plan model.onnx --dim batch=8 --budget 60%
 
 This distribution carries the program ``memopt``. ``binary`` gives its path and ``run`` runs it. ``memopt.torch`` plans
-models of PyTorch and applies the plans; it alone needs torch.
+models of PyTorch and applies the plans, and ``memopt.ortmodule`` puts plans into ORTModule; they alone need torch.
 """
 
 from __future__ import annotations
