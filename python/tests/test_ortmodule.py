@@ -22,6 +22,7 @@ DOUBLE = Path(__file__).parent / "ortmodule_double"
 def python(*arguments, folders=(DOUBLE,), code=0, cwd=None, **environment):
     """Runs a Python that finds the packages of some folders first; its output and its errors."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("MEMOPT_", "ORTMODULE_")) or k == "MEMOPT_BINARY"}
+    env["PYTHONWARNINGS"] = "default"
     env["PYTHONPATH"] = os.pathsep.join(map(str, (*folders, ROOT / "src")))
     done = subprocess.run([sys.executable, *arguments], env={**env, **environment}, capture_output=True, text=True,
                           check=False, cwd=cwd)

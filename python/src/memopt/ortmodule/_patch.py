@@ -107,7 +107,8 @@ def _plan(manager: Any, settings: Settings) -> Planned:
         graph = Path(folder) / "step.onnx"
         model = manager._onnx_models.optimized_model
         _write_executed(manager, model, graph)
-        return planned(graph, _dims(model, getattr(manager, _SHAPES, {})), settings)
+        device = getattr(manager._device, "type", "cpu")
+        return planned(graph, _dims(model, getattr(manager, _SHAPES, {})), settings, device)
 
 
 def _write_executed(manager: Any, model: Any, path: Path) -> None:
