@@ -1,7 +1,7 @@
 """Measures a net in ORTModule: peaks, times, losses and gradients of its levels, of its configurations and of plans of
 memopt, in one process and with one export.
 
-    LD_PRELOAD=heap.so MEMOPT_BINARY=memopt python measure.py NET OUT.json [--layers 4] [--width 256] [--batch 4] [--tokens 128]
+    LD_PRELOAD=heap.so MEMOPT_BINARY=memopt python measure.py NET OUT.json --layers 2
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ for variable in ("MEMOPT_BUDGET", "MEMOPT_PLAN", "ORTMODULE_MEMORY_OPT_LEVEL", "
     os.environ.pop(variable, None)
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "src"))
 
+import memopt  # noqa: E402
+import memopt.ortmodule  # noqa: E402
 import nets  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
+from memopt.ortmodule import _patch  # noqa: E402
 from onnxruntime.training.ortmodule import ORTModule  # noqa: E402
 from onnxruntime.training.ortmodule._graph_execution_manager import GraphExecutionManager  # noqa: E402
 from onnxruntime.training.ortmodule.options import _MemoryOptimizationLevel  # noqa: E402
-
-import memopt  # noqa: E402
-import memopt.ortmodule  # noqa: E402
-from memopt.ortmodule import _patch  # noqa: E402
 
 HEAP = ctypes.CDLL(None)
 HEAP.heap_live.restype = HEAP.heap_peak.restype = ctypes.c_long
@@ -83,10 +82,9 @@ class Net:
         observer._is_enabled = True
         observer.cluster_id_combination_to_saving_symbolics_map.clear()
         if config:
-            f = tempfile.NamedTemporaryFile("w", suffix=".json", delete=False)
-            json.dump(config, f)
-            f.close()
-            o.memory_optimizer_config_file_path = f.name
+            path = Path(tempfile.gettempdir()) / f"memopt-{os.getpid()}.json"
+            path.write_text(json.dumps(config))
+            o.memory_optimizer_config_file_path = str(path)
         os.environ.update(environment)
         try:
             m._create_execution_agent()
@@ -148,19 +146,20 @@ def main() -> None:
         net.step(agent)
         loss, gradients, peak, _ = net.step(agent)
         agents[name] = agent
-        if "level 0" in rows:
-            assert agent is not agents["level 0"]
         rows[name] = {"measured": peak, "loss": loss, **more}
         if not dropout:  # each session draws its own masks
-            rows[name].update(loss_off=abs(loss - wanted_loss) / abs(wanted_loss), gradients_off=difference(gradients, wanted))
+            rows[name].update(
+                loss_off=abs(loss - wanted_loss) / abs(wanted_loss), gradients_off=difference(gradients, wanted)
+            )
         print(name, rows[name], flush=True)
 
     agent, _ = net.session()
     row("level 0", agent)
     for level in (1, 2):
         agent, clusters = net.session(level)
-        row(f"level {level}", agent, predicted=predicted(net, "--level", str(level)))
-    rows["level 0"]["predicted"] = predicted(net)
+        told = answer(net, "--level", str(level))
+        row(f"level {level}", agent, predicted=told["peak"]["planned_bytes"], overhead=told["recompute"]["overhead"])
+    rows["level 0"]["predicted"] = answer(net)["peak"]["planned_bytes"]
     best = None
     for config in trials(clusters, a.configs):
         agent, _ = net.session(config=config)
@@ -172,6 +171,7 @@ def main() -> None:
         row("best configuration", best[2], config=best[1])
     for share in ("70%", "50%"):
         planned_row(net, row, share, share)
+    planned_row(net, row, "at level 1's price", priced(net, rows["level 1"]["overhead"]))
     lowest(net, row)
     times = {name: [] for name in agents}
     for _ in range(a.rounds):
@@ -185,12 +185,25 @@ def main() -> None:
 
 
 def trials(clusters: list[str], most: int) -> list[list[str]]:
-    """Configurations to try: all clusters, each of the first ones alone, and all but each."""
-    alone = [[c] for c in clusters]
-    return ([clusters] + alone)[:most] if clusters else []
+    """Configurations to try: all clusters, and each of the first ones alone."""
+    return ([clusters] + [[c] for c in clusters])[:most] if clusters else []
 
 
-def predicted(net: Net, *flags: str):
+def priced(net: Net, most: float) -> str:
+    """The lowest share whose plan is promised to cost no more than a share of a step, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(5):
+        share = (low + high) / 2
+        try:
+            fits = answer(net, "--budget", f"{100 * share:.1f}%", "--chunk", "off")["recompute"]["overhead"] <= most
+        except memopt.Error:
+            fits = False
+        low, high = (low, share) if fits else (share, high)
+    return f"{100 * high:.1f}%"
+
+
+def answer(net: Net, *flags: str) -> dict:
+    """What memopt plan says of the graph that the session runs."""
     with tempfile.TemporaryDirectory() as folder:
         graph = Path(folder) / "step.onnx"
         import onnx
@@ -199,24 +212,28 @@ def predicted(net: Net, *flags: str):
         _patch._write_executed(net.manager, model, graph)
         dims = _patch._dims(model, net.manager._memopt_shapes)
         bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
-        answer = json.loads(memopt.run("plan", graph, *bound, *flags, "-O", "json", "-q", variables=False))
-    return answer["peak"]["planned_bytes"]
+        flags = ("--device", "cpu", *flags)
+        return json.loads(memopt.run("plan", graph, *bound, *flags, "-O", "json", "-q", variables=False))
 
 
-def planned_row(net: Net, row, name: str, share: str) -> bool:
+def planned_row(net: Net, row, name: str, share: str) -> float:
+    """The row of a plan to a share of the peak; the lowest share that was found where there is none, else 0."""
     try:
         agent, _ = net.session(MEMOPT_BUDGET=share)
     except memopt.ortmodule.BudgetError as e:
         print(name, e, flush=True)
-        return False
+        return e.lowest_bytes / net.planned.baseline_bytes
     plan = net.planned
     row("memopt " + name, agent, predicted=plan.promised_bytes, clones=plan.clones, overhead=plan.overhead)
-    return True
+    return 0
 
 
 def lowest(net: Net, row) -> None:
-    for share in ("40%", "30%", "20%", "15%", "10%"):
-        if not planned_row(net, row, "lowest", share):
+    """The row of the lowest peak: a budget that cannot be met tells how low a plan can go."""
+    share = 0.05
+    for _ in range(4):
+        share = 1.01 * planned_row(net, row, "lowest", f"{100 * share:.1f}%")
+        if not share:
             break
 
 

@@ -31,8 +31,10 @@ def main() -> int:
         print(f"memopt.ortmodule: {arguments[0]}: no such script" if arguments else _USAGE.rstrip(), file=sys.stderr)
         return 2
     if Settings.read() is None:
-        print("memopt.ortmodule: neither MEMOPT_BUDGET nor MEMOPT_PLAN is set; set MEMOPT_BUDGET, such as 50% or 12GiB",
-              file=sys.stderr)
+        print(
+            "memopt.ortmodule: neither MEMOPT_BUDGET nor MEMOPT_PLAN is set; set MEMOPT_BUDGET, such as 50% or 12GiB",
+            file=sys.stderr,
+        )
         return 2
     sys.argv = arguments
     sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))

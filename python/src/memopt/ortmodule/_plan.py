@@ -45,9 +45,7 @@ class Settings:
         return Settings(budget, plan) if budget or plan else None
 
     def __str__(self) -> str:
-        return " and ".join(
-            f"{n}={v}" for n, v in (("MEMOPT_BUDGET", self.budget), ("MEMOPT_PLAN", self.plan)) if v
-        )
+        return " and ".join(f"{n}={v}" for n, v in (("MEMOPT_BUDGET", self.budget), ("MEMOPT_PLAN", self.plan)) if v)
 
     def flags(self) -> list[str]:
         """Those of ``memopt plan``.
