@@ -22,7 +22,7 @@ var (
 
 // shapeRules: operators that move data.
 var shapeRules = []Row{
-	{Kind: op.ATen, Rule: atenRule},
+	{Kind: op.ATen, Rule: atenRule, Expand: expandATen},
 	{Kind: op.Bernoulli, None: drawn},
 	{Kind: op.CenterCropPad, Rule: centerCropPadRule},
 	{Kind: op.Compress, Rule: compressRule},

@@ -1,24 +1,97 @@
 package cpu
 
 import (
-	"strings"
-
 	"memopt/executor"
 	"memopt/executor/operand"
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
 // newATen makes the kernel of a call to PyTorch's operator library, if it is one of those that
 // exporters leave in training graphs.
 func newATen(p *executor.Prep) (executor.Kernel, error) {
-	name := p.Node.Str("operator", "")
-	switch strings.TrimPrefix(name, "aten::") {
-	case "embedding":
-		return newEmbedding(p)
-	case "embedding_backward", "embedding_dense_backward":
-		return newEmbeddingBackward(p)
+	name := op.ATenFunction(p.Node)
+	row, ok := atenTable[name]
+	switch {
+	case !ok:
+		return nil, p.Unsupported("no kernel for PyTorch's operator %q", p.Node.Str("operator", ""))
+	case row.why != "":
+		return nil, p.Unsupported("no kernel for PyTorch's operator %q: %s", name, row.why)
 	}
-	return nil, p.Unsupported("no kernel for PyTorch's operator %q", name)
+	for i := range row.needs {
+		if !p.Has(i) {
+			return nil, p.Errorf("input %d is left out", i)
+		}
+	}
+	return row.make(p)
+}
+
+// atenRow is the kernel of a function of PyTorch, or why there is none.
+type atenRow struct {
+	make  func(*executor.Prep) (executor.Kernel, error)
+	needs int // the first inputs that must be given
+	why   string
+}
+
+// fusedAttention is why PyTorch's fused attention has no kernel.
+const fusedAttention = "it is written only with ORTMODULE_ATEN_SDPA_FALLBACK; without that, attention is products " +
+	"and a softmax, which have kernels"
+
+// atenTable has the functions that op.ATenFunctions lists.
+var atenTable = map[string]atenRow{
+	"_adaptive_avg_pool2d": {needs: 2, make: ofFloats(
+		func() executor.Kernel { return newATenAdaptive[float32](false) },
+		func() executor.Kernel { return newATenAdaptive[float64](false) })},
+	"_adaptive_avg_pool2d_backward": {needs: 2, make: ofFloats(
+		func() executor.Kernel { return newATenAdaptive[float32](true) },
+		func() executor.Kernel { return newATenAdaptive[float64](true) })},
+	"_scaled_dot_product_efficient_attention":          {why: fusedAttention},
+	"_scaled_dot_product_efficient_attention_backward": {why: fusedAttention},
+	"argmax":                   {needs: 1, make: newATenExtreme(false, -1, 0)},
+	"avg_pool2d":               {needs: 2, make: ofFloats(newATenAvgPool[float32], newATenAvgPool[float64])},
+	"avg_pool2d_backward":      {needs: 3, make: ofFloats(newATenAvgPoolBackward[float32], newATenAvgPoolBackward[float64])},
+	"bitwise_or.Tensor":        {needs: 2, make: newATenOr},
+	"diagonal":                 {needs: 1, make: newMoved(operand.NewDiagonal)},
+	"diagonal_backward":        {needs: 2, make: newATenViewBackward(operand.Diagonal)},
+	"embedding":                {make: newEmbedding},
+	"embedding_backward":       {make: newEmbeddingBackward},
+	"embedding_dense_backward": {make: newEmbeddingBackward},
+	"max":                      {needs: 1, make: newATenExtreme(false, 0, -1)},
+	"max.dim":                  {needs: 2, make: newATenExtreme(false, 0, 1)},
+	"max_pool2d_with_indices":  {needs: 2, make: ofFloats(newATenMaxPool[float32], newATenMaxPool[float64])},
+	"max_pool2d_with_indices_backward": {needs: 2, make: ofFloats(newATenMaxPoolBackward[float32],
+		newATenMaxPoolBackward[float64])},
+	"min":               {needs: 1, make: newATenExtreme(true, 0, -1)},
+	"min.dim":           {needs: 2, make: newATenExtreme(true, 0, 1)},
+	"multinomial":       {why: "it draws by the state of PyTorch's generator"},
+	"native_group_norm": {needs: 8, make: ofFloats(newATenGroupNorm[float32], newATenGroupNorm[float64])},
+	"native_group_norm_backward": {needs: 5, make: ofFloats(newATenGroupNormBackward[float32],
+		newATenGroupNormBackward[float64])},
+	"numpy_T":                            {needs: 1, make: newMoved(operand.NewPermutation)},
+	"unfold":                             {needs: 4, make: newMoved(operand.NewUnfold)},
+	"unfold_backward":                    {needs: 5, make: newATenViewBackward(operand.Unfold)},
+	"upsample_bicubic2d.vec":             {needs: 1, make: newResize},
+	"upsample_bicubic2d_backward":        {needs: 3, make: widened(newResizeGrad)},
+	"upsample_bilinear2d.vec":            {needs: 1, make: newResize},
+	"upsample_bilinear2d_backward":       {needs: 3, make: widened(newResizeGrad)},
+	"upsample_nearest1d.vec":             {needs: 1, make: newResize},
+	"upsample_nearest1d_backward":        {needs: 3, make: widened(newResizeGrad)},
+	"upsample_nearest2d.vec":             {needs: 1, make: newResize},
+	"upsample_nearest2d_backward":        {needs: 3, make: widened(newResizeGrad)},
+	"upsample_nearest3d.vec":             {needs: 1, make: newResize},
+	"upsample_nearest3d_backward":        {needs: 3, make: widened(newResizeGrad)},
+	"value_selecting_reduction_backward": {needs: 4, make: ofFloats(newATenSelected[float32], newATenSelected[float64])},
+}
+
+// newATenOr makes bitwise_or, of integers or bools.
+func newATenOr(p *executor.Prep) (executor.Kernel, error) {
+	inner, node := *p, *p.Node
+	inner.Node, inner.Version = &node, 18
+	if node.Kind = op.BitwiseOr; p.DType(0) == graph.Bool {
+		node.Kind = op.Or
+	}
+	inner.Info = op.Of(node.Kind)
+	return newBitwise(&inner)
 }
 
 // newEmbedding: rows of a matrix by indices. The other inputs (padding_idx, scale_grad_by_freq,

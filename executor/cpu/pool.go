@@ -68,6 +68,7 @@ type sumPoolKernel[T convFloat] struct {
 	norm     lpNorm[T]
 	average  bool
 	countPad bool
+	divisor  int // in place of the number of elements; 0 for none
 	add      func(dst, a, b []T)
 	x, y     []T
 }
@@ -138,7 +139,11 @@ func (k *sumPoolKernel[T]) Range(lo, hi int) {
 				k.addRow(y, x[row:][:w.in[2]])
 			}
 		}
-		if k.average {
+		if k.divisor != 0 {
+			for i := range y {
+				y[i] /= T(k.divisor)
+			}
+		} else if k.average {
 			k.divide(y, d0, h0, (dhi-dlo)*(hhi-hlo))
 		} else {
 			k.norm.root(y)
@@ -219,7 +224,7 @@ func (k *sumPoolKernel[T]) divide(y []T, d0, h0, seen int) {
 
 // padded counts the taps of a window from element start of axis i on that lie in the input or its
 // padding.
-func (k *sumPoolKernel[T]) padded(i, start int) int {
+func (k *poolCore) padded(i, start int) int {
 	w := &k.win
 	left := w.in[i] + w.finish[i] - start
 	if left <= 0 {

@@ -20,6 +20,7 @@ type poolElem interface {
 type maxPoolKernel[T poolElem] struct {
 	poolCore
 	columnMajor bool // storage_order: indices count the spatial axes from the first
+	inPlane     bool // indices count the elements of a plane, as PyTorch's do
 	least       T
 	x, y        []T
 	index       []int64
@@ -203,6 +204,9 @@ func (k *maxPoolKernel[T]) indexOf(plane, at int) int64 {
 		i, h, d := at%w.in[2], at/w.in[2]%w.in[1], at/(w.in[1]*w.in[2])
 		// The last axis varies slowest; the axes that a lower rank lacks have length 1.
 		at = (i*w.in[1]+h)*w.in[0] + d
+	}
+	if k.inPlane {
+		return int64(at)
 	}
 	return int64(plane*windowVolume(w.in) + at)
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math"
+	"strings"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -20,6 +21,8 @@ type resizeSpec struct {
 	given                              bool      // whether axes are given
 	scales                             []float32 // of Upsample 7
 	roiAt, scalesAt, sizesAt           int       // inputs, or -1
+	alignAt                            int       // the input that says whether corners are aligned; 0 for none
+	shapeAt                            int       // the input that lists the shape of X (ResizeGrad); 0 for none
 }
 
 // newResizeSpec reads the attributes in the dialect of the operator's version.
@@ -38,6 +41,8 @@ func newResizeSpec(p *executor.Prep) (r resizeSpec, err error) {
 	}
 	r.axes, r.given = n.IntList("axes", nil), n.Attr("axes") != nil
 	switch {
+	case n.Kind == op.ATen:
+		r.aten(op.ATenFunction(n))
 	case n.Kind == op.Upsample:
 		r.old(-1)
 		if r.scalesAt = 1; p.Version < 9 {
@@ -71,6 +76,23 @@ func newResizeSpec(p *executor.Prep) (r resizeSpec, err error) {
 			r.policy)
 	}
 	return r, nil
+}
+
+// aten sets the parameters of PyTorch's upsample_nearest1d.vec and its kind, and of their gradients: sizes or scales of
+// the spatial axes are inputs; gradients have the ratio of the lengths.
+func (r *resizeSpec) aten(function string) {
+	name, backward := strings.CutSuffix(strings.TrimSuffix(function, ".vec"), "_backward")
+	r.mode, r.coordinates, r.nearest = "nearest", "asymmetric", "floor"
+	r.roiAt, r.sizesAt, r.scalesAt = -1, 1, 2
+	if kind := strings.TrimRight(strings.TrimPrefix(name, "upsample_"), "123d"); kind != "nearest" {
+		r.mode, r.coordinates, r.alignAt, r.scalesAt = kind, "half_pixel", 2, 3
+	}
+	r.given, r.axes = true, []int64{2, 3, 4}[:name[len(name)-2]-'0']
+	if backward {
+		if r.sizesAt, r.scalesAt, r.shapeAt = -1, -1, 2; r.alignAt > 0 {
+			r.alignAt = 3
+		}
+	}
 }
 
 // old sets the parameters that were fixed before version 11.
@@ -116,6 +138,11 @@ type resizeAxis struct {
 // plan computes the shape of the output and the tables of the axes. stated is the shape of the
 // output if it is known beforehand (ResizeGrad), or nil.
 func (m *resizeMap) plan(c *executor.Ctx, shape, stated []int) error {
+	if at := m.spec.alignAt; at > 0 {
+		if m.spec.coordinates = "half_pixel"; moveFlag(c.In(at)) {
+			m.spec.coordinates = "align_corners"
+		}
+	}
 	for len(m.axes) < len(shape) {
 		m.axes = append(m.axes, resizeAxis{})
 	}

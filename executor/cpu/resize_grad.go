@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"memopt/executor"
+	"memopt/executor/operand"
 	"memopt/graph"
 )
 
@@ -11,6 +12,7 @@ import (
 // every Resize in ONNX's operator set 11 and later.
 type resizeGradKernel[T convFloat] struct {
 	resizeMap
+	want  []int // the shape of X
 	work  [2][]T
 	x, y  []T // of the current pass: y is added to x
 	axis  *resizeAxis
@@ -35,23 +37,38 @@ func newResizeGradOf[T convFloat](p *executor.Prep) (executor.Kernel, error) {
 }
 
 // Workspace returns the bytes of workspace for the results between the passes.
-func (k *resizeGradKernel[T]) Workspace(in, _ [][]int) int {
-	if len(in[0]) != len(in[1]) {
+func (k *resizeGradKernel[T]) Workspace(in, out [][]int) int {
+	x := in[1]
+	if k.spec.shapeAt > 0 {
+		x = nil
+		if len(out) > 0 {
+			x = out[0]
+		}
+	}
+	if len(in[0]) != len(x) {
 		return 0
 	}
-	return 2 * executor.RoundUp(sizeOfElem[T]()*resizeLargest(in[0], in[1]))
+	return 2 * executor.RoundUp(sizeOfElem[T]()*resizeLargest(in[0], x))
 }
 
 // Run computes the tables and does the passes, from the first axis to the last.
 func (k *resizeGradKernel[T]) Run(c *executor.Ctx) error {
-	dy, x := c.In(0), c.In(1)
-	if dy.Rank() != x.Rank() {
-		return c.Errorf("input 0 (dY) has rank %d, input 1 (X) %d", dy.Rank(), x.Rank())
+	dy := c.In(0)
+	if k.spec.shapeAt > 0 {
+		var err error
+		if k.want, err = operand.Shape(c, k.spec.shapeAt, k.want[:0]); err != nil {
+			return err
+		}
+	} else {
+		k.want = append(k.want[:0], c.In(1).Shape...)
 	}
-	if err := k.plan(c, x.Shape, dy.Shape); err != nil {
+	if dy.Rank() != len(k.want) {
+		return c.Errorf("dY has rank %d, X %d", dy.Rank(), len(k.want))
+	}
+	if err := k.plan(c, k.want, dy.Shape); err != nil {
 		return err
 	}
-	dx := c.Out(0, x.Shape...)
+	dx := c.Out(0, k.want...)
 	if dx == nil || dx.Len() == 0 {
 		return nil
 	}
@@ -61,7 +78,7 @@ func (k *resizeGradKernel[T]) Run(c *executor.Ctx) error {
 	}
 	left := 0
 	for i := range k.work {
-		k.work[i] = executor.ScratchOf[T](c, resizeLargest(dy.Shape, x.Shape))
+		k.work[i] = executor.ScratchOf[T](c, resizeLargest(dy.Shape, k.want))
 	}
 	for i := range k.axes {
 		if !k.axes[i].same {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/symbolic"
 )
 
 // yieldRule: the inputs leave the forward half; the outputs are the gradients of those inputs
@@ -40,65 +39,6 @@ func yieldRule(c *Ctx) {
 	if len(c.Node.Outputs) > k {
 		c.Errorf("has %d outputs for %d differentiable inputs", len(c.Node.Outputs), k)
 	}
-}
-
-// atenRule calls a function of PyTorch's operator library, named by the attribute operator. It
-// infers the types of the functions that ONNX Runtime's exporter is known to leave, and of no
-// others.
-func atenRule(c *Ctx) {
-	switch c.Str("operator", "") {
-	case "embedding", "aten::embedding":
-		c.embedding()
-	case "embedding_backward", "aten::embedding_backward":
-		c.embeddingBackward()
-	}
-}
-
-// wantInputs calls Errorf where one of the first n inputs is left out.
-func (c *Ctx) wantInputs(n int) bool {
-	for i := range n {
-		if !c.Has(i) {
-			c.Errorf("input %d is left out; the operator %q requires it", i, c.Str("operator", ""))
-			return false
-		}
-	}
-	return true
-}
-
-// embedding: weight [V, D…] at ids gives the ids' shape and D….
-func (c *Ctx) embedding() {
-	if !c.wantInputs(2) {
-		return
-	}
-	w, ids := c.Shape(0), c.Shape(1)
-	if !c.rankFrom(0, 1) {
-		return
-	}
-	if !w.Ranked || !ids.Ranked {
-		c.OutTensor(0, c.DType(0), graph.Shape{})
-		return
-	}
-	dims := append(append([]symbolic.Expr(nil), ids.Dims...), w.Dims[1:]...)
-	c.OutTensor(0, c.DType(0), graph.Dims(dims...))
-}
-
-// embeddingBackward: inputs are the gradient, the ids and the number of rows.
-func (c *Ctx) embeddingBackward() {
-	if !c.wantInputs(3) {
-		return
-	}
-	if !c.rankFrom(0, 1) {
-		return
-	}
-	rows := symbolic.Unknown()
-	if e, ok := c.Contents(2); ok && len(e) == 1 {
-		rows = e[0]
-	}
-	if n, ok := rows.Const(); ok && n < 0 {
-		c.Errorf("input 2 is %d; the number of rows cannot be negative", n)
-		return
-	}
-	c.OutTensor(0, c.DType(0), graph.Dims(rows, dimAt(c.Shape(0), -1)))
 }
 
 // pythonOpRule: output 0 is the address of the function's context, the others are tensors whose
