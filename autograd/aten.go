@@ -364,7 +364,8 @@ func expandUnfold(c *Ctx) []Value {
 			at = append(at, i*step+k)
 		}
 	}
-	pieces := c.Op("Gather", Attrs{A("axis", axis)}, c.In(0), c.j.constant(graph.Int64Tensor("", []int64{count, size}, at...)))
+	places := c.j.constant(graph.Int64Tensor("", []int64{count, size}, at...))
+	pieces := c.Op("Gather", Attrs{A("axis", axis)}, c.In(0), places)
 	perm := axesFrom(0, int64(len(dims))+1)
 	perm = append(slices.Delete(perm, int(axis)+1, int(axis)+2), axis+1)
 	return []Value{c.Transpose(pieces, perm...)}
