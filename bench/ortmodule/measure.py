@@ -153,10 +153,10 @@ def main() -> None:
             )
         print(name, rows[name], flush=True)
 
-    agent, _ = net.session()
+    agent, clusters = net.session()
     row("level 0", agent)
     for level in (1, 2):
-        agent, clusters = net.session(level)
+        agent, _ = net.session(level)
         told = answer(net, "--level", str(level))
         row(f"level {level}", agent, predicted=told["peak"]["planned_bytes"], overhead=told["recompute"]["overhead"])
     rows["level 0"]["predicted"] = answer(net)["peak"]["planned_bytes"]
@@ -192,7 +192,7 @@ def trials(clusters: list[str], most: int) -> list[list[str]]:
 def priced(net: Net, most: float) -> str:
     """The lowest share whose plan is promised to cost no more than a share of a step, by bisection."""
     low, high = 0.0, 1.0
-    for _ in range(5):
+    for _ in range(4):
         share = (low + high) / 2
         try:
             fits = answer(net, "--budget", f"{100 * share:.1f}%", "--chunk", "off")["recompute"]["overhead"] <= most

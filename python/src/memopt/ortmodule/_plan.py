@@ -55,6 +55,8 @@ class Settings:
         """
         # A region in parts holds for the sizes of one batch, and the last batch of an epoch may be smaller.
         budget = ["--budget", self.budget, "--chunk", os.environ.get("MEMOPT_CHUNK", "off")] if self.budget else []
+        if self.budget and "MEMOPT_TIME_LIMIT" in os.environ:
+            budget += ["--time-limit", os.environ["MEMOPT_TIME_LIMIT"]]
         if not self.plan:
             return budget
         try:
