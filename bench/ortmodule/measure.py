@@ -212,7 +212,6 @@ def answer(net: Net, *flags: str) -> dict:
         _patch._write_executed(net.manager, model, graph)
         dims = _patch._dims(model, net.manager._memopt_shapes)
         bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
-        flags = ("--device", "cpu", *flags)
         return json.loads(memopt.run("plan", graph, *bound, *flags, "-O", "json", "-q", variables=False))
 
 

@@ -108,19 +108,18 @@ def promised(output):
 
 
 def test_budget(job, graph):
-    """The session has the graph planned for its batch, ORTModule's own optimizer is off, and one table is printed."""
+    """The session runs the graph planned for its batch as it is, and one table is printed."""
     output, _ = job(8, MEMOPT_BUDGET="60%")
     rows = promised(output)
     assert [row[:2] for row in rows] == [("ORTModule", "predicted"), ("ORTModule, level 1", "predicted"),
                                          ("memopt's plan", "promised"), ("memopt's plan", "measured")]
-    want = json.loads(memopt.run("plan", graph, "--dim", "batch=8,seq=512", "--device", "cpu", "-O", "json",
-                                 variables=False))
+    want = json.loads(memopt.run("plan", graph, "--dim", "batch=8,seq=512", "-O", "json", variables=False))
     assert rows[0][2] == pytest.approx(want["peak"]["baseline_bytes"], rel=1e-3)
     assert rows[2][3] <= 60
     clones = int(re.search(r"(\d+) nodes run again", output)[1])
     assert clones > 0
     assert f"again [{clones}]" in output
-    assert "steps [['forward', 'backward', 'forward', 'backward']] own [('MEMORY_EFFICIENT', 0, False)]" in output
+    assert "steps [['forward', 'backward', 'forward', 'backward']] own [('ORT_DISABLE_ALL', 0, False)]" in output
 
 
 def test_a_plan_for_each_graph(job):
@@ -135,7 +134,7 @@ def test_own_variables(job):
     """memopt's variables win over ORTModule's, with one warning."""
     output, errors = job(8, 4, MEMOPT_BUDGET="60%", ORTMODULE_MEMORY_OPT_LEVEL="1")
     assert errors.count("ORTMODULE_MEMORY_OPT_LEVEL=1 has no effect: MEMOPT_BUDGET=60% decides") == 1
-    assert "own [('MEMORY_EFFICIENT', 0, False), ('MEMORY_EFFICIENT', 0, False)]" in output
+    assert "own [('ORT_DISABLE_ALL', 0, False), ('ORT_DISABLE_ALL', 0, False)]" in output
 
 
 def test_without_variables(tmp_path, graph):
@@ -143,7 +142,7 @@ def test_without_variables(tmp_path, graph):
     (tmp_path / "job.py").write_text("import memopt.ortmodule\n" + JOB, encoding="utf-8")
     output, errors = python("job.py", str(graph), "8", cwd=tmp_path, ORTMODULE_MEMORY_OPT_LEVEL="1")
     assert output.splitlines()[0] == "again [0]"
-    assert "own [('DEFAULT', 1, True)]" in output
+    assert "own [('ORT_ENABLE_ALL', 1, True)]" in output
     assert not errors
 
 

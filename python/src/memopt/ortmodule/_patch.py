@@ -63,9 +63,9 @@ def _made(create: Callable[[Any], None]) -> Callable[[Any], None]:
             create(self)
             return
         _warn_of_own(settings)
-        with _memory_efficient(self):
-            plan = _plan(self, settings)
-            _replace(self, plan)
+        plan = _plan(self, settings)
+        _replace(self, plan)
+        with _as_planned(self):
             try:
                 create(self)
             except Exception as e:
@@ -85,13 +85,14 @@ def _warn_of_own(settings: Settings) -> None:
 
 
 @contextmanager
-def _memory_efficient(manager: Any) -> Iterator[None]:
-    """Sessions run in the order that ORTModule has for its own memory optimizer."""
+def _as_planned(manager: Any) -> Iterator[None]:
+    """Sessions run their graph as it is: the first session has fused what it fuses, and to fuse or merge clones would
+    cost what the plan saves."""
     made = manager._get_session_config
 
     def config() -> Any:
         options, *rest = made()
-        options.execution_order = importlib.import_module("onnxruntime").ExecutionOrder.MEMORY_EFFICIENT
+        options.graph_optimization_level = importlib.import_module("onnxruntime").GraphOptimizationLevel.ORT_DISABLE_ALL
         return (options, *rest)
 
     manager._get_session_config = config
@@ -107,8 +108,7 @@ def _plan(manager: Any, settings: Settings) -> Planned:
         graph = Path(folder) / "step.onnx"
         model = manager._onnx_models.optimized_model
         _write_executed(manager, model, graph)
-        device = getattr(manager._device, "type", "cpu")
-        return planned(graph, _dims(model, getattr(manager, _SHAPES, {})), settings, device)
+        return planned(graph, _dims(model, getattr(manager, _SHAPES, {})), settings)
 
 
 def _write_executed(manager: Any, model: Any, path: Path) -> None:

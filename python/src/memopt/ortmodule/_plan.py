@@ -94,14 +94,13 @@ class Planned:
     overhead: float
 
 
-def planned(graph: Path, dims: Mapping[str, int], settings: Settings, device: str = "cpu") -> Planned:
+def planned(graph: Path, dims: Mapping[str, int], settings: Settings) -> Planned:
     """Plans a training graph of ORTModule and rewrites it. Files are written beside the graph.
 
     Args:
         graph: the file of the graph that ORTModule's session runs.
         dims: the sizes of the symbols of its inputs.
         settings: the wanted plan.
-        device: the kind of device that runs the step, as torch names it: "cpu" or "cuda".
 
     Raises:
         BudgetError: no plan fits.
@@ -109,8 +108,6 @@ def planned(graph: Path, dims: Mapping[str, int], settings: Settings, device: st
     """
     saved, out = graph.with_name("plan.json"), graph.with_name("planned.onnx")
     bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
-    if device == "cpu":
-        bound += ["--device", "cpu"]  # whose times tell cheap nodes from dear ones
     chosen = _asked("plan", graph, *bound, *settings.flags(), "--save-plan", saved, settings=settings)
     level = _asked("plan", graph, *bound, "--level", "1", settings=None)
     written = _asked("apply", graph, *bound, "--plan", saved, "-o", out, settings=settings)

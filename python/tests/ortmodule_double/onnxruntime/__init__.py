@@ -6,13 +6,13 @@ from pathlib import Path
 __version__ = "1.19.2"
 
 
-class ExecutionOrder(Enum):
-    DEFAULT = 0
-    MEMORY_EFFICIENT = 2
+class GraphOptimizationLevel(Enum):
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_ALL = 99
 
 
 class SessionOptions:
-    execution_order = ExecutionOrder.DEFAULT
+    graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
     optimized_model_filepath = ""
     log_severity_level = 2
 
