@@ -98,3 +98,15 @@ func (c *Ctx) batchNormInference() {
 		c.Set(0, c.Cast(c.Mul(g, c.alongChannels(factor, rank)), c.DType(x)))
 	}
 }
+
+// expandBatchNormInternal: ONNX's BatchNormalization in training, where the statistics of the batch that ORTModule's
+// optimizer adds as outputs have no readers.
+func expandBatchNormInternal(c *Ctx) []Value {
+	c.forgetUnread()
+	if c.wanted(3) || c.wanted(4) {
+		return nil
+	}
+	attrs := Attrs{A("epsilon", c.Node.Float("epsilon", 1e-5)), A("momentum", c.Node.Float("momentum", 0.9)),
+		A("training_mode", int64(1))}
+	return c.Ops("BatchNormalization", 3, attrs, c.In(0), c.In(1), c.In(2), c.In(3), c.In(4))
+}

@@ -181,6 +181,20 @@ func TestLossInternal(t *testing.T) {
 	})
 }
 
+// TestBatchNormInternal: the form of ORTModule's optimizer, with the statistics of the batch as further outputs.
+func TestBatchNormInternal(t *testing.T) {
+	const head = `<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+		g (double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2, 4] y`
+	checkGradients(t, []gradCase{
+		{Name: "unread statistics", Graph: head + `) {
+			y, rm, rv, sm, si = com.microsoft.BatchNormInternal<training_mode = 1>(x, s, b, m, v) }`,
+			Wrt: []string{"x", "s", "b"}, Tol: 1e-4},
+		{Name: "read statistics", Graph: head + `, double[2] sm) {
+			y, rm, rv, sm, si = com.microsoft.BatchNormInternal<training_mode = 1>(x, s, b, m, v) }`,
+			Wrt: []string{"x", "s", "b"}, Fails: "saved statistics have readers"},
+	})
+}
+
 // TestLayerNormalization: axes, optional operands, broadcasting, the statistics' type.
 func TestLayerNormalization(t *testing.T) {
 	n := symbolic.Env{"N": 2, "M": 3}

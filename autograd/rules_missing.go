@@ -81,7 +81,6 @@ var missingRules = []Row{
 	{Kind: op.AdamOptimizer, Why: whyBackward},
 	{Kind: op.AdamWOptimizer, Why: whyBackward},
 	{Kind: op.SGDOptimizerV2, Why: whyBackward},
-	{Kind: op.BatchNormInternal, Why: whyFused},
 	{Kind: op.BiasSoftmax, Why: whyFused},
 	{Kind: op.BiasSoftmaxDropout, Why: whyFused},
 	{Kind: op.EmbedLayerNormalization, Why: whyFused},

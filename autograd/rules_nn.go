@@ -20,6 +20,7 @@ const whyPlaces = "it moves the places between which elements are interpolated, 
 var nnRules = []Row{
 	{Kind: op.AffineGrid, Rule: affineGridRule},
 	{Kind: op.AveragePool, Rule: averagePoolRule},
+	{Kind: op.BatchNormInternal, Expand: expandBatchNormInternal, Why: "its saved statistics have readers"},
 	{Kind: op.BatchNormalization, Rule: batchNormalizationRule, Operands: settings(3, 4)},
 	{Kind: op.BiasDropout, Expand: expandBiasDropout},
 	{Kind: op.BitmaskBiasDropout, Expand: expandBitmaskBiasDropout},
