@@ -92,6 +92,7 @@ const dependencies = `
 	executor/dataset, internal/caught < train/data;
 	memopt, executor/cpu, executor/null, executor/resident, train/checkpoint, train/data, train/events,
 		train/schedule < train;
+	train, train/collective, train/ortfiles, train/weights < train/prepare;
 	executor/cuda, view/report !< train;
 
 	# Reports, questions and their answers.
@@ -113,7 +114,7 @@ const dependencies = `
 
 	# Programs.
 	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, answers/sweep,
-		executor/cuda, executor/ort/ortengine, inference/quantize, train/mpi, train/ortfiles, train/weights,
+		executor/cuda, executor/ort/ortengine, inference/quantize, train/mpi, train/prepare,
 		view/torchsnapshot, view/webpage < cmd/memopt;
 	executor/cpu, memopt < bench/forward;
 	executor/cuda/driver, executor/dataset, view/report < bench/gpu/stages;

@@ -11,6 +11,7 @@ import (
 	"memopt/executor/resident"
 	"memopt/executor/verify"
 	"memopt/train"
+	"memopt/train/checkpoint"
 	"memopt/train/ortfiles"
 	"memopt/view/report"
 )
@@ -88,6 +89,7 @@ type training struct {
 	steps   *train.Steps
 	chosen  *chosen
 	config  train.Config
+	facts   checkpoint.Data // of config.Source
 	view    report.TrainView
 	stays   int64 // bytes of states and inputs
 	sources []io.Closer

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"memopt"
-	"memopt/executor"
 	"memopt/train/ortfiles"
+	"memopt/train/prepare"
 	"memopt/train/safetensors"
-	"memopt/train/weights"
 )
 
 // initial settles the first values besides the model's own weights: a checkpoint, --init, or
@@ -48,91 +45,27 @@ func (t *training) initialWeights() error {
 		return fileError("--init: %w", err)
 	}
 	t.sources = append(t.sources, file)
-	of := t.steps.Forward
-	if of == nil {
-		of = t.steps.Step
-	}
-	found, err := weights.Find(of.Model, t.wanted(), file)
-	if err == nil {
-		err = found.Complete()
-	}
-	if err == nil {
-		err = t.sameFrozen(found)
-	}
+	first, found, err := prepare.Weights(t.steps, file, t.name)
 	if err != nil {
 		return usage("--init: %w", err)
 	}
-	t.noteMatches(found)
-	t.config.Begin = map[string]*executor.Tensor{}
-	for i := range t.steps.States {
-		name := t.steps.States[i].Name
-		x, ok, err := found.Tensor(name)
-		if err != nil {
-			return fileError("--init: %w", err)
-		}
-		if ok {
-			t.config.Begin[name] = x
-		}
-	}
+	t.noteMatches(prepare.Describe(found))
+	t.config.Begin = first
 	return nil
 }
 
-// wanted lists what a file of weights must have: the parameters, and the running statistics of which
-// the model has no contents.
-func (t *training) wanted() []string {
-	names := slices.Clone(t.steps.Params)
-	for _, s := range t.steps.States {
-		if s.Model && s.Data == nil && !slices.Contains(t.steps.Params, s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
-
-// sameFrozen returns an error where a file has other contents than the model for a weight that is not
-// trained: a job leaves it as the model has it, and so do its checkpoints.
-func (t *training) sameFrozen(found *weights.Matching) error {
-	var differ []string
-	for _, m := range found.Matches {
-		if t.steps.IsState(m.Parameter) {
-			continue
-		}
-		changed, err := found.Changes(m.Parameter)
-		if err != nil {
-			return err
-		}
-		if changed {
-			differ = append(differ, m.Parameter)
-		}
-	}
-	if len(differ) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s has other contents than %s for %d weights that are not trained, the first is %q: "+
-		"a job leaves these as the model has them; put them into the model, train them, or leave them out of the file",
-		t.init, t.name, len(differ), differ[0])
-}
-
 // noteMatches reports tensors that were matched by other names, and unused ones.
-func (t *training) noteMatches(found *weights.Matching) {
-	folded, renamed := 0, 0
-	for _, m := range found.Matches {
-		if t.global.verbose && m.Parameter != m.Tensor {
-			t.note("--init: %s is %s%s", m.Parameter, m.Tensor, map[bool]string{true: ", transposed"}[m.Transpose])
-		}
-		switch m.How {
-		case weights.Folded:
-			folded++
-		case weights.Prefix:
-			renamed++
+func (t *training) noteMatches(m prepare.Matches) {
+	if t.global.verbose {
+		for _, line := range m.Renamed {
+			t.note("--init: %s", line)
 		}
 	}
-	if renamed+folded > 0 {
-		t.note("--init: %d weights were found by names without wrappers or a prefix, %d transposed, "+
-			"by the nodes that read them (-v lists them)", renamed, folded)
+	if m.Summary != "" {
+		t.note("--init: %s (-v lists them)", m.Summary)
 	}
-	if n := len(found.Unused); n > 0 {
-		t.warn("--init %s: %d tensors belong to no parameter, the first is %q", t.init, n, found.Unused[0])
+	if m.Unused != "" {
+		t.warn("--init %s: %s", t.init, m.Unused)
 	}
 }
 
@@ -184,38 +117,18 @@ func (t *training) evalArtefact() error {
 		return err
 	}
 	t.sources = append(t.sources, m)
-	v, ok := m.Graph.Lookup(t.steps.Loss)
-	if !ok || !m.Graph.Values[v].Output {
-		t.warn("%s has no output %q, the loss: there is no evaluation", t.ort.Eval, t.steps.Loss)
-		return nil
+	unlike, err := prepare.Evaluation(t.steps, m)
+	if unlike != "" {
+		t.warn("%s", unlike)
 	}
-	for _, d := range m.Graph.Inputs {
-		name := m.Graph.ValueName(d.Value)
-		in, ok := t.steps.Step.Graph.Lookup(name)
-		if !t.steps.IsState(name) && !(ok && slices.Contains(t.steps.Inputs, in)) {
-			t.warn("%s has an input %q, which the training model does not have: there is no evaluation",
-				t.ort.Eval, name)
-			return nil
-		}
-	}
-	t.steps.Eval = m
-	return classify(t.steps.WeighEval())
+	return classify(err)
 }
 
 // initialArtefacts takes the weights of the checkpoint among the artefacts, and the moments of the
 // optimizer if the job has them, too.
-func (t *training) initialArtefacts() error {
-	states, err := t.ort.States()
-	if err != nil {
+func (t *training) initialArtefacts() (err error) {
+	if t.config.Begin, err = prepare.Artefacts(t.steps, t.ort); err != nil {
 		return usage("%s: %w", t.name, err)
-	}
-	t.config.Begin = map[string]*executor.Tensor{}
-	for _, list := range [][]ortfiles.Tensor{t.ort.Checkpoint.Trained, t.ort.Checkpoint.Frozen, states} {
-		for _, x := range list {
-			if t.steps.IsState(x.Name) {
-				t.config.Begin[x.Name] = x.Tensor
-			}
-		}
 	}
 	return nil
 }

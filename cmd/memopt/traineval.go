@@ -48,7 +48,7 @@ func (t *training) beginEvaluation() (err error) {
 	if err := t.initial(); err != nil {
 		return err
 	}
-	if c.Manifest.Model, err = t.describeModel(); err != nil {
+	if c.Manifest.Model, err = t.job().DescribeModel(); err != nil {
 		return fileError("%w", err)
 	}
 	if c.Manifest.Data.Identity, err = c.Eval.Identity(); err != nil {

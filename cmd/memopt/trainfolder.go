@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"path/filepath"
-
 	"memopt/train/checkpoint"
-	"memopt/train/events"
+	"memopt/train/prepare"
 )
 
 // openFolder takes the job's folder and the checkpoint to go on with.
@@ -53,50 +50,28 @@ func (t *training) refuseOld() error {
 	return nil
 }
 
-// manifest writes down the job's part of every checkpoint.
-func (t *training) manifest() (err error) {
-	c := &t.config
-	m := &c.Manifest
-	m.Version, m.Seed, m.DataSeed = thisBuild().Version, uint64(t.global.seed), c.Order.Seed
-	if m.Model, err = t.describeModel(); err != nil {
-		return fileError("%w", err)
+// job is what the ranks and the checkpoints of the job know of it.
+func (t *training) job() *prepare.Job {
+	o := &t.trainFlags.step.optimizer
+	path := t.name
+	if path == streamName {
+		path = ""
 	}
-	if m.Data.Identity, err = c.Source.Identity(); err != nil {
-		return usage("--data: %w", err)
-	}
-	m.Data.Paths, m.Data.Samples = t.data.paths, c.Source.Samples()
-	m.Accumulation, m.Dims = c.Micros*t.ranks(), map[string]int64{}
-	for name, n := range c.Plans.Step.Side.Dims {
-		m.Dims[name] = n
-	}
-	o, flags := t.recipe.Optimizer, &t.trainFlags.step
-	m.Optimizer, err = json.Marshal(map[string]any{"kind": o.Kind, "weight_decay": o.WeightDecay,
-		"momentum": o.Momentum,
-		"nesterov": o.Nesterov, "beta1": o.Beta1, "beta2": o.Beta2, "eps": o.Eps, "max_grad_norm": o.MaxNorm,
-		"groups": flags.optimizer.groups, "frozen": flags.freeze, "decay_all": flags.optimizer.decayAll})
-	if err != nil {
-		return err
-	}
-	s := c.Schedule
-	m.Schedule, err = json.Marshal(map[string]any{"kind": s.Kind, "lr": s.LR, "min_lr": s.MinLR, "warmup": s.Warmup,
-		"total": s.Total})
-	if p := c.Plans.Step.Plan; err == nil && p != nil {
-		m.Plan, err = p.File(t.global.seed)
-	}
-	return err
+	return &prepare.Job{Config: &t.config, Version: thisBuild().Version, Build: thisBuild(), Model: t.model, Path: path,
+		Data: t.facts, Optimizer: t.recipe.Optimizer, Groups: o.groups, Frozen: t.trainFlags.step.freeze,
+		DecayAll: o.decayAll, Seed: t.global.seed, Ranks: t.ranks(), Reduce: t.reduce, First: t.init}
 }
 
-// describeModel says which model is trained, by its file as it is.
-func (t *training) describeModel() (checkpoint.Model, error) {
-	if t.name == streamName {
-		return checkpoint.DescribeModel(t.model.Model, t.steps.IsState)
+// manifest writes down the job's part of every checkpoint.
+func (t *training) manifest() (err error) {
+	if t.facts.Identity, err = t.config.Source.Identity(); err != nil {
+		return usage("--data: %w", err)
 	}
-	m, done, err := checkpoint.OpenModel(t.name)
-	if err != nil {
-		return checkpoint.Model{}, err
+	t.facts.Paths, t.facts.Samples = t.data.paths, t.config.Source.Samples()
+	if err := t.job().Describe(); err != nil {
+		return fileError("%w", err)
 	}
-	defer done()
-	return checkpoint.DescribeModel(m, t.steps.IsState)
+	return nil
 }
 
 // openMetrics opens the job's files of metrics.
@@ -105,15 +80,11 @@ func (t *training) openMetrics() (err error) {
 	if c.Folder == nil {
 		return nil
 	}
-	upTo := int64(0)
-	if c.Resume != nil {
-		upTo = c.Resume.Step
+	err = t.job().OpenMetrics(t.out)
+	if c.Metrics != nil {
+		t.sources = append(t.sources, c.Metrics)
 	}
-	if c.Metrics, err = events.OpenMetrics(filepath.Join(t.out, "metrics.jsonl"), upTo); err != nil {
-		return fileError("-o: %w", err)
-	}
-	t.sources = append(t.sources, c.Metrics)
-	if c.Board, err = events.OpenTensorBoard(t.out, upTo); err != nil {
+	if err != nil {
 		return fileError("-o: %w", err)
 	}
 	t.sources = append(t.sources, c.Board)

@@ -2,24 +2,18 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"memopt/internal/cleanup"
 	"memopt/train"
-	"memopt/train/collective"
 	"memopt/train/mpi"
+	"memopt/train/prepare"
 	"memopt/view/report"
 )
 
@@ -54,8 +48,8 @@ func (e *quietError) Unwrap() error { return e.error }
 // rankState is the state of a job with several ranks.
 type rankState struct {
 	launch   mpi.Launch
-	group    collective.Group // nil: there is one rank
-	together bool             // all ranks end the job alike
+	group    *prepare.Ranks // nil: there is one rank
+	together bool           // all ranks end the job alike
 }
 
 // rank is which rank this is.
@@ -89,19 +83,21 @@ func (t *training) openRanks() (err error) {
 	if t.global.verbose {
 		o.Log = func(text string) { t.note("rank %d: %s", t.rank(), text) }
 	}
-	if t.group, err = mpi.Open(t.ctx, o); err != nil {
+	group, err := mpi.Open(t.ctx, o)
+	if err != nil {
 		if t.ctx.Err() != nil {
 			return &exitError{exitInterrupted, err}
 		}
 		return &exitError{exitMissing, err}
 	}
+	t.group = &prepare.Ranks{Group: group}
 	if t.rank() > 0 {
 		t.global.quiet = true
 	}
 	if n := t.launch.LocalSize; n > 1 && t.global.threads == 0 {
 		t.global.threads = max(1, runtime.NumCPU()/n)
 	}
-	t.config.Ranks, t.config.Keeps = t.group, t.out != ""
+	t.config.Ranks, t.config.Keeps = group, t.out != ""
 	return nil
 }
 
@@ -116,53 +112,33 @@ func (t *training) compareFlags() error {
 	if t.group == nil {
 		return nil
 	}
-	var names, values []string
+	parts := []prepare.Part{{Name: "version of memopt", Value: thisBuild().Version}}
+	names := prepare.Part{Name: "list of flags"}
+	var known []string
 	t.set.VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(ownFlagsOfRanks, f.Name) {
-			names, values = append(names, f.Name), append(values, f.Value.String())
+			known = append(known, f.Name)
+			parts = append(parts, prepare.Part{Name: "--" + f.Name, Value: f.Value.String()})
 		}
 	})
-	known := sha256.Sum256([]byte(strings.Join(append(names, thisBuild().Version), "\n")))
-	all, err := t.exchange(known[:])
-	if err != nil {
-		return lostGroup(err)
+	names.Value = known
+	// The list goes first: ranks of other versions may have other flags, and so another number of parts.
+	if err := t.group.Same(parts[0], names); err != nil {
+		return ofRanks(err)
 	}
-	for r := range t.group.Size() {
-		if string(all[r*len(known):][:len(known)]) != string(all[:len(known)]) {
-			return usage("rank %d has another version of memopt than rank 0; give all of them the same program", r)
-		}
-	}
-	var mine []byte
-	for _, text := range values {
-		sum := sha256.Sum256([]byte(text))
-		mine = append(mine, sum[:]...)
-	}
-	if all, err = t.exchange(mine); err != nil {
-		return lostGroup(err)
-	}
-	return differing(all, len(mine), func(i int) string { return "--" + names[i] })
+	return ofRanks(t.group.Same(parts[1:]...))
 }
 
-// differing names the hashes, so many bytes of each rank, that differ from rank 0's.
-func differing(all []byte, size int, name func(i int) string) error {
-	var differ []string
-	for rank := range len(all) / size {
-		its := all[rank*size:]
-		var what []string
-		for at := 0; at < size; at += sha256.Size {
-			if string(its[at:at+sha256.Size]) != string(all[at:at+sha256.Size]) {
-				what = append(what, name(at/sha256.Size))
-			}
-		}
-		if len(what) > 0 {
-			differ = append(differ, fmt.Sprintf("rank %d has another %s", rank, strings.Join(what, ", ")))
-		}
-	}
-	if len(differ) == 0 {
+// ofRanks gives an error of comparing ranks its code: usage where they differ, else one of the group.
+func ofRanks(err error) error {
+	var differ *prepare.DifferError
+	switch {
+	case err == nil:
 		return nil
+	case errors.As(err, &differ):
+		return usage("%w", err)
 	}
-	return usage("the ranks have not come to the same job: %s than rank 0; give all of them the same program, "+
-		"files and flags", strings.Join(differ, "; "))
+	return lostGroup(err)
 }
 
 // checkRanks refuses flags that ranks cannot have.
@@ -203,12 +179,6 @@ func (t *training) setRanks() error {
 	return nil
 }
 
-// exchange gathers a message of each rank.
-func (t *training) exchange(mine []byte) ([]byte, error) {
-	all := make([]byte, len(mine)*t.group.Size())
-	return all, t.group.Exchange(mine, all)
-}
-
 // agree ends the preparation on all ranks where it has failed on one. The error is printed by the first
 // of the ranks that have it.
 func (t *training) agree(err error) error {
@@ -219,27 +189,18 @@ func (t *training) agree(err error) error {
 	if err != nil {
 		code, text = codeOf(err), err.Error()
 	}
-	h := fnv.New64a()
-	h.Write([]byte(text))
-	mine := binary.LittleEndian.AppendUint64(nil, uint64(code))
-	mine = binary.LittleEndian.AppendUint64(mine, h.Sum64())
-	all, e := t.exchange(mine)
-	if e != nil {
+	failure, e := t.group.Agree(code, text)
+	switch {
+	case e != nil:
 		return lostGroup(e)
+	case failure == nil:
+		return nil
 	}
-	for r := range t.group.Size() {
-		its := all[16*r:]
-		if n := int(binary.LittleEndian.Uint64(its)); n != 0 {
-			t.together = true
-			switch {
-			case err == nil, r < t.rank() && string(its[8:16]) == string(mine[8:16]):
-				return &exitError{n, &quietError{fmt.Errorf("rank %d has ended the job", r)}}
-			case r == t.rank():
-				return err
-			}
-		}
+	t.together = true
+	if failure.Rank == t.rank() {
+		return err
 	}
-	return err
+	return &exitError{failure.Code, &quietError{fmt.Errorf("rank %d has ended the job", failure.Rank)}}
 }
 
 // codeOf is the exit code of an error.
@@ -278,7 +239,7 @@ func (t *training) leave(err error) error {
 	case err != nil && !t.together:
 		t.complain(fmt.Errorf("rank %d: %w", t.rank(), err))
 		cleanup.All()
-		t.group.Abort(codeOf(err))
+		t.group.Group.Abort(codeOf(err))
 	}
 	t.app.flush()
 	var quiet *quietError
@@ -293,7 +254,7 @@ func (t *training) leave(err error) error {
 	if err != nil {
 		t.keeper.tell() // the launcher may end this rank while it parts from the others
 	}
-	if e := t.group.Close(); err == nil && e != nil {
+	if e := t.group.Group.Close(); err == nil && e != nil {
 		return lostGroup(e)
 	}
 	return err
@@ -313,13 +274,9 @@ func (t *training) shareRows(rows int64) (int64, error) {
 	if t.group == nil {
 		return rows, nil
 	}
-	all, err := t.exchange(binary.LittleEndian.AppendUint64(nil, uint64(rows)))
+	least, err := t.group.Least(rows)
 	if err != nil {
 		return 0, lostGroup(err)
-	}
-	least := int64(math.MaxInt64)
-	for r := range t.group.Size() {
-		least = min(least, int64(binary.LittleEndian.Uint64(all[8*r:])))
 	}
 	return least, nil
 }
@@ -329,55 +286,11 @@ func (t *training) compareRanks() error {
 	if t.group == nil {
 		return nil
 	}
-	parts, err := t.identity()
+	parts, err := t.job().Identity()
 	if err != nil {
-		return err
+		return usage("%w", err)
 	}
-	var mine []byte
-	for _, p := range parts {
-		text, err := json.Marshal(p.value)
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(text)
-		mine = append(mine, sum[:]...)
-	}
-	all, err := t.exchange(mine)
-	if err != nil {
-		return lostGroup(err)
-	}
-	return differing(all, len(mine), func(i int) string { return parts[i].name })
-}
-
-// identityPart is a part of the job that all ranks must share.
-type identityPart struct {
-	name  string
-	value any
-}
-
-// identity lists the parts that all ranks must share.
-func (t *training) identity() ([]identityPart, error) {
-	c, m := &t.config, &t.config.Manifest
-	eval, resumed := "", ""
-	var err error
-	if c.Eval != nil {
-		if eval, err = c.Eval.Identity(); err != nil {
-			return nil, usage("--eval-data: %w", err)
-		}
-	}
-	if c.Resume != nil {
-		resumed = fmt.Sprint(c.Resume.Step, c.Resume.Files)
-	}
-	return []identityPart{
-		{"version of memopt", thisBuild()},
-		{"model", m.Model}, {"data", m.Data.Identity}, {"data for evaluation", eval}, {"checkpoint", resumed},
-		{"sizes of dims", m.Dims}, {"plan", m.Plan}, {"optimizer", m.Optimizer}, {"schedule", m.Schedule},
-		{"seed", []uint64{m.Seed, m.DataSeed}},
-		{"samples of a step", []any{c.Order, c.Micros, c.Updates}},
-		{"sequence of checkpoints and evaluations", []any{c.EvalEvery, c.SaveEvery, c.Keeps, c.OnNaN}},
-		{"choice of --zero, --reduce or --bucket-size", []any{t.recipe.Optimizer.Ranks, t.reduce}},
-		{"first weights", []any{t.init, c.RandomSeed}},
-	}, nil
+	return ofRanks(t.group.Same(parts...))
 }
 
 // canceled is the error of a job that was asked to end before it began.
