@@ -69,7 +69,7 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
-			p, _, err := a.makePlan(args[0], &sel, false)
+			p, c, err := a.makePlan(args[0], &sel, planning{})
 			if err != nil {
 				return err
 			}
@@ -103,11 +103,11 @@ file that it refuses is warned about.`,
 			if anchors == "on" {
 				a.tryStock(out, r)
 			}
-			if err := a.reportApply(format, out, r); err != nil {
+			if err := a.reportApply(format, out, r, c.step); err != nil {
 				return err
 			}
 			if out != streamName {
-				if err := a.next(format, a.proved(args[0])); err != nil {
+				if err := a.next(format, a.proved(args[0], c.file).of(c.step)); err != nil {
 					return err
 				}
 			}
@@ -181,12 +181,12 @@ func (a *app) writeModel(flag, out string, m *graph.Model, opts onnx.Options) er
 }
 
 // reportApply reports the rewrite, on the error stream if the model went to standard output.
-func (a *app) reportApply(format report.Format, out string, r *memopt.Rewritten) error {
+func (a *app) reportApply(format report.Format, out string, r *memopt.Rewritten, step *report.Step) error {
 	w := a.stdio.out
 	if out == "-" {
 		w = a.stdio.err
 	}
-	if err := report.StepLine(w, format, a.made); err != nil {
+	if err := report.StepLine(w, format, step); err != nil {
 		return err
 	}
 	return report.Apply(w, format, out, r.By.Plan, r.Rewritten, r.Anchoring)

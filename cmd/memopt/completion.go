@@ -174,7 +174,7 @@ func (a *app) symbolsOf(args []string) []string {
 	if len(args) == 0 || args[0] == streamName {
 		return nil
 	}
-	m, err := a.open(args[0], memopt.Options{Warn: func(string) {}})
+	m, err := open(args[0], nil, memopt.Options{Warn: func(string) {}})
 	if err != nil {
 		return nil
 	}

@@ -13,12 +13,12 @@ import (
 
 // resolveCosts reads the costs of recomputation: a device profile, and measured times if there are
 // any. The default device is the one that executes, or that the times were measured on.
-func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model) error {
-	if s.bare {
+func (s *selectionFlags) resolveCosts(a *app, c *chosen, l *memopt.Model, how planning) error {
+	if how.bare {
 		return nil // two models are compared, without a plan
 	}
 	device := s.device
-	if device == "" && s.executes {
+	if device == "" && how.executes {
 		device = cpuDevice
 	}
 	if s.cost != "" {

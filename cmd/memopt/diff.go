@@ -86,7 +86,7 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 			if err != nil {
 				return err
 			}
-			if !d.planned {
+			if d.last == nil {
 				warnUnplanned(a, cmd.Flags())
 			}
 			if err := r.Check(parsed); err != nil {
@@ -172,11 +172,11 @@ func isGlobal(name string) bool {
 // differ reads and plans the sides of a comparison.
 type differ struct {
 	*app
-	sel     *selectionFlags
-	model   string
-	unlike  bool // sizes may differ
-	planned bool // a model was planned
-	second  bool // and it is the second side, a file of its own
+	sel    *selectionFlags
+	model  string
+	unlike bool    // sizes may differ
+	last   *chosen // of the last model that was planned; nil where no model was
+	second bool    // that model is the second side, a file of its own
 }
 
 // side is one side before anything is planned.
@@ -288,29 +288,24 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 	if s.model == "" {
 		return nil
 	}
-	sel := *d.sel
-	sel.record = s.record
-	d.dims = maps.Clone(others)
-	if d.dims == nil {
-		d.dims = map[string]int64{}
+	dims := maps.Clone(others)
+	if dims == nil {
+		dims = map[string]int64{}
 	}
-	maps.Copy(d.dims, s.dims)
+	maps.Copy(dims, s.dims)
 	name := s.name
-	if s.stream != nil {
-		d.in = s.stream
-	}
 	if s.record != nil {
 		name += " in " + d.model
 	}
-	p, _, err := d.makePlan(s.model, &sel, false)
+	p, c, err := d.makePlan(s.model, d.sel, planning{record: s.record, reading: reading{dims: dims, stream: s.stream}})
 	if err != nil {
 		return named(s.name, err)
 	}
 	defer p.Of.Close()
-	d.planned, d.second = true, s.record == nil
-	d.note("%s: step: %s", name, d.made.Text)
+	d.last, d.second = c, s.record == nil
+	d.note("%s: step: %s", name, c.step.Text)
 	if len(p.Unbound) > 0 {
-		d.warn("%s: no bytes are known: bind %s with %s", name, strings.Join(p.Unbound, ", "), d.bindFlag(p.Unbound))
+		d.warn("%s: no bytes are known: bind %s with %s", name, strings.Join(p.Unbound, ", "), d.bindFlag(c.file, p.Unbound))
 	}
 	s.subject, err = diff.OfPlan(p, name)
 	return classify(err)

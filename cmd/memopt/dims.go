@@ -63,6 +63,12 @@ func parseDims(flags []string) (map[string]int64, map[string]symbolic.Range, err
 	return dims, ranges, err
 }
 
+// ranges are the ranges of symbols that --dim gives.
+func (a *app) ranges() map[string]symbolic.Range {
+	_, ranges, _ := parseDims(a.global.dims)
+	return ranges
+}
+
 // refuseRanges is the error of a verb that wants one number for every symbol.
 func refuseRanges(ranges map[string]symbolic.Range) error {
 	for _, symbol := range slices.Sorted(maps.Keys(ranges)) {

@@ -109,16 +109,17 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	if runtime == estimate.Torch {
 		return a.estimateTorch(name, traced, hash, f, o, format)
 	}
-	a.states, a.ranged = f.states, !f.layout.several() && !f.check && o.Precision == parts.AsIs
-	m, err := a.load(name)
+	plain := !f.layout.several() && !f.check && o.Precision == parts.AsIs
+	m, err := a.load(name, reading{states: f.states, ranged: plain})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	if sizeless(m) && !f.layout.several() && !f.check && o.Precision == parts.AsIs {
+	if sizeless(m) && plain {
 		return a.estimateFormulas(name, m, f, o, format)
 	}
-	if m, err = f.recipe(a, m, o); err != nil {
+	m, step, err := f.recipe(a, m, o)
+	if err != nil {
 		return err
 	}
 	if f.layout.several() {
@@ -144,13 +145,13 @@ func (a *app) estimate(name string, f *estimateFlags) error {
 	}
 	if r.Made {
 		r.RuntimeHint = "--runtime torch estimates PyTorch's"
-		a.made = f.step.describe(m, &train.Steps{Joint: r.Joint, Lossless: r.Lossless})
+		step = f.step.describe(m, &train.Steps{Joint: r.Joint, Lossless: r.Lossless})
 	}
-	r.Text = a.made.Text
+	r.Text = step.Text
 	if err := estimate.Report(a.out, format, r, a.global.verbose); err != nil {
 		return err
 	}
-	if err := a.next(format, a.afterEstimate(name, m, f, r)); err != nil {
+	if err := a.next(format, a.afterEstimate(name, m, f, r).of(step)); err != nil {
 		return err
 	}
 	if r.Check != nil && r.Check.Above() {
@@ -204,8 +205,8 @@ func (f *estimateFlags) options(a *app) (*estimate.Options, error) {
 }
 
 // recipe says which step is made of a forward model; a model with a backward half is taken as it is, or
-// with an update that was asked for.
-func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) (*memopt.Model, error) {
+// with an update that was asked for, and described. The step of a forward model is nil: it is not made yet.
+func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) (*memopt.Model, *report.Step, error) {
 	var err error
 	// As train does: on the CPU the loop itself ends a step before it writes.
 	o.Recipe, err = f.step.recipe(m, a.global.seed, f.device != "" && f.device != cpuDevice)
@@ -215,5 +216,5 @@ func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) (*m
 	if err == nil && train.HasBackward(m) && !f.layout.several() {
 		return a.takeStep(m, &f.step)
 	}
-	return m, err
+	return m, nil, err
 }

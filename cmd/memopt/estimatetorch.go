@@ -50,7 +50,7 @@ func (a *app) estimateTorch(name string, traced *torchsim.Traced, hash string, f
 	if traced != nil {
 		r, err = a.estimateTraced(name, traced, hash, f, o)
 	} else {
-		if m, err = a.load(name); err != nil {
+		if m, err = a.load(name, reading{}); err != nil {
 			return err
 		}
 		defer m.Close()

@@ -11,6 +11,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/view/report"
 )
 
 // execution is the step, or the two steps, that run and verify execute.
@@ -19,21 +20,22 @@ type execution struct {
 	// differentiated says that the baseline is the training step that memopt has made of a forward
 	// model.
 	differentiated bool
+	file           *memopt.Model // as it was read
+	step           *report.Step  // nil where no step was made or taken
 }
 
 // prepareExecution loads a model and its data, plans it and rewrites it. If two models are
 // compared, the caller checks the symbols, since each may have some of its own.
-func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
-	traits verify.Traits) (*execution, error) {
+func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags, traits verify.Traits,
+	how planning) (*execution, error) {
 	if err := sel.step.check(); err != nil {
 		return nil, err
 	}
-	a.states = sel.states
 	load := a.load
-	if sel.bare {
+	if how.bare {
 		load = a.read
 	}
-	m, err := load(name)
+	m, err := load(name, reading{states: sel.states})
 	if err != nil {
 		return nil, err
 	}
@@ -41,16 +43,16 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags,
 	if err != nil {
 		return nil, err
 	}
-	x, forward := &execution{}, m
-	if ex.differentiate || sel.asks(a) {
-		if m, err = a.step(m, &sel.step, sel.guarded()); err != nil {
+	x, forward := &execution{file: m}, m
+	if ex.differentiate || !how.bare && sel.asks(a) {
+		if m, x.step, err = a.step(m, &sel.step, sel.guarded()); err != nil {
 			return nil, err
 		}
 		if x.differentiated = m != forward; x.differentiated && data != nil {
 			data.Outputs = expectedOf(m.Graph, forward.Graph, data.Outputs)
 		}
 	}
-	if x.Execution, err = a.planExecution(m, name, sel, traits); err != nil {
+	if x.Execution, err = a.planExecution(m, name, sel, traits, how); err != nil {
 		return nil, err
 	}
 	if x.differentiated {
@@ -84,10 +86,10 @@ func expectedOf(step, forward *graph.Graph, expected map[int]dataset.Named) map[
 }
 
 // planExecution plans a model, and rewrites it if there is anything to recompute.
-func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
-	traits verify.Traits) (*memopt.Execution, error) {
-	sel.holds = true
-	c, err := sel.resolve(a, m)
+func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags, traits verify.Traits,
+	how planning) (*memopt.Execution, error) {
+	how.executes = onCPU(traits)
+	c, err := sel.resolve(a, m, how)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +136,6 @@ func (a *app) planExecution(m *memopt.Model, name string, sel *selectionFlags,
 
 // asks reports whether the flags or ORTModule's variables ask for a plan, before they are read.
 func (s *selectionFlags) asks(a *app) bool {
-	if s.bare {
-		return false
-	}
 	level, _ := a.env(configs.LevelVariable)
 	config, _ := a.env(configs.ConfigVariable)
 	return s.step.asks() || s.level != "" || s.config != "" || s.plan != "" || s.probe != "" ||

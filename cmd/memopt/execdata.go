@@ -77,7 +77,7 @@ func (a *app) saveOutputs(e *execFlags, r *verify.Run) error {
 	for _, o := range r.Outputs {
 		named = append(named, dataset.Named{Name: o.Name, Tensor: o.Tensor})
 	}
-	if err := dataset.Write(e.saveOutputs, named, &a.files); err != nil {
+	if err := dataset.Write(e.saveOutputs, named, a.files); err != nil {
 		return usage("--save-outputs %s: %w", filepath.Clean(e.saveOutputs), err)
 	}
 	return nil

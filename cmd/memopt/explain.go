@@ -62,24 +62,23 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if err := sel.step.check(); err != nil {
 		return err
 	}
-	a.states, sel.holds, a.ranged = sel.states, true, !sel.budgetFlags.asks()
-	m, err := a.load(args[0])
+	m, err := a.load(args[0], reading{states: sel.states, ranged: !sel.budgetFlags.asks()})
 	if err != nil {
 		return err
 	}
 	unsized := sizeless(m)
-	p, c, err := a.planLoaded(m, args[0], sel, unsized)
+	p, c, err := a.planLoaded(m, args[0], sel, planning{shown: unsized})
 	if err != nil {
 		return err
 	}
 	defer p.Of.Close()
 	if unsized && len(p.Unbound) > 0 {
-		return a.formulas(format, args[0], p, c.configPath)
+		return a.formulas(format, args[0], p, c)
 	}
 	if view.Reserved, err = sel.reserved(a, p); err != nil {
 		return err
 	}
-	view.Step = a.made
+	view.Step = c.step
 	o := explain.Options{Top: view.Top}
 	if len(args) == 2 {
 		o.Name = args[1]
@@ -95,5 +94,5 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	if err := explain.Report(a.out, format, r, view); err != nil {
 		return err
 	}
-	return a.next(format, afterExplain(args[0], r))
+	return a.next(format, afterExplain(args[0], r).of(c.step))
 }

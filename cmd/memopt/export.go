@@ -134,7 +134,7 @@ func (a *app) exportModel(c *checkpoint.Checkpoint, name string) (m *graph.Model
 
 // checkForward refuses a model that has a backward half.
 func (a *app) checkForward(path string) error {
-	m, err := a.read(path)
+	m, err := a.read(path, reading{})
 	if err != nil {
 		return err
 	}

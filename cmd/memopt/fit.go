@@ -91,19 +91,18 @@ func (a *app) fit(name string, f *fitFlags) error {
 	if err != nil {
 		return err
 	}
-	a.states = f.states
-	a.ranged = true
-	m, err := a.load(name)
+	m, err := a.load(name, reading{states: f.states, ranged: true})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	o.Ranges = a.ranges
-	if m, err = a.step(m, &f.step, f.device != "" && f.device != cpuDevice); err != nil {
+	o.Ranges = a.ranges()
+	m, step, err := a.step(m, &f.step, f.device != "" && f.device != cpuDevice)
+	if err != nil {
 		return err
 	}
 	if f.vary == deviceName {
-		return a.fitDevices(name, m, o, format)
+		return a.fitDevices(name, m, step, o, format)
 	}
 	if o.Limit = target.Memory - target.Reserve; o.Limit <= 0 {
 		return usage("--gpu %s: its %s are less than the %s that no step can have", f.gpu, report.Bytes(target.Memory),
@@ -113,10 +112,10 @@ func (a *app) fit(name string, f *fitFlags) error {
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if err := fit.Report(a.out, format, r, target, a.made); err != nil {
+	if err := fit.Report(a.out, format, r, target, step); err != nil {
 		return err
 	}
-	if err := a.next(format, a.afterFit(name, r, target)); err != nil {
+	if err := a.next(format, a.afterFit(name, r, target).of(step)); err != nil {
 		return err
 	}
 	if r.Fits() != nil {
@@ -126,7 +125,8 @@ func (a *app) fit(name string, f *fitFlags) error {
 }
 
 // fitDevices looks for the smallest device.
-func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format report.Format) error {
+func (a *app) fitDevices(name string, m *memopt.Model, step *report.Step, o *fit.Options,
+	format report.Format) error {
 	var profiles []*planner.Profile
 	for _, device := range configs.DeviceNames() {
 		p, err := configs.LoadDevice(device)
@@ -139,10 +139,10 @@ func (a *app) fitDevices(name string, m *memopt.Model, o *fit.Options, format re
 	if err != nil {
 		return a.classifyPlan(name, err)
 	}
-	if err := d.Report(a.out, format, a.made); err != nil {
+	if err := d.Report(a.out, format, step); err != nil {
 		return err
 	}
-	if err := a.next(format, afterDevices(name, d)); err != nil {
+	if err := a.next(format, afterDevices(name, d).of(step)); err != nil {
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {

@@ -139,7 +139,7 @@ func (a *app) grad(name string, gf *gradFlags) error {
 	if err != nil {
 		return err
 	}
-	l, err := a.load(name)
+	l, err := a.load(name, reading{})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"memopt"
 	"memopt/symbolic"
 )
 
@@ -20,17 +21,17 @@ func (a *app) hinted(err error) error {
 	if len(unbound.Symbols) == 1 {
 		them = "it"
 	}
-	return fmt.Errorf("%w; bind %s with %s", err, them, a.bindFlag(unbound.Symbols))
+	return fmt.Errorf("%w; bind %s with %s", err, them, a.bindFlag(a.model, unbound.Symbols))
 }
 
-// bindFlag is a whole --dim flag that binds symbols of the model that was read last, with the places
-// that its sizes are from: "--dim batch=2,seq=16 (of test_data_set_0)". Bindings by the flags of
-// this run are part of it.
-func (a *app) bindFlag(symbols []string) string {
-	if a.model == nil {
+// bindFlag is a whole --dim flag that binds symbols of a model, with the places that its sizes are
+// from: "--dim batch=2,seq=16 (of test_data_set_0)". Bindings by the flags of this run are part of
+// it. m is nil where no model was read.
+func (a *app) bindFlag(m *memopt.Model, symbols []string) string {
+	if m == nil {
 		return "--dim NAME=VALUE"
 	}
-	sizes := a.model.ExampleSizes(symbols)
+	sizes := m.ExampleSizes(symbols)
 	var parts, froms []string
 	by := map[string][]string{}
 	for _, flag := range a.global.dims {

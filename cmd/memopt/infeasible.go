@@ -13,7 +13,7 @@ import (
 func (a *app) reportInfeasible(name string, m *memopt.Model, c *chosen, err error) error {
 	format, e := report.ParseFormat(a.global.output)
 	b, ok := c.strategy.(memopt.Budget)
-	u := &report.InfeasibleBudget{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims, Step: a.made}
+	u := &report.InfeasibleBudget{Model: m.Model, SHA: m.StructureSHA256, Dims: m.Dims, Step: c.step}
 	if e != nil || !ok || a.ctx.Err() != nil || !errors.As(err, &u.Error) {
 		return nil
 	}
@@ -23,13 +23,13 @@ func (a *app) reportInfeasible(name string, m *memopt.Model, c *chosen, err erro
 			return e
 		}
 	}
-	if err := report.StepLine(a.out, format, a.made); err != nil {
+	if err := report.StepLine(a.out, format, c.step); err != nil {
 		return err
 	}
 	if err := report.InfeasibleBudgetReport(a.out, format, u); err != nil {
 		return err
 	}
-	return a.next(format, a.afterInfeasible(name, u, &b))
+	return a.next(format, a.afterInfeasible(name, u, &b).of(c.step))
 }
 
 // humanInfeasible is the error of an infeasible budget, with sizes for people.

@@ -127,7 +127,7 @@ func (a *app) compared(i *inferenceFlags, before, after *memopt.Model, data *dat
 	var unbound *symbolic.UnboundError
 	if errors.As(err, &unbound) && i.check == "auto" {
 		a.note("outputs were not compared, because sizes are not known; bind %s with %s",
-			strings.Join(unbound.Symbols, ", "), a.bindFlag(unbound.Symbols))
+			strings.Join(unbound.Symbols, ", "), a.bindFlag(before, unbound.Symbols))
 		return nil, nil
 	}
 	if err != nil {

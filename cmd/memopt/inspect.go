@@ -38,7 +38,7 @@ types.`,
 			if !report.ValidGrouping(by) {
 				return usage("--by %q: wanted one of op, node, layer, category", by)
 			}
-			l, err := a.load(args[0])
+			l, err := a.load(args[0], reading{})
 			if err != nil {
 				return err
 			}

@@ -16,10 +16,18 @@ import (
 	"memopt/python/pytorch"
 )
 
+// reading says how a model is read, beside the flags of all verbs. The zero value reads it as it is.
+type reading struct {
+	states []string         // IN=OUT, as --state has them
+	ranged bool             // --dim may give ranges
+	dims   map[string]int64 // sizes of symbols that --dim does not give
+	stream io.Reader        // that the model "-" is read from; nil: standard input
+}
+
 // load reads a model as read does, and requires it to have the symbols that --dim binds.
-func (a *app) load(name string) (*memopt.Model, error) {
+func (a *app) load(name string, how reading) (*memopt.Model, error) {
 	a.status.say("reading %s", name)
-	m, err := a.read(name)
+	m, err := a.read(name, how)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +35,7 @@ func (a *app) load(name string) (*memopt.Model, error) {
 		m.Close()
 		return nil, err
 	}
-	for symbol := range a.ranges {
+	for symbol := range a.ranges() {
 		delete(m.Dims, symbol)
 	}
 	a.noteEqual(m.Equal)
@@ -36,18 +44,22 @@ func (a *app) load(name string) (*memopt.Model, error) {
 
 // read reads the model that a name stands for. An error in --dim is reported only if the model
 // could be read.
-func (a *app) read(name string) (*memopt.Model, error) {
+func (a *app) read(name string, how reading) (*memopt.Model, error) {
 	given, ranges, wrongDims := parseDims(a.global.dims)
-	if a.ranges = ranges; wrongDims == nil && !a.ranged {
+	if wrongDims == nil && !how.ranged {
 		wrongDims = refuseRanges(ranges)
 	}
-	dims := maps.Clone(a.dims)
+	dims := maps.Clone(how.dims)
 	if dims == nil {
 		dims = map[string]int64{}
 	}
 	maps.Copy(dims, given)
-	m, err := a.open(name, memopt.Options{Dims: dims, Apart: slices.Sorted(maps.Keys(ranges)),
-		Strict: a.global.strict, States: a.states,
+	in := how.stream
+	if in == nil {
+		in = a.in
+	}
+	m, err := open(name, in, memopt.Options{Dims: dims, Apart: slices.Sorted(maps.Keys(ranges)),
+		Strict: a.global.strict, States: how.states,
 		Warn: func(text string) { a.warn("%s", text) },
 		Opened: func(m *graph.Model, files []string) error {
 			for _, file := range files {
@@ -65,8 +77,8 @@ func (a *app) read(name string) (*memopt.Model, error) {
 	return m, nil
 }
 
-// open finds the model that a name stands for.
-func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
+// open finds the model that a name stands for; "-" is read from in.
+func open(name string, in io.Reader, o memopt.Options) (*memopt.Model, error) {
 	if example, ok := strings.CutPrefix(name, memopt.ExamplePrefix); ok {
 		if _, ok := examples.Lookup(example); !ok {
 			return nil, usage("%s: there is no such example%s; list them with memopt examples", name,
@@ -75,7 +87,7 @@ func (a *app) open(name string, o memopt.Options) (*memopt.Model, error) {
 		return memopt.Example(example, o)
 	}
 	if name == streamName {
-		return memopt.Read(a.in, "standard input", o)
+		return memopt.Read(in, "standard input", o)
 	}
 	if isOperatorPlan(name) {
 		return openOperatorPlan(name, o)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"memopt"
 	"memopt/view/report"
 )
 
@@ -20,9 +21,10 @@ type nextCommand struct {
 	// dims bind symbols in place of the present bindings; free are symbols that are bound no longer.
 	dims map[string]int64
 	free []string
-	set  [][2]string // flags with their values, in place of the present ones
-	drop []string    // present flags that are left out
-	bare bool        // no present flags, but bindings: the command is about another file
+	set  [][2]string  // flags with their values, in place of the present ones
+	drop []string     // present flags that are left out
+	bare bool         // no present flags, but bindings: the command is about another file
+	made *report.Step // the step of the present answer; nil without one
 }
 
 // ofAnswer are flags about the answer itself, which have no meaning for the next one.
@@ -57,6 +59,14 @@ func (a *app) next(format report.Format, n *nextCommand) error {
 	return err
 }
 
+// of says which step the present answer is about.
+func (n *nextCommand) of(step *report.Step) *nextCommand {
+	if n != nil {
+		n.made = step
+	}
+	return n
+}
+
 // words are the arguments and flags of the command.
 func (n *nextCommand) words(a *app) (words []string) {
 	for _, arg := range n.args {
@@ -76,7 +86,7 @@ func (n *nextCommand) words(a *app) (words []string) {
 	}
 	verb.Flags().VisitAll(func(f *pflag.Flag) {
 		if !n.bare && !n.replaces(f.Name) && !slices.Contains(ofAnswer, f.Name) && (f.Name != "out" || verb == a.verb) {
-			words = append(words, a.carried(f)...)
+			words = append(words, a.carried(f, n.made)...)
 		}
 	})
 	set := slices.Clone(n.set)
@@ -101,11 +111,11 @@ func (n *nextCommand) replaces(flag string) bool {
 
 // carried are the words of a flag of the suggested verb: of its value in the present command, where that was given or
 // where it is another default. Verbs differ in the defaults of the two flags that say which step is made.
-func (a *app) carried(to *pflag.Flag) []string {
+func (a *app) carried(to *pflag.Flag, made *report.Step) []string {
 	from := a.verb.Flags().Lookup(to.Name)
 	step := slices.Contains([]string{"outputs", "optimizer"}, to.Name)
 	switch {
-	case step && a.made != nil && a.made.Made && (from == nil || from.Value.String() != to.DefValue):
+	case step && made != nil && made.Made && (from == nil || from.Value.String() != to.DefValue):
 		return stepWords(from, to)
 	case from == nil || !from.Changed:
 		return nil
@@ -183,16 +193,15 @@ func (a *app) dimsWith(more map[string]int64, free []string) string {
 	return strings.Join(parts, ",")
 }
 
-// examples are sizes for symbols of the model that was read last: the end of a range that --dim gives, else an
-// example from the file.
-func (a *app) examples(symbols []string) map[string]int64 {
-	if a.model == nil || len(symbols) == 0 {
+// examples are sizes for symbols of a model: the end of a range that --dim gives, else an example from the file.
+func (a *app) examples(m *memopt.Model, symbols []string) map[string]int64 {
+	if len(symbols) == 0 {
 		return nil
 	}
-	sizes := map[string]int64{}
-	for name, size := range a.model.ExampleSizes(symbols) {
+	sizes, ranges := map[string]int64{}, a.ranges()
+	for name, size := range m.ExampleSizes(symbols) {
 		sizes[name] = size.Value
-		if r, ranged := a.ranges[name]; ranged {
+		if r, ranged := ranges[name]; ranged {
 			sizes[name] = r.Hi
 		}
 	}
@@ -212,21 +221,18 @@ func applied(model string) *nextCommand {
 }
 
 // proved is the command that executes a model with the present selection, and compares.
-func (a *app) proved(model string) *nextCommand {
-	n := &nextCommand{verb: "verify", args: []string{model}, dims: a.examples(a.unbound())}
+func (a *app) proved(model string, m *memopt.Model) *nextCommand {
+	n := &nextCommand{verb: "verify", args: []string{model}, dims: a.examples(m, unbound(m))}
 	if a.verb.Flags().Lookup("init") == nil {
 		n.set = append(n.set, [2]string{"init", "random:1"})
 	}
 	return n
 }
 
-// unbound are the symbols of the model that was read last which have no size.
-func (a *app) unbound() (symbols []string) {
-	if a.model == nil {
-		return nil
-	}
-	for _, s := range a.model.Symbols() {
-		if _, bound := a.model.Dims[s]; !bound {
+// unbound are the symbols of a model that have no size.
+func unbound(m *memopt.Model) (symbols []string) {
+	for _, s := range m.Symbols() {
+		if _, bound := m.Dims[s]; !bound {
 			symbols = append(symbols, s)
 		}
 	}

@@ -22,24 +22,23 @@ func (a *app) afterInspect(name string, m *memopt.Model) *nextCommand {
 			return nil
 		}
 	}
-	return &nextCommand{verb: "plan", args: []string{name}, dims: a.examples(a.unbound())}
+	return &nextCommand{verb: "plan", args: []string{name}, dims: a.examples(m, unbound(m))}
 }
 
 // afterPlan binds symbols without a size, names a budget for a plan without recomputation, and else writes the
 // planned file.
-func (a *app) afterPlan(name string, p *memopt.Plan, sel *selectionFlags, view *report.PlanView,
-	saved string) *nextCommand {
+func (a *app) afterPlan(name string, p *memopt.Plan, c *chosen, view *report.PlanView, saved string) *nextCommand {
 	args := []string{name}
 	byFile := [][2]string{{"plan", saved}, {"out", fileLike(name, ".opt.onnx")}}
 	switch {
-	case p.Fit != nil && !p.Fit.Fits(), sel.deeploy:
+	case p.Fit != nil && !p.Fit.Fits():
 		return nil
 	case p.Span != nil && saved == "":
 		return &nextCommand{verb: "plan", args: args, set: [][2]string{{"save-plan", fileLike(name, ".plan.json")}}}
 	case p.Span != nil:
-		return &nextCommand{verb: "apply", args: args, dims: a.examples(a.unbound()), set: byFile, drop: ofSelection}
+		return &nextCommand{verb: "apply", args: args, dims: a.examples(c.file, unbound(c.file)), set: byFile, drop: ofSelection}
 	case len(p.Unbound) > 0:
-		return &nextCommand{verb: "plan", args: args, dims: a.examples(p.Unbound)}
+		return &nextCommand{verb: "plan", args: args, dims: a.examples(c.file, p.Unbound)}
 	case p.Options.Enabled() && saved != "":
 		return &nextCommand{verb: "apply", args: args, set: byFile, drop: ofSelection}
 	case p.Options.Enabled():
@@ -102,7 +101,7 @@ func (a *app) afterRun(name string, sel *selectionFlags, x *execution) *nextComm
 	case x.Planned.BackwardNodes() == 0:
 		return nil
 	case sel.asks(a) && x.Changed():
-		return a.proved(name)
+		return a.proved(name, x.file)
 	}
 	return &nextCommand{verb: "plan", args: []string{name}, drop: ofSelection}
 }
@@ -117,8 +116,7 @@ func (a *app) afterVerify(name string, v *report.VerifyView) *nextCommand {
 
 // afterGrad plans the file that was written.
 func (a *app) afterGrad(out string, step *memopt.Model) *nextCommand {
-	a.model = step
-	return &nextCommand{verb: "plan", args: []string{out}, dims: a.examples(a.unbound()), bare: true}
+	return &nextCommand{verb: "plan", args: []string{out}, dims: a.examples(step, unbound(step)), bare: true}
 }
 
 // afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.
@@ -240,10 +238,11 @@ func (sf *solveFlags) afterSolve(path string, optimal bool) *nextCommand {
 
 // afterDiff explains the second side, where it is a model.
 func (d *differ) afterDiff(name string) *nextCommand {
-	if !d.planned || !d.second || len(d.ranges) > 0 {
+	if d.last == nil || !d.second || len(d.ranges()) > 0 {
 		return nil
 	}
-	return &nextCommand{verb: "explain", args: []string{name}, dims: d.examples(d.unbound())}
+	n := &nextCommand{verb: "explain", args: []string{name}, dims: d.examples(d.last.file, unbound(d.last.file))}
+	return n.of(d.last.step)
 }
 
 // afterTrain writes the trained model, or goes on with a job that was stopped.

@@ -85,7 +85,7 @@ func (a *app) optimize(name string, of *optimizeFlags) error {
 	if o.Growth, err = report.ParseBytes(of.growth); err != nil || o.Growth < 0 {
 		return usage("--growth %q: wanted a size such as 0 or 1MiB", of.growth)
 	}
-	m, err := a.load(name)
+	m, err := a.load(name, reading{})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func TestORTFile(t *testing.T) {
 		a.limited(flags)
 		t.Cleanup(a.stopClock)
 		a.global.quiet = true
-		x, err := a.prepareExecution(args[0], &sel, &ex, stock)
+		x, err := a.prepareExecution(args[0], &sel, &ex, stock, planning{})
 		require.NoError(t, err)
 		require.True(t, x.Changed(), "%v", args)
 		m := x.Planned.Model

@@ -171,7 +171,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	sel.registerGraph(set)
 	set.StringArrayVar(&a.global.dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
-	x, err := a.prepareExecution(model, &sel, &ex, stock)
+	x, err := a.prepareExecution(model, &sel, &ex, stock, planning{})
 	if errors.Is(err, planner.ErrInfeasible) {
 		x = ortExecution(t, model, data, append(args[:len(args)-4:len(args)-4], "--level", "0"))
 		return x

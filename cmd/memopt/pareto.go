@@ -27,16 +27,16 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err := sel.step.check(); err != nil {
 		return err
 	}
-	a.states = sel.states
-	l, err := a.load(name)
+	l, err := a.load(name, reading{states: sel.states})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if l, err = a.step(l, &sel.step, sel.guarded()); err != nil {
+	l, step, err := a.step(l, &sel.step, sel.guarded())
+	if err != nil {
 		return err
 	}
-	c, err := sel.resolve(a, l)
+	c, err := sel.resolve(a, l, planning{searches: true})
 	if err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (a *app) pareto(name string, sel *selectionFlags, format report.Format, n i
 	if err := draw(curve); err != nil {
 		return err
 	}
-	if err := report.StepLine(a.out, format, a.made); err != nil {
+	if err := report.StepLine(a.out, format, step); err != nil {
 		return err
 	}
 	if err := report.Pareto(a.out, format, name, curve, folder, files); err != nil {
 		return err
 	}
-	if err := a.next(format, afterCurve(name, curve)); err != nil {
+	if err := a.next(format, afterCurve(name, curve).of(step)); err != nil {
 		return err
 	}
 	if a.ctx.Err() != nil {

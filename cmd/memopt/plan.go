@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,7 @@ import (
 
 func (a *app) planCommand() *cobra.Command {
 	var sel selectionFlags
-	var details, noChart bool
+	var details, noChart, deeploy bool
 	var pareto int
 	var saveConfig, savePlan, planFormat, plot, moduleMap string
 	cmd := &cobra.Command{
@@ -83,12 +82,12 @@ formulas, exact bytes and whole names in any case.`,
 					return usage("-F deeploy: --save-plan FILE is missing: name the file for the " +
 						"schedule")
 				}
-				sel.deeploy = true
+				deeploy = true
 			default:
 				return usage("--format %q: wanted memopt or deeploy", planFormat)
 			}
 			if cmd.Flags().Changed("pareto") {
-				if saveConfig != "" || sel.deeploy {
+				if saveConfig != "" || deeploy {
 					return usage("--pareto prints the cost of many plans: leave out --save-config and -F deeploy; " +
 						"--save-plan DIR saves all of them")
 				}
@@ -101,15 +100,14 @@ formulas, exact bytes and whole names in any case.`,
 				return usage("--save-config: a configuration cannot express what a plan to a " +
 					"budget recomputes; add --select clusters, or save the plan with --save-plan")
 			}
-			a.ranged = true
-			p, c, err := a.makePlan(args[0], &sel, true)
+			p, c, err := a.makePlan(args[0], &sel, planning{shown: true, deeploy: deeploy, reading: reading{ranged: true}})
 			if err != nil {
 				return err
 			}
 			defer p.Of.Close()
 			infeasible := sel.held(p, c.configPath)
 			if infeasible == nil {
-				if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, sel.deeploy); err != nil {
+				if err := a.savePlanFiles(p, args[0], saveConfig, savePlan, deeploy); err != nil {
 					return err
 				}
 				if err := a.plotStep(p, args[0], plot, picture); err != nil {
@@ -118,7 +116,7 @@ formulas, exact bytes and whole names in any case.`,
 			}
 			view := report.PlanView{ConfigPath: c.configPath, Details: details, Stashes: a.listLimit()}
 			if len(p.Unbound) > 0 {
-				view.Bind = a.bindFlag(p.Unbound)
+				view.Bind = a.bindFlag(c.file, p.Unbound)
 			}
 			if !noChart {
 				view.Chart = a.chart
@@ -132,11 +130,17 @@ formulas, exact bytes and whole names in any case.`,
 			if err != nil {
 				return err
 			}
-			if err := a.printPlan(format, p, view, reserved); err != nil {
+			if err := a.printPlan(format, p, c.step, view, reserved); err != nil {
 				return err
 			}
-			if err := a.next(format, a.afterPlan(args[0], p, &sel, &view, savePlan)); err != nil || infeasible != nil {
-				return cmp.Or(err, infeasible)
+			if !deeploy {
+				next := a.afterPlan(args[0], p, c, &view, savePlan)
+				if err := a.next(format, next.of(c.step)); err != nil {
+					return err
+				}
+			}
+			if infeasible != nil {
+				return infeasible
 			}
 			return sel.budgetFlags.finish(a, p)
 		},
@@ -170,34 +174,35 @@ func exactModel(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// makePlan loads a model and plans it, including parts that are only shown. The caller closes the
-// model.
-func (a *app) makePlan(name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
+// makePlan loads a model and plans it. The caller closes the model.
+func (a *app) makePlan(name string, sel *selectionFlags, how planning) (*memopt.Plan, *chosen, error) {
 	if err := sel.step.check(); err != nil {
 		return nil, nil, err
 	}
-	a.states, sel.holds = sel.states, true
-	m, err := a.load(name)
+	how.states = sel.states
+	m, err := a.load(name, how.reading)
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.planLoaded(m, name, sel, shown)
+	return a.planLoaded(m, name, sel, how)
 }
 
 // planLoaded plans a model that was read.
-func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, shown bool) (*memopt.Plan, *chosen, error) {
+func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, how planning) (*memopt.Plan, *chosen,
+	error) {
 	forward := m
-	m, err := a.step(m, &sel.step, sel.guarded())
+	m, step, err := a.step(m, &sel.step, sel.guarded())
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := sel.resolve(a, m)
+	c, err := sel.resolve(a, m, how)
 	if err != nil {
 		return nil, nil, err
 	}
-	c.options.RowPeaks, c.options.Alternatives = shown, shown
-	if shown {
-		c.options.Ranges, c.options.CheckSeed = a.ranges, a.global.seed
+	c.file, c.step = forward, step
+	c.options.RowPeaks, c.options.Alternatives = how.shown, how.shown
+	if how.shown {
+		c.options.Ranges, c.options.CheckSeed = a.ranges(), a.global.seed
 	}
 	if b, ok := c.strategy.(memopt.Budget); ok {
 		b.Found, b.Progress = a.keeper.keep, a.searched
@@ -208,7 +213,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 		c.options.Device, c.options.Threads = cpu.Device{}, a.global.threads
 	}
 	plan := m.Plan
-	span := shown && len(a.ranges) > 0 && sel.budgetFlags.asks()
+	span := how.shown && len(a.ranges()) > 0 && sel.budgetFlags.asks()
 	if span {
 		plan = func(ctx context.Context, s memopt.Strategy, o memopt.PlanOptions) (*memopt.Plan, error) {
 			return a.planSpan(ctx, m, s, o)
@@ -216,7 +221,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 	}
 	p, err := plan(a.searchFor(c.strategy), c.strategy, c.options)
 	if err != nil {
-		if shown && !span {
+		if how.shown && !span {
 			if e := a.reportInfeasible(name, m, c, err); e != nil {
 				return nil, nil, classify(wrap(name, e))
 			}
@@ -227,7 +232,7 @@ func (a *app) planLoaded(m *memopt.Model, name string, sel *selectionFlags, show
 		a.warn("%s", w)
 	}
 	a.noteOutputs(p, forward, &sel.step)
-	if !shown {
+	if !how.shown {
 		if err := sel.held(p, c.configPath); err != nil {
 			p.Of.Close()
 			return nil, nil, err
@@ -256,7 +261,7 @@ func (a *app) planSpan(ctx context.Context, m *memopt.Model, s memopt.Strategy,
 	}
 	b.Effort /= spanSearches
 	o.Ranges, o.RowPeaks, o.Alternatives = nil, false, false
-	return m.PlanSpan(ctx, b, o, a.ranges)
+	return m.PlanSpan(ctx, b, o, a.ranges())
 }
 
 // compare adds what a plan is shown beside to reports for people and tables: level 1, of a plan to a
@@ -304,13 +309,14 @@ func (a *app) savePlanFiles(p *memopt.Plan, model, saveConfig, savePlan string, 
 	return a.writeArtefact("--save-plan", savePlan, data)
 }
 
-func (a *app) printPlan(format report.Format, p *memopt.Plan, view report.PlanView, reserved int64) error {
-	if err := report.StepLine(a.out, format, a.made); err != nil {
+func (a *app) printPlan(format report.Format, p *memopt.Plan, step *report.Step, view report.PlanView,
+	reserved int64) error {
+	if err := report.StepLine(a.out, format, step); err != nil {
 		return err
 	}
 	switch format {
 	case report.JSONFormat:
-		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256, a.made, reserved)
+		return report.PlanJSON(a.out, p.Plan, p.Of.StructureSHA256, step, reserved)
 	case report.CSVFormat:
 		return report.PlanCSV(a.out, p.Plan, view)
 	case report.MarkdownFormat:

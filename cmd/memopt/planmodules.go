@@ -93,7 +93,7 @@ func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*p
 		a.status.say("searching for modules")
 		return pytorch.MakeTraced(a.search, traced, name, hash, *o), nil
 	}
-	m, err := a.load(name)
+	m, err := a.load(name, reading{})
 	if err != nil {
 		return nil, err
 	}

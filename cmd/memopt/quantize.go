@@ -85,7 +85,7 @@ func (a *app) quantize(name string, qf *quantizeFlags) error {
 		ReduceRange: qf.reduceRange, Exclude: qf.exclude}
 	o.Prepare.Inference, o.Prepare.Opset, o.Prepare.FreezeInputs = qf.inference, int64(qf.opset), qf.freeze
 	o.Prepare.Threads = a.global.threads
-	m, err := a.load(name)
+	m, err := a.load(name, reading{})
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	if err != nil {
 		return err
 	}
-	p, c, err := a.makePlan(name, sel, true)
+	p, c, err := a.makePlan(name, sel, planning{shown: true})
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 	if err != nil {
 		return classify(wrap(name, err))
 	}
-	o.Runs, o.Step = runs, a.made
+	o.Runs, o.Step = runs, c.step
 	if o.Reserved, err = sel.reserved(a, p); err != nil {
 		return err
 	}
@@ -98,10 +98,10 @@ func (a *app) reportPage(name string, sel *selectionFlags, flags *pageFlags) err
 		return cmp.Or(err, infeasible)
 	}
 	if flags.out != streamName {
-		if err := report.StepLine(a.out, format, a.made); err != nil {
+		if err := report.StepLine(a.out, format, c.step); err != nil {
 			return err
 		}
-		if err := a.next(format, afterPage(name, p)); err != nil {
+		if err := a.next(format, afterPage(name, p).of(c.step)); err != nil {
 			return err
 		}
 	}

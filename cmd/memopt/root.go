@@ -22,7 +22,6 @@ import (
 	"memopt/internal/library"
 	"memopt/internal/mapfile"
 	"memopt/internal/nearmiss"
-	"memopt/symbolic"
 	"memopt/view/report"
 )
 
@@ -34,19 +33,14 @@ type app struct {
 	global  globalFlags
 	ctx     context.Context // done when a signal asks for the end
 	keeper  *keeper
-	files   fileio.Ledger
-	states  []string                  // of the model that is loaded next, as --state has them
-	columns int                       // of the screen that the report goes to; 0: no limit
-	chart   int                       // columns of that screen if it is a terminal, else 0
-	dims    map[string]int64          // of that model, where --dim does not say
-	model   *memopt.Model             // that was read last, for hints; nil before
-	verb    *cobra.Command            // that runs; nil before
-	report  *reportWriter             // where the report goes
-	flush   func() error              // writes the report out
-	made    *report.Step              // that was made or taken last, for reports; nil before
-	ranged  bool                      // the verb takes ranges of symbols
-	ranges  map[string]symbolic.Range // that --dim gives
-	status  *statusLine               // nil: there is no terminal to show it on
+	files   *fileio.Ledger
+	columns int            // of the screen that the report goes to; 0: no limit
+	chart   int            // columns of that screen if it is a terminal, else 0
+	model   *memopt.Model  // that was read last, for the hint of an error; nil before
+	verb    *cobra.Command // that runs; nil before
+	report  *reportWriter  // where the report goes
+	flush   func() error   // writes the report out
+	status  *statusLine    // nil: there is no terminal to show it on
 	clock
 }
 
@@ -85,7 +79,7 @@ func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ [
 	report := &reportWriter{Writer: io.out, keeper: k}
 	out := bufio.NewWriter(report)
 	io.out = out
-	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k,
+	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k, files: &fileio.Ledger{},
 		clock: clock{began: time.Now(), search: ctx}, report: report, flush: out.Flush}
 	defer func() { a.stopClock() }()
 	a.noteStreams(streams)

@@ -79,8 +79,7 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		return usage("--phases and --profile observe every node, which -e ort does not allow; use " +
 			"memopt's own executor (-e cpu)")
 	}
-	sel.executes = onCPU(traits)
-	x, err := a.prepareExecution(name, sel, ex, traits)
+	x, err := a.prepareExecution(name, sel, ex, traits, planning{})
 	if err != nil {
 		return err
 	}
@@ -126,13 +125,13 @@ func (a *app) runModel(name string, sel *selectionFlags, ex *execFlags, phases b
 		}
 		first = v.Checked(x.Expected(), ex.tolerance())
 	}
-	if err := report.StepLine(a.out, format, a.made); err != nil {
+	if err := report.StepLine(a.out, format, x.step); err != nil {
 		return err
 	}
 	if err := report.RunReport(a.out, format, &v); err != nil {
 		return err
 	}
-	if err := a.next(format, a.afterRun(name, sel, x)); err != nil {
+	if err := a.next(format, a.afterRun(name, sel, x).of(x.step)); err != nil {
 		return err
 	}
 	if first != nil {

@@ -21,20 +21,13 @@ type selectionFlags struct {
 	plan   string
 	order  string
 	cost   string
-	// aliases and cloneBytes describe the memory of another runtime; deeploy asks for Deeploy's
-	// even without them.
+	// aliases and cloneBytes describe the memory of another runtime.
 	aliases    string
 	cloneBytes string
-	deeploy    bool
-	// executes says that the verb executes on the CPU, whose profile is then the default.
-	executes bool
-	states   []string
+	states     []string
 	// keep and recompute have names and globs of values that must be kept and recomputed.
 	keep, recompute []string
 	step            stepFlags
-	record          *recompute.Record // of a plan file that was read, in place of plan
-	holds           bool              // the verb can hold a plan file or a configuration to a budget
-	bare            bool              // no selection, whatever ORTModule's variables say: two models are compared
 	budgetFlags
 }
 
@@ -92,16 +85,35 @@ func (s *selectionFlags) forCPU() bool {
 	return s.device == cpuDevice || s.device == "" && s.cost != ""
 }
 
+// planning says how a verb plans a model, beside its flags.
+type planning struct {
+	// shown asks for parts of a plan that are only shown, and for the formulas of its peak.
+	shown bool
+	// deeploy counts memory by Deeploy's rules, even without --aliases.
+	deeploy bool
+	// executes says that the verb executes on the CPU, whose profile is then the default.
+	executes bool
+	// record is that of a plan file that was read, in place of --plan; nil without one.
+	record *recompute.Record
+	// bare leaves out the selection, whatever ORTModule's variables say: two models are compared.
+	bare bool
+	// searches says that the verb cannot hold a plan file or a configuration to a budget: it searches for a plan to it.
+	searches bool
+	reading
+}
+
 // chosen is a selection and where it came from.
 type chosen struct {
 	strategy   memopt.Strategy
 	options    memopt.PlanOptions
 	configPath string
+	file       *memopt.Model // the model as it was read
+	step       *report.Step  // that was made of it, or taken; nil before
 }
 
 // resolve makes planner options of the flags and of ORTModule's variables.
-func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
-	c := &chosen{options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.order),
+func (s *selectionFlags) resolve(a *app, l *memopt.Model, how planning) (*chosen, error) {
+	c := &chosen{file: l, options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.order),
 		Keep: s.keep, Recompute: s.recompute}}}
 	if s.probe != "" {
 		probe, err := recompute.ParseProbe(s.probe)
@@ -113,24 +125,24 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 	if s.order != "" && !slices.Contains(planner.OrderChoices, c.options.Order) {
 		return nil, usage("--order %q: wanted %s", s.order, orderNames())
 	}
-	if err := s.resolveCosts(a, c, l); err != nil {
+	if err := s.resolveCosts(a, c, l, how); err != nil {
 		return nil, err
 	}
-	if err := s.resolveMemory(a, c, l); err != nil {
+	if err := s.resolveMemory(a, c, l, how.deeploy); err != nil {
 		return nil, err
 	}
-	if s.plan != "" || s.record != nil {
-		if err := s.hold(a, c, "--plan"); err != nil {
+	if s.plan != "" || how.record != nil {
+		if err := s.hold(a, c, "--plan", how); err != nil {
 			return nil, err
 		}
 		a.warnUnused("--plan, which has its own placements")
-		return c, s.usePlan(c, l)
+		return c, s.usePlan(c, l, how.record)
 	}
-	if s.bare {
+	if how.bare {
 		return c, nil
 	}
 	if s.budgetFlags.asks() && s.config != "" && s.what != "clusters" {
-		if err := s.hold(a, c, "--config"); err != nil {
+		if err := s.hold(a, c, "--config", how); err != nil {
 			return nil, err
 		}
 	} else if s.budgetFlags.asks() {
@@ -148,7 +160,7 @@ func (s *selectionFlags) resolve(a *app, l *memopt.Model) (*chosen, error) {
 }
 
 // resolveMemory reads the flags about the memory of another runtime.
-func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error {
+func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model, deeploy bool) error {
 	if s.cloneBytes != "" {
 		n, err := report.ParseBytes(s.cloneBytes)
 		if err != nil {
@@ -156,7 +168,7 @@ func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error
 		}
 		c.options.CloneBytes = n
 	}
-	if s.deeploy {
+	if deeploy {
 		c.options.Aliased = make([]bool, len(l.Graph.Nodes))
 	}
 	if s.aliases == "" {
@@ -175,11 +187,11 @@ func (s *selectionFlags) resolveMemory(a *app, c *chosen, l *memopt.Model) error
 }
 
 // hold takes a budget to which what a flag's file recomputes is held. It is not searched for.
-func (s *selectionFlags) hold(a *app, c *chosen, flag string) error {
+func (s *selectionFlags) hold(a *app, c *chosen, flag string, how planning) error {
 	switch {
 	case !s.budgetFlags.asks():
 		return nil
-	case !s.holds:
+	case how.searches:
 		return usage("%s and --budget cannot be combined here; memopt plan with both says whether "+
 			"the file fits the budget", flag)
 	case len(s.limits) > 0:
@@ -296,10 +308,10 @@ func (s *selectionFlags) resolveConfig(a *app, c *chosen) error {
 }
 
 // usePlan takes over the placements of a plan file made for the same structure.
-func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model) error {
+func (s *selectionFlags) usePlan(c *chosen, l *memopt.Model, record *recompute.Record) error {
 	var err error
-	if c.configPath = s.plan; s.record != nil {
-		c.strategy, err = l.PlanOf(s.record)
+	if c.configPath = s.plan; record != nil {
+		c.strategy, err = l.PlanOf(record)
 	} else {
 		c.strategy, err = l.PlanFile(s.plan)
 	}

@@ -163,20 +163,19 @@ var ofForward = []string{"outputs", "loss", "params", "fuse", "accumulate", "gra
 // step makes the training step of a model, as the flags describe. A model that has a backward half is a
 // step already: only a given --optimizer adds to it, the update of its gradients. Of accumulation it is
 // the micro-step, whose memory is to be planned: the other step has no activations.
-func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, error) {
+func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, *report.Step, error) {
 	if train.HasBackward(m) {
 		return a.takeStep(m, f)
 	}
 	r, err := f.recipe(m, a.global.seed, guarded)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := train.MakeStep(m, r)
 	if err != nil {
-		return nil, classifyGrad(m.Path, fmt.Errorf("a forward model: %w", err))
+		return nil, nil, classifyGrad(m.Path, fmt.Errorf("a forward model: %w", err))
 	}
 	a.noteGrad(s.Joint)
-	a.made = f.describe(m, s)
 	if s.Lossless {
 		a.note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss says what is "+
 			"differentiated)", m.Path)
@@ -184,7 +183,7 @@ func (a *app) step(m *memopt.Model, f *stepFlags, guarded bool) (*memopt.Model, 
 	if s.Update != nil {
 		a.noteUpdate(s)
 	}
-	return s.Step, nil
+	return s.Step, f.describe(m, s), nil
 }
 
 // describe names in a phrase the step that the flags make of a forward model, or take as the file has it. steps is
@@ -285,20 +284,20 @@ const largeOutput = 20
 
 // takeStep takes a model that has a backward half as it is, and appends the update if --optimizer is given
 // and the model makes gradients.
-func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, error) {
+func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, *report.Step, error) {
 	if err := f.check(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	idle, update := f.asked(ofForward...), f.asked(append([]string{"optimizer", "freeze"}, optimizerDetails...)...)
 	if !f.updates() || len(f.asked("optimizer")) == 0 {
 		idle, update = append(idle, update...), nil
 	}
 	out, why := m, "the graph has a backward half and is taken as it is"
-	a.made = f.describe(m, nil)
+	step := f.describe(m, nil)
 	if len(update) > 0 {
 		r, err := f.recipe(m, a.global.seed, false)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r.Micros = 1
 		s, err := train.MakeStep(m, r)
@@ -306,18 +305,18 @@ func (a *app) takeStep(m *memopt.Model, f *stepFlags) (*memopt.Model, error) {
 		case errors.Is(err, autograd.ErrNoGradients):
 			why = "the graph has a backward half without gradients of parameters by name, and is taken as it is"
 		case err != nil:
-			return nil, classifyGrad(m.Path, err)
+			return nil, nil, classifyGrad(m.Path, err)
 		case s.Joint.Updates:
 			why = "the graph updates its parameters itself"
 		default:
 			out, update = s.Step, nil
-			a.made = f.describe(m, s)
+			step = f.describe(m, s)
 		}
 	}
 	if idle = append(idle, update...); len(idle) > 0 {
 		a.warn("%s: no effect: %s", strings.Join(idle, ", "), why)
 	}
-	return out, nil
+	return out, step, nil
 }
 
 // noteUpdate says how much the step that updates keeps on the device while micro-steps run.

@@ -57,8 +57,7 @@ func TestOneTotal(t *testing.T) {
 // hasSymbol reports whether a model has a symbol.
 func hasSymbol(t *testing.T, model, symbol string) bool {
 	t.Helper()
-	var a app
-	m, err := a.open(model, memopt.Options{})
+	m, err := open(model, nil, memopt.Options{})
 	require.NoError(t, err)
 	defer m.Close()
 	return slices.Contains(m.Symbols(), symbol)

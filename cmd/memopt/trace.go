@@ -85,7 +85,7 @@ func (a *app) trace(name string, sel *selectionFlags, format, out string, baseli
 			return err
 		}
 	}
-	p, _, err := a.makePlan(name, sel, false)
+	p, c, err := a.makePlan(name, sel, planning{})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (a *app) trace(name string, sel *selectionFlags, format, out string, baseli
 	if err := a.writeTrace(p, t, format, out, p.Rewrites() && !baseline); err != nil {
 		return err
 	}
-	a.note("%s: step: %s", name, a.made.Text)
+	a.note("%s: step: %s", name, c.step.Text)
 	a.note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s", name, len(t.Steps),
 		report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()), report.Bytes(t.Layout.Bytes))
 	return sel.budgetFlags.finish(a, p)

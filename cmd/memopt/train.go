@@ -99,7 +99,13 @@ type training struct {
 
 // train runs a job.
 func (a *app) train(name string, flags *trainFlags) (err error) {
-	t := &training{app: a, trainFlags: flags, name: name}
+	// A job changes its own copies alone: ranks, artefacts and the defaults of a job have values that the flags did not.
+	own, request := *a, *flags
+	t := &training{app: &own, trainFlags: &request, name: name}
+	defer func() {
+		t.stopClock()
+		a.global.quiet, a.model = own.global.quiet, own.model // for the end of the program
+	}()
 	defer func() {
 		for _, c := range slices.Backward(t.sources) {
 			c.Close()
@@ -161,12 +167,11 @@ const defaultSeed = 42
 
 // open reads the model and readies the engine.
 func (t *training) open() (err error) {
-	t.states = t.selection.states
 	if err := t.openArtefacts(); err != nil {
 		return err
 	}
 	t.smallExample()
-	if t.model, err = t.load(t.name); err != nil {
+	if t.model, err = t.load(t.name, reading{states: t.selection.states}); err != nil {
 		return err
 	}
 	t.sources = append(t.sources, t.model)
@@ -180,11 +185,14 @@ func (t *training) open() (err error) {
 	if t.config.Engine, err = residentOf(t.engine); err != nil {
 		return err
 	}
+	if err := t.trainFlags.engine.session(t.app, t.engine, &t.config.Session); err != nil {
+		return err
+	}
 	if t.engine.Traits().Reorders && !t.set.Changed("mem-pattern") {
 		// From the second step on, its pattern takes up to twice the memory of the first step.
-		t.trainFlags.engine.memPattern = "off"
+		t.config.Session.OnDemand = true
 	}
-	return t.trainFlags.engine.session(t.app, t.engine, &t.config.Session)
+	return nil
 }
 
 // residentOf is the engine as one that keeps states.

@@ -112,7 +112,7 @@ func (t *training) evalArtefact() error {
 	if t.ort == nil || t.ort.Eval == "" || t.steps.Eval != nil {
 		return nil
 	}
-	m, err := t.load(t.ort.Eval)
+	m, err := t.load(t.ort.Eval, reading{states: t.selection.states})
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ import (
 // choosePlan settles the selection of the plan, and the samples of a step.
 func (t *training) choosePlan() (err error) {
 	traits := t.engine.Traits()
-	t.selection.executes = onCPU(traits)
-	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step); err != nil {
+	how := planning{executes: onCPU(traits), searches: true}
+	if t.chosen, err = t.selection.resolve(t.app, t.steps.Step, how); err != nil {
 		return err
 	}
 	t.restartClock(time.Now()) // data that were read are no part of the search

@@ -94,24 +94,23 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 		return err
 	}
 	traits := opts.Engine.Traits()
-	sel.executes = onCPU(traits)
 	ex.differentiate = len(args) == 1
-	if len(args) == 2 {
+	how := planning{bare: len(args) == 2}
+	if how.bare {
 		if sel.level != "" || sel.config != "" || sel.plan != "" || sel.probe != "" || sel.budgetFlags.asks() ||
 			sel.step.asks() || len(sel.states) > 0 {
 			return usage("verify A B compares two models as they are: --level, --config, --plan, --budget, " +
 				"--probe, --outputs, --optimizer, --state and the like are for one model")
 		}
-		sel.bare = true
 	}
-	x, err := a.prepareExecution(args[0], sel, ex, traits)
+	x, err := a.prepareExecution(args[0], sel, ex, traits, how)
 	if err != nil {
 		return err
 	}
 	defer x.Of.Close()
 	var recorded *planner.Cuts // of files that are compared
 	if len(args) == 2 {
-		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order, bare: true}, ex, traits)
+		other, err := a.prepareExecution(args[1], &selectionFlags{order: sel.order}, ex, traits, how)
 		if err != nil {
 			return err
 		}
@@ -124,7 +123,7 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	}
 	v := &report.VerifyView{
 		Bitwise: vf.bitwise == "on" || vf.bitwise == "" && !traits.Reorders, Unchanged: !x.Changed(),
-		Asked: sel.asks(a),
+		Asked: !how.bare && sel.asks(a),
 	}
 	if x.Plan != nil && len(args) == 1 {
 		v.Parts = x.Plan.FissionText()
@@ -146,14 +145,14 @@ func (a *app) verifyModels(args []string, sel *selectionFlags, ex *execFlags, vf
 	if err := a.saveOutputs(ex, v.Verdict.Planned); err != nil {
 		return err
 	}
-	if err := report.StepLine(a.out, format, a.made); err != nil {
+	if err := report.StepLine(a.out, format, x.step); err != nil {
 		return err
 	}
 	if err := report.Verify(a.out, format, v); err != nil {
 		return err
 	}
 	if len(args) == 1 && v.Verdict.Equal {
-		if err := a.next(format, a.afterVerify(args[0], v)); err != nil {
+		if err := a.next(format, a.afterVerify(args[0], v).of(x.step)); err != nil {
 			return err
 		}
 	}
