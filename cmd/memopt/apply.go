@@ -10,7 +10,6 @@ import (
 	"memopt"
 	"memopt/executor/ort"
 	"memopt/executor/ort/ortengine"
-	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
 	"memopt/planner"
@@ -164,20 +163,6 @@ func (a *app) warnBudget(p *planner.Plan, anchoring *anchor.Anchoring) {
 	}
 	a.warn("in stock ONNX Runtime the arena is predicted to take %s, more than %s: the plan fits "+
 		"memopt's own order and arena; plan for ONNX Runtime with --budget-in ort", took, asked)
-}
-
-func (a *app) writeModel(flag, out string, m *graph.Model, opts onnx.Options) error {
-	var err error
-	if out == streamName {
-		err = onnx.Write(a.stdio.out, m)
-	} else {
-		opts.Check = func(path string) error { return a.files.Output(flag, path) }
-		err = onnx.WriteFile(out, m, opts)
-	}
-	if err != nil {
-		return fileError("%w", err)
-	}
-	return nil
 }
 
 // reportApply reports the rewrite, on the error stream if the model went to standard output.

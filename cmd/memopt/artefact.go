@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"memopt"
+	"memopt/graph"
+	"memopt/graph/onnx"
 	"memopt/internal/fileio"
 	"memopt/view/report"
 )
@@ -71,4 +73,18 @@ func wrap(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
+}
+
+func (a *app) writeModel(flag, out string, m *graph.Model, opts onnx.Options) error {
+	var err error
+	if out == streamName {
+		err = onnx.Write(a.stdio.out, m)
+	} else {
+		opts.Check = func(path string) error { return a.files.Output(flag, path) }
+		err = onnx.WriteFile(out, m, opts)
+	}
+	if err != nil {
+		return fileError("%w", err)
+	}
+	return nil
 }

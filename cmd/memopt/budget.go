@@ -235,3 +235,6 @@ func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 	}
 	return nil
 }
+
+// modulesName is the value of --select that plans modules of a PyTorch program.
+const modulesName = "modules"

@@ -1,17 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/planner"
 	"memopt/planner/chunk"
-	"memopt/recompute"
 )
 
 // chunkModes are the values of --chunk.
@@ -52,48 +46,6 @@ func (b *budgetFlags) mode(a *app, limit *planner.Budget) chunk.Mode {
 	return chunk.Off
 }
 
-// cutsOf returns the chunked regions that memopt has recorded in files; nil means that it recorded no region.
-func cutsOf(files ...*memopt.Model) *planner.Cuts {
-	var all planner.Cuts
-	for _, m := range files {
-		if r := recompute.RecordOf(m.Model); r != nil {
-			all.List = append(all.List, planner.ReadCuts(r.InParts())...)
-		}
-	}
-	if all.List == nil {
-		return nil
-	}
-	return &all
-}
-
-// sizeIn returns the value of a symbol when memopt chunked regions of a file; ok is false
-// of other files, and other symbols.
-func sizeIn(m *memopt.Model, symbol string) (n int64, ok bool) {
-	if r := recompute.RecordOf(m.Model); r != nil && len(r.InParts()) > 0 {
-		n, ok = r.Dims[symbol]
-	}
-	return n, ok
-}
-
-// otherSize says of a binding that a file with regions in parts does not hold for it; "" of others.
-func otherSize(files []*memopt.Model, b binding) string {
-	for _, m := range files {
-		if n, ok := sizeIn(m, b.symbol); ok {
-			return fmt.Sprintf("; its regions in parts hold for %.80s=%d alone: apply the plan anew to the model as "+
-				"it was", b.symbol, n)
-		}
-	}
-	return ""
-}
-
-// sameSize reports whether a binding is the size that a file with regions in parts holds for.
-func sameSize(files []*memopt.Model, b binding) bool {
-	return !b.ranged && slices.ContainsFunc(files, func(m *memopt.Model) bool {
-		n, ok := sizeIn(m, b.symbol)
-		return ok && n == b.value
-	})
-}
-
 // agrees reports whether what a plan file computes in parts is what --chunk allows, where that was
 // given.
 func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
@@ -113,14 +65,4 @@ func (b *budgetFlags) agrees(s memopt.Strategy, file string) error {
 		}
 	}
 	return nil
-}
-
-// drawnInParts counts the random nodes that draw for a part of another one.
-func drawnInParts(g *graph.Graph) (n int) {
-	for _, node := range g.Nodes {
-		if _, ok, err := op.DrawsOf(node); ok && err == nil {
-			n++
-		}
-	}
-	return n
 }

@@ -116,9 +116,6 @@ func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.Completio
 	return cobra.NoFileCompletions
 }
 
-// pathFlags are flags that may be paths, beside the files that inputFlags and outputFlags list.
-var pathFlags = []string{"data", "eval-data", "init", "resume"}
-
 // beginning returns the names with the typed prefix.
 func beginning(names []string, begun string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {

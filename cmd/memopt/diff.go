@@ -319,3 +319,12 @@ func named(name string, err error) error {
 	}
 	return &exitError{e.code, wrap(name, e.err)}
 }
+
+// afterDiff explains the second side, where it is a model.
+func (d *differ) afterDiff(name string) *nextCommand {
+	if d.last == nil || !d.second || len(d.ranges()) > 0 {
+		return nil
+	}
+	n := &nextCommand{verb: "explain", args: []string{name}, dims: d.examples(d.last.file, unbound(d.last.file))}
+	return n.of(d.last.step)
+}

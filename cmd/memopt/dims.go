@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memopt"
+	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -151,4 +152,32 @@ func symbolText(symbols []string) string {
 		return "there is " + symbols[0]
 	}
 	return "there are " + strings.Join(symbols, ", ")
+}
+
+// sizeIn returns the value of a symbol when memopt chunked regions of a file; ok is false
+// of other files, and other symbols.
+func sizeIn(m *memopt.Model, symbol string) (n int64, ok bool) {
+	if r := recompute.RecordOf(m.Model); r != nil && len(r.InParts()) > 0 {
+		n, ok = r.Dims[symbol]
+	}
+	return n, ok
+}
+
+// otherSize says of a binding that a file with regions in parts does not hold for it; "" of others.
+func otherSize(files []*memopt.Model, b binding) string {
+	for _, m := range files {
+		if n, ok := sizeIn(m, b.symbol); ok {
+			return fmt.Sprintf("; its regions in parts hold for %.80s=%d alone: apply the plan anew to the model as "+
+				"it was", b.symbol, n)
+		}
+	}
+	return ""
+}
+
+// sameSize reports whether a binding is the size that a file with regions in parts holds for.
+func sameSize(files []*memopt.Model, b binding) bool {
+	return !b.ranged && slices.ContainsFunc(files, func(m *memopt.Model) bool {
+		n, ok := sizeIn(m, b.symbol)
+		return ok && n == b.value
+	})
 }

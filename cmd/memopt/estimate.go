@@ -10,6 +10,7 @@ import (
 	"memopt"
 	"memopt/answers/estimate"
 	"memopt/answers/estimate/parts"
+	"memopt/planner"
 	"memopt/train"
 	"memopt/view/report"
 )
@@ -217,4 +218,47 @@ func (f *estimateFlags) recipe(a *app, m *memopt.Model, o *estimate.Options) (*m
 		return a.takeStep(m, &f.step)
 	}
 	return m, nil, err
+}
+
+// afterEstimate looks for the largest batch of a step that fits, writes the plan's file where one makes it fit, and
+// else looks for a device. No other verb counts in another precision.
+func (a *app) afterEstimate(name string, m *memopt.Model, f *estimateFlags, r *estimate.Result) *nextCommand {
+	if r.Precision != parts.AsIs {
+		return nil
+	}
+	devices := &nextCommand{verb: "fit", args: []string{name}, set: [][2]string{{"vary", deviceName}},
+		drop: []string{"gpu", "device", "reserve"}}
+	fits, known := r.Fits()
+	switch batch := m.BatchSymbol(); {
+	case !known:
+		return devices
+	case fits && batch != "":
+		return &nextCommand{verb: "fit", args: []string{name}, free: []string{batch}, set: [][2]string{{"vary", batch}}}
+	case fits:
+		return &nextCommand{verb: "explain", args: []string{name}}
+	case r.Planned != nil:
+		n := applied(name)
+		n.set = append(n.set, [2]string{"gpu", report.Exact(r.Memory)})
+		return n
+	}
+	return devices
+}
+
+// estimateFormulas estimates a step without sizes.
+func (a *app) estimateFormulas(name string, m *memopt.Model, f *estimateFlags, o *estimate.Options,
+	format report.Format) error {
+	made, step, err := a.step(m, &f.step, f.device != "" && f.device != cpuDevice)
+	if err != nil {
+		return err
+	}
+	a.status.say("looking for formulas of the peak")
+	p, err := made.Plan(a.search, nil, memopt.PlanOptions{Options: planner.Options{Profile: o.Device,
+		Ranges: a.ranges(), CheckSeed: a.global.seed}})
+	if err != nil {
+		return a.classifyPlan(name, err)
+	}
+	for _, w := range p.Warnings {
+		a.warn("%s", w)
+	}
+	return a.formulas(format, name, p, &chosen{file: m, step: step})
 }

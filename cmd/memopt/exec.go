@@ -150,7 +150,26 @@ func (s *selectionFlags) selects(c *chosen) bool {
 // demands reports whether flags force or forbid recomputation of values.
 func (s *selectionFlags) demands() bool { return len(s.keep)+len(s.recompute) > 0 }
 
-// classifyRun gives an error of an execution its exit code.
-func classifyRun(name string, err error) error {
-	return classify(wrap(name, err))
+// fill generates the inputs that have no data. An engine that only counts memory needs no data.
+func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error {
+	if traits.Virtual {
+		return nil
+	}
+	start, random, err := parseInit(ex.init)
+	if err != nil {
+		return err
+	}
+	if random {
+		return classify(x.Fill(uint64(start + seed)))
+	}
+	unfed, err := x.Unfed()
+	if err != nil {
+		return classify(err)
+	}
+	if len(unfed) > 0 {
+		v := &x.Of.Graph.Values[unfed[0]]
+		return usage("%s: input %q (%v) has no data: name a folder of input_N.pb with --data-dir, "+
+			"or generate data with --init random:1", x.Of.Path, v.Name, v.Type)
+	}
+	return nil
 }

@@ -30,30 +30,6 @@ func (a *app) loadData(m *memopt.Model, dir string) (*dataset.Set, error) {
 	return set, nil
 }
 
-// fill generates the inputs that have no data. An engine that only counts memory needs no data.
-func (x *execution) fill(ex *execFlags, seed int64, traits verify.Traits) error {
-	if traits.Virtual {
-		return nil
-	}
-	start, random, err := parseInit(ex.init)
-	if err != nil {
-		return err
-	}
-	if random {
-		return classify(x.Fill(uint64(start + seed)))
-	}
-	unfed, err := x.Unfed()
-	if err != nil {
-		return classify(err)
-	}
-	if len(unfed) > 0 {
-		v := &x.Of.Graph.Values[unfed[0]]
-		return usage("%s: input %q (%v) has no data: name a folder of input_N.pb with --data-dir, "+
-			"or generate data with --init random:1", x.Of.Path, v.Name, v.Type)
-	}
-	return nil
-}
-
 // parseInit reads the value of --init.
 func parseInit(text string) (seed int64, random bool, err error) {
 	if text == "" {

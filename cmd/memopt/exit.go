@@ -12,6 +12,7 @@ import (
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
+	"memopt/executor/ort"
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph/live"
@@ -22,6 +23,7 @@ import (
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // Exit codes, as `memopt help exit-codes` explains them.
@@ -49,6 +51,7 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
+
 func (e *exitError) Unwrap() error { return e.err }
 
 // usage is an error of the command line, or of a file or value that it names.
@@ -158,4 +161,39 @@ func (a *app) exitCodesTopic() *cobra.Command {
   141  the reader of the output has gone away
   143  terminated by the system (SIGTERM), likewise`,
 	}
+}
+
+// classifyORT gives an error of ONNX Runtime's engine its exit code. The error needs no name in
+// front of it.
+func classifyORT(e *ortengine.Error) error {
+	var missing *ort.MissingError
+	var crash *ort.CrashError
+	var failed *ort.RuntimeError
+	switch {
+	case e.OutOfMemory():
+		return &exitError{exitInfeasible, e}
+	case errors.As(e, &missing), errors.As(e, &crash):
+		return &exitError{exitMissing, e}
+	case errors.As(e, &failed):
+		return &exitError{exitInvalid, e}
+	}
+	return &exitError{exitUsage, e}
+}
+
+// humanInfeasible is the error of an infeasible budget, with sizes for people.
+type humanInfeasible struct {
+	*planner.InfeasibleError
+	where string // the sizes, which stand before it
+}
+
+func (e humanInfeasible) Error() string {
+	return e.where + report.InfeasibleBudgetText(e.InfeasibleError)
+}
+
+// Unwrap returns the error itself, which has all sizes in bytes.
+func (e humanInfeasible) Unwrap() error { return e.InfeasibleError }
+
+// classifyRun gives an error of an execution its exit code.
+func classifyRun(name string, err error) error {
+	return classify(wrap(name, err))
 }

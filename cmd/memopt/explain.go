@@ -96,3 +96,27 @@ func (a *app) explain(args []string, sel *selectionFlags, view explain.View) err
 	}
 	return a.next(format, afterExplain(args[0], r).of(c.step))
 }
+
+// afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.
+func afterExplain(name string, r *explain.Result) *nextCommand {
+	if r.Plan.Options.Enabled() {
+		return applied(name)
+	}
+	n := &nextCommand{verb: "plan", args: []string{name}}
+	most := int64(0)
+	if r.Order != nil && r.Order.Saves > most {
+		most, n.set = r.Order.Saves, [][2]string{{"order", "memory"}}
+	}
+	for _, v := range r.Values {
+		for _, f := range v.Fixes {
+			if f.What == explain.Recompute && f.Saves > most {
+				most, n.set = f.Saves, [][2]string{{"recompute", v.Name}}
+			}
+		}
+	}
+	if most == 0 {
+		return &nextCommand{verb: "fit", args: []string{name}, set: [][2]string{{"vary", deviceName}},
+			drop: ofSelection}
+	}
+	return n
+}

@@ -129,3 +129,6 @@ func (a *app) noteStreams(streams stdio) {
 		}
 	}
 }
+
+// pathFlags are flags that may be paths, beside the files that inputFlags and outputFlags list.
+var pathFlags = []string{"data", "eval-data", "init", "resume"}

@@ -214,3 +214,52 @@ func (f *fitFlags) target(a *app, o *fit.Options) (*fit.Target, error) {
 	}
 	return t, nil
 }
+
+// afterFit explains the step at the largest size, or writes its plan's file; where no size fits, it
+// looks for a device.
+func (a *app) afterFit(name string, r *fit.Result, t *fit.Target) *nextCommand {
+	list := r.Frontier
+	if r.Sizes != nil {
+		list = []*fit.Sizes{r.Sizes}
+	}
+	last := r.Options.Vary[len(r.Options.Vary)-1]
+	for _, s := range list {
+		dims := map[string]int64{}
+		for _, name := range r.Options.Vary[:len(r.Options.Vary)-1] {
+			dims[name] = s.Fixed[name]
+		}
+		if plain, best := s.By[fit.Plain].Value, s.By[fit.Best].Value; best > plain {
+			dims[last] = best
+			n := applied(name)
+			n.dims, n.set = dims, append(n.set, [2]string{"gpu", report.Exact(t.Memory)})
+			n.drop = []string{"effort", "time-limit"} // which were for many searches
+			return n
+		} else if plain > 0 {
+			dims[last] = plain
+			verb := "estimate"
+			if t.Reserve > 0 { // it counts the allocator's rounding with the reserve, which may be too much there
+				verb = "explain"
+			}
+			return &nextCommand{verb: verb, args: []string{name}, dims: dims}
+		}
+	}
+	if r.Sizes == nil {
+		return nil
+	}
+	return &nextCommand{verb: "fit", args: []string{name}, dims: map[string]int64{last: r.Sizes.By[fit.Plain].Least},
+		set: [][2]string{{"vary", deviceName}}, drop: []string{"gpu", "device", "reserve"}}
+}
+
+// afterDevices estimates the step on the smallest device, or writes the file of its plan.
+func afterDevices(name string, d *fit.Devices) *nextCommand {
+	if s := d.Smallest(fit.Plain); s != nil {
+		return &nextCommand{verb: "estimate", args: []string{name}, set: [][2]string{{"device", s.Profile.Name}}}
+	}
+	s := d.Smallest(fit.Best)
+	if s == nil {
+		return nil
+	}
+	n := applied(name)
+	n.set = append(n.set, [2]string{"device", s.Profile.Name}, [2]string{"gpu", report.Exact(s.Profile.Memory)})
+	return n
+}

@@ -255,3 +255,8 @@ func classifyGrad(name string, err error) error {
 	}
 	return usage("%w", wrap(name, err))
 }
+
+// afterGrad plans the file that was written.
+func (a *app) afterGrad(out string, step *memopt.Model) *nextCommand {
+	return &nextCommand{verb: "plan", args: []string{out}, dims: a.examples(step, unbound(step)), bare: true}
+}

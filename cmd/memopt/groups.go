@@ -43,7 +43,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.verifyCommand(),
 		}},
 		{"Many of these at once:", []*cobra.Command{
-			a.sweepCommand(),
+			a.sweepCommand(a.freshCommand),
 		}},
 		{"Look inside:", []*cobra.Command{
 			a.traceCommand(),
@@ -62,6 +62,12 @@ func (a *app) verbGroups() []verbGroup {
 			a.versionCommand(),
 		}},
 	}
+}
+
+// freshCommand is a tree of commands of its own, in which no variable stands for a flag.
+func (a *app) freshCommand() *cobra.Command {
+	b := &app{stdio: a.stdio, environ: environment{}, ctx: a.ctx, keeper: a.keeper}
+	return b.command()
 }
 
 // addVerbs gives the program its verbs.

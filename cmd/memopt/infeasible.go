@@ -2,9 +2,10 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"math"
 
 	"memopt"
-	"memopt/planner"
 	"memopt/view/report"
 )
 
@@ -32,15 +33,35 @@ func (a *app) reportInfeasible(name string, m *memopt.Model, c *chosen, err erro
 	return a.next(format, a.afterInfeasible(name, u, &b).of(c.step))
 }
 
-// humanInfeasible is the error of an infeasible budget, with sizes for people.
-type humanInfeasible struct {
-	*planner.InfeasibleError
-	where string // the sizes, which stand before it
+// afterInfeasible plans the largest size that fits, else to the lowest peak that was reached; where a bound ruled
+// the budget out, without one, to see the price of lower peaks.
+func (a *app) afterInfeasible(name string, u *report.InfeasibleBudget, b *memopt.Budget) *nextCommand {
+	n := &nextCommand{verb: "plan", args: []string{name}}
+	e := u.Error
+	if u.Headroom != nil && u.Headroom.Size > 0 {
+		n.dims = map[string]int64{u.Headroom.Symbol: u.Headroom.Size}
+		if b.Share > 0 { // a share means another peak there
+			n.set = [][2]string{{"budget", report.WholeKiB(u.Headroom.Total)}}
+		}
+		return n
+	}
+	if e.Stopped && a.limits != nil && a.limits.limit < defaultLimit { // more time may find a plan
+		n.drop = []string{limitName, "effort"}
+		return n
+	}
+	n.drop = []string{"gpu", "reserve", limitName, "effort"}
+	if e.Searched() && e.LowestArena > 0 && !e.Stopped && !b.Runtime && !b.Clusters && len(b.StashLimits) == 0 {
+		switch {
+		case b.Total > 0:
+			n.set = [][2]string{{"budget", report.WholeKiB(b.Total - e.Budget + e.LowestArena)}}
+			return n
+		case b.Share > 0 && e.Budget > 0:
+			if share := math.Ceil(100 * b.Share * float64(e.LowestArena) / float64(e.Budget)); share < 100 {
+				n.set = [][2]string{{"budget", fmt.Sprintf("%g%%", share)}}
+				return n
+			}
+		}
+	}
+	n.drop = append(n.drop, "budget", "budget-for", "budget-in", "select", "solver", "require-optimal", "chunk")
+	return n
 }
-
-func (e humanInfeasible) Error() string {
-	return e.where + report.InfeasibleBudgetText(e.InfeasibleError)
-}
-
-// Unwrap returns the error itself, which has all sizes in bytes.
-func (e humanInfeasible) Unwrap() error { return e.InfeasibleError }

@@ -7,6 +7,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	ortsim "memopt/sim/ort"
+	"memopt/train"
 	"memopt/view/report"
 )
 
@@ -77,4 +78,14 @@ func (a *app) inspect(format report.Format, l *memopt.Model, by string, top int)
 		in.Order = order
 	}
 	return report.Inspect(a.out, format, in)
+}
+
+// afterInspect plans the model with sizes; nil where it has no gradients.
+func (a *app) afterInspect(name string, m *memopt.Model) *nextCommand {
+	if !train.HasBackward(m) {
+		if _, err := train.MakeStep(m, train.Recipe{Micros: 1, Bare: true}); err != nil {
+			return nil
+		}
+	}
+	return &nextCommand{verb: "plan", args: []string{name}, dims: a.examples(m, unbound(m))}
 }

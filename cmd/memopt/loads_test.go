@@ -16,6 +16,7 @@ import (
 	"memopt/executor/ort"
 	"memopt/executor/ort/ortengine"
 	"memopt/graph/onnx"
+	"memopt/internal/fileio"
 	"memopt/planner"
 )
 
@@ -31,7 +32,7 @@ func TestTryStock(t *testing.T) {
 		r, err := p.Rewrite(memopt.RewriteOptions{Stock: true})
 		require.NoError(t, err)
 		said := &bytes.Buffer{}
-		return &app{stdio: stdio{nil, io.Discard, said}, ctx: t.Context()}, said, r
+		return &app{stdio: stdio{nil, io.Discard, said}, ctx: t.Context(), files: &fileio.Ledger{}}, said, r
 	}
 	try := func(a *app, r *memopt.Rewritten) {
 		file := filepath.Join(t.TempDir(), "out.onnx")

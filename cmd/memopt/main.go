@@ -3,7 +3,6 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"memopt/internal/memlimit"
@@ -12,10 +11,4 @@ import (
 func main() {
 	memlimit.BoundHeap()
 	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.Environ()))
-}
-
-// stdio is where a command reads and writes.
-type stdio struct {
-	in       io.Reader
-	out, err io.Writer
 }

@@ -47,16 +47,6 @@ same bytes.`,
 	return cmd
 }
 
-// subcommand returns the visible verb or topic of a name, or nil.
-func subcommand(root *cobra.Command, name string) *cobra.Command {
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == name && !cmd.Hidden {
-			return cmd
-		}
-	}
-	return nil
-}
-
 // documented lists the commands that have a page: those that users see, below others too.
 func documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}

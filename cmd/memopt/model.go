@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -12,8 +16,11 @@ import (
 	"memopt"
 	"memopt/graph"
 	"memopt/graph/examples"
+	"memopt/graph/live"
 	"memopt/internal/inputfile"
 	"memopt/python/pytorch"
+	torchsim "memopt/sim/torch"
+	"memopt/symbolic"
 )
 
 // reading says how a model is read, beside the flags of all verbs. The zero value reads it as it is.
@@ -149,4 +156,33 @@ func exampleNames() []string {
 		names = append(names, memopt.ExamplePrefix+ex.Name)
 	}
 	return names
+}
+
+// sizeless reports whether sizes of a model are not known, because symbols have no values.
+func sizeless(m *memopt.Model) bool {
+	_, err := live.EvalSizes(m.Graph, m.Dims)
+	var unbound *symbolic.UnboundError
+	return errors.As(err, &unbound)
+}
+
+// maxInstance is the largest size of instances that solve and pack read: some ten million nodes
+// or buffers stay below it.
+const maxInstance = 1 << 30
+
+// readStep reads a step that PyTorch traced, and the hash of its file. nil: the file is none, or cannot be opened,
+// which reading it as a model will say.
+func (a *app) readStep(name string) (*torchsim.Traced, string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, "", nil
+	}
+	defer file.Close()
+	r := bufio.NewReader(file)
+	if head, _ := r.Peek(256); !torchsim.IsStep(head) {
+		return nil, "", nil
+	}
+	a.status.say("reading %s", name)
+	hash := sha256.New()
+	t, err := torchsim.ReadStep(io.TeeReader(r, hash))
+	return t, hex.EncodeToString(hash.Sum(nil)), err
 }

@@ -238,3 +238,6 @@ func unbound(m *memopt.Model) (symbols []string) {
 	}
 	return symbols
 }
+
+// noOptimizer is the value of --optimizer for a step of gradients alone.
+const noOptimizer = "none"

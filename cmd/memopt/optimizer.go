@@ -26,9 +26,6 @@ type optimizerFlags struct {
 	keepGrads    bool
 }
 
-// noOptimizer is the value of --optimizer for a step of gradients alone.
-const noOptimizer = "none"
-
 func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
 	f.StringVar(&o.kind, "optimizer", kind, "what updates the parameters: sgd, adam, adamw, or none")
 	numberVar(f, &o.weightDecay, "weight-decay", "", 0, notNegative, "weight decay, of parameters with two dims or "+

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"memopt/executor"
@@ -12,9 +11,6 @@ import (
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 )
-
-// ortName is the value of -e that means ONNX Runtime.
-const ortName = ortengine.Name
 
 // ortFlags are the settings of ONNX Runtime that other backends do not have.
 type ortFlags struct {
@@ -86,50 +82,4 @@ func (a *app) warnORT(what error) {
 // warnDropouts warns that stock ONNX Runtime removes Dropout nodes from a graph.
 func (a *app) warnDropouts(lost *ortengine.LostDropouts) {
 	a.warn("%v; --ort-opt disable keeps them", lost)
-}
-
-// ortChildVerb is the verb of the second process. It is not for users; the environment marks that
-// memopt started it, with the pipes that it needs.
-const (
-	ortChildVerb = "ort-child"
-	ortChildMark = "MEMOPT_STARTED_ORT_CHILD"
-)
-
-func ortProgram(path string) ort.Program {
-	return ort.Program{Path: path, Args: []string{"memopt", ortChildVerb}, Env: []string{ortChildMark + "=1"}}
-}
-
-func (a *app) ortChildCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    ortChildVerb,
-		Short:  "Run models in ONNX Runtime on behalf of the parent process",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if _, ok := a.env(ortChildMark); !ok {
-				return usage("memopt %s is started by memopt itself, for -e ort", ortChildVerb)
-			}
-			if code := ort.Serve(os.Stdin, os.NewFile(3, "answers")); code != 0 {
-				return &exitError{code, errors.New("ONNX Runtime's process failed")}
-			}
-			return nil
-		},
-	}
-}
-
-// classifyORT gives an error of ONNX Runtime's engine its exit code. The error needs no name in
-// front of it.
-func classifyORT(e *ortengine.Error) error {
-	var missing *ort.MissingError
-	var crash *ort.CrashError
-	var failed *ort.RuntimeError
-	switch {
-	case e.OutOfMemory():
-		return &exitError{exitInfeasible, e}
-	case errors.As(e, &missing), errors.As(e, &crash):
-		return &exitError{exitMissing, e}
-	case errors.As(e, &failed):
-		return &exitError{exitInvalid, e}
-	}
-	return &exitError{exitUsage, e}
 }

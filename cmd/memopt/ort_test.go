@@ -12,6 +12,7 @@ import (
 
 	"memopt/executor/ort/ortengine"
 	"memopt/graph/onnx"
+	"memopt/internal/fileio"
 )
 
 // stock is what sets ONNX Runtime apart.
@@ -30,7 +31,7 @@ func TestORTFile(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.onnx")
 		require.Zero(t,
 			run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
-		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
+		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context(), files: &fileio.Ledger{}}
 		var sel selectionFlags
 		ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true}
 		flags := pflag.NewFlagSet("verify", pflag.ContinueOnError)

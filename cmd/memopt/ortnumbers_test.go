@@ -25,6 +25,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/graph/op"
+	"memopt/internal/fileio"
 	"memopt/planner"
 	"memopt/recompute"
 )
@@ -163,7 +164,7 @@ func random(g *graph.Graph) bool {
 // ortExecution prepares what verify runs with -e ort.
 func ortExecution(t *testing.T, model, data string, args []string) *execution {
 	t.Helper()
-	a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context()}
+	a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context(), files: &fileio.Ledger{}}
 	a.global.quiet = true
 	sel := selectionFlags{}
 	ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true, dataDir: data, init: "random:1"}

@@ -19,6 +19,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
+	"memopt/internal/fileio"
 )
 
 // TestORTStates trains in ONNX Runtime and on the CPU: after several steps losses, weights and
@@ -53,7 +54,7 @@ func TestORTStates(t *testing.T) {
 // made, and to the same steps on the CPU.
 func agree(t *testing.T, x *execution) {
 	t.Helper()
-	a := &app{ctx: t.Context()}
+	a := &app{ctx: t.Context(), files: &fileio.Ledger{}}
 	a.global.quiet = true
 	engine, err := a.ortEngine()
 	require.NoError(t, err)
@@ -119,7 +120,7 @@ func TestORTOwnStates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.onnx")
 	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
 	x := ortExecution(t, path, "", []string{"--params", "x"})
-	a := &app{ctx: t.Context()}
+	a := &app{ctx: t.Context(), files: &fileio.Ledger{}}
 	engine, err := a.ortEngine()
 	require.NoError(t, err)
 	for _, level := range []ort.Level{ort.Disable, ort.Basic, ort.All} {

@@ -143,10 +143,6 @@ func (a *app) finishPack(
 	return nil
 }
 
-// maxInstance is the largest size of instances that solve and pack read: some ten million nodes
-// or buffers stay below it.
-const maxInstance = 1 << 30
-
 func (a *app) readBuffers(path string) (*pack.Table, error) {
 	var in io.Reader = a.in
 	if path != "-" {
@@ -162,16 +158,4 @@ func (a *app) readBuffers(path string) (*pack.Table, error) {
 		return nil, fileError("%s: %w", path, err)
 	}
 	return table, nil
-}
-
-// parseDuration reads Go's durations and bare numbers of seconds.
-func parseDuration(flag, text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		d, err = time.ParseDuration(text + "s")
-	}
-	if err != nil || d <= 0 {
-		return 0, usage("%s %q: wanted a positive duration such as 10s, 2m or 30", flag, text)
-	}
-	return d, nil
 }

@@ -128,3 +128,13 @@ func (a *app) saveCurve(m *memopt.Model, c *planner.Curve, path string) ([]strin
 	}
 	return names, nil
 }
+
+// afterCurve plans to the budget in the middle of a curve.
+func afterCurve(name string, c *planner.Curve) *nextCommand {
+	if len(c.Points) == 0 {
+		return nil
+	}
+	at := &c.Points[len(c.Points)/2]
+	return &nextCommand{verb: "plan", args: []string{name},
+		set: [][2]string{{"budget", report.WholeKiB(c.Persistent + at.Arena)}}}
+}

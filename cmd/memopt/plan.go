@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -166,14 +167,6 @@ formulas, exact bytes and whole names in any case.`,
 	return cmd
 }
 
-// exactModel wants one argument, the model.
-func exactModel(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage("%s wants one MODEL (a path, - or example:NAME), got %d arguments", cmd.CommandPath(), len(args))
-	}
-	return nil
-}
-
 // makePlan loads a model and plans it. The caller closes the model.
 func (a *app) makePlan(name string, sel *selectionFlags, how planning) (*memopt.Plan, *chosen, error) {
 	if err := sel.step.check(); err != nil {
@@ -278,14 +271,6 @@ func (a *app) compare(format report.Format, p *memopt.Plan, view *report.PlanVie
 	return err
 }
 
-// listLimit is how many stashed activations or outputs a table lists.
-func (a *app) listLimit() int {
-	if a.global.verbose {
-		return -1
-	}
-	return 10
-}
-
 func (a *app) savePlanFiles(p *memopt.Plan, model, saveConfig, savePlan string, deeploy bool) error {
 	if saveConfig != "" {
 		if err := a.writeArtefact("--save-config", saveConfig, configs.FormatORT(p.ConfigEntries())); err != nil {
@@ -323,4 +308,31 @@ func (a *app) printPlan(format report.Format, p *memopt.Plan, step *report.Step,
 		return report.PlanMarkdown(a.out, p.Plan, view)
 	}
 	return report.PlanTable(a.out, p.Plan, view)
+}
+
+// afterPlan binds symbols without a size, names a budget for a plan without recomputation, and else writes the
+// planned file.
+func (a *app) afterPlan(name string, p *memopt.Plan, c *chosen, view *report.PlanView, saved string) *nextCommand {
+	args := []string{name}
+	byFile := [][2]string{{"plan", saved}, {"out", fileLike(name, ".opt.onnx")}}
+	switch {
+	case p.Fit != nil && !p.Fit.Fits():
+		return nil
+	case p.Span != nil && saved == "":
+		return &nextCommand{verb: "plan", args: args, set: [][2]string{{"save-plan", fileLike(name, ".plan.json")}}}
+	case p.Span != nil:
+		return &nextCommand{verb: "apply", args: args, dims: a.examples(c.file, unbound(c.file)), set: byFile, drop: ofSelection}
+	case len(p.Unbound) > 0:
+		return &nextCommand{verb: "plan", args: args, dims: a.examples(c.file, p.Unbound)}
+	case p.Options.Enabled() && saved != "":
+		return &nextCommand{verb: "apply", args: args, set: byFile, drop: ofSelection}
+	case p.Options.Enabled():
+		return applied(name)
+	}
+	for _, o := range view.TradeOffs {
+		if share, ok := strings.CutPrefix(o.Name, "--budget "); ok {
+			return &nextCommand{verb: "plan", args: args, set: [][2]string{{"budget", share}}}
+		}
+	}
+	return &nextCommand{verb: "explain", args: args}
 }

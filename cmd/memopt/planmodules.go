@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +15,6 @@ import (
 	"memopt/symbolic"
 	"memopt/view/report"
 )
-
-// modulesName is the value of --select that plans modules of a PyTorch program.
-const modulesName = "modules"
 
 // torchFormat is the form of -O that is Python.
 const torchFormat = "torch"
@@ -109,24 +101,6 @@ func (a *app) modulePlan(name string, sel *selectionFlags, moduleMap string) (*p
 		return nil, a.classifyModules(name, err)
 	}
 	return p, nil
-}
-
-// readStep reads a step that PyTorch traced, and the hash of its file. nil: the file is none, or cannot be opened,
-// which reading it as a model will say.
-func (a *app) readStep(name string) (*torchsim.Traced, string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, "", nil
-	}
-	defer file.Close()
-	r := bufio.NewReader(file)
-	if head, _ := r.Peek(256); !torchsim.IsStep(head) {
-		return nil, "", nil
-	}
-	a.status.say("reading %s", name)
-	hash := sha256.New()
-	t, err := torchsim.ReadStep(io.TeeReader(r, hash))
-	return t, hex.EncodeToString(hash.Sum(nil)), err
 }
 
 // moduleOptions makes options of the flags.

@@ -154,3 +154,11 @@ func (a *app) usualPlans(p *memopt.Plan) ([]planner.Alternative, error) {
 	return append(slices.Clone(p.Alternatives), planner.Alternative{Name: "--level 1",
 		Live: level1.Planned.Peak.Bytes, Overhead: level1.Overhead}), nil
 }
+
+// afterPage writes the file of the plan on a page, or looks for a plan.
+func afterPage(name string, p *memopt.Plan) *nextCommand {
+	if p.Options.Enabled() {
+		return applied(name)
+	}
+	return &nextCommand{verb: "plan", args: []string{name}}
+}

@@ -14,54 +14,11 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"memopt"
-	"memopt/hint"
 	"memopt/internal/caught"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
-	"memopt/internal/library"
 	"memopt/internal/mapfile"
-	"memopt/internal/nearmiss"
-	"memopt/view/report"
 )
-
-// app is one run of the program.
-type app struct {
-	stdio
-	environ environment
-	args    []string
-	global  globalFlags
-	ctx     context.Context // done when a signal asks for the end
-	keeper  *keeper
-	files   *fileio.Ledger
-	columns int            // of the screen that the report goes to; 0: no limit
-	chart   int            // columns of that screen if it is a terminal, else 0
-	model   *memopt.Model  // that was read last, for the hint of an error; nil before
-	verb    *cobra.Command // that runs; nil before
-	report  *reportWriter  // where the report goes
-	flush   func() error   // writes the report out
-	status  *statusLine    // nil: there is no terminal to show it on
-	clock
-}
-
-// env looks up a variable.
-func (a *app) env(name string) (string, bool) {
-	text, ok := a.environ[name]
-	return text, ok
-}
-
-// globalFlags are the flags of every verb.
-type globalFlags struct {
-	output  string
-	dims    []string
-	color   string
-	quiet   bool
-	verbose bool
-	wide    bool
-	strict  bool
-	seed    int64
-	threads int
-}
 
 // run executes a command line in an environment, in the form of os.Environ, and returns its exit
 // code.
@@ -139,13 +96,6 @@ func (a *app) execute(root *cobra.Command) (err error) {
 	}
 	return err
 }
-
-// helpWidth is the most columns that the list of a verb's flags takes, those of a terminal of
-// default size; wideHelp that in a wider one.
-const (
-	helpWidth = 80
-	wideHelp  = 140
-)
 
 func terminalWidth() int {
 	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > helpWidth {
@@ -306,25 +256,6 @@ func abbreviates(given, flag string) bool {
 	return len(words) > 1 && at == len(words)
 }
 
-// suggest is the part of a message that suggests what may have been meant; "" if nothing is
-// similar.
-func suggest(given string, names []string) string {
-	if near := nearest(given, names); near != "" {
-		return fmt.Sprintf(" (did you mean %s?)", near)
-	}
-	return ""
-}
-
-// nearest returns the name most similar to a misspelt one, or "". It ignores case.
-func nearest(given string, names []string) string {
-	for _, name := range names {
-		if strings.EqualFold(name, given) {
-			return name
-		}
-	}
-	return nearmiss.Find(given, names)
-}
-
 // prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
 func (a *app) prepare(cmd *cobra.Command, args []string) error {
 	return a.prepareArguments(cmd, func() ([]string, error) { return args, nil })
@@ -354,84 +285,4 @@ func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)
 		a.startStatus(cmd.Name())
 	}
 	return nil
-}
-
-// takeVariables sets the flags of a verb that are not given to the values of their variables.
-func (a *app) takeVariables(cmd *cobra.Command) error {
-	var err error
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || err != nil || !hasVariable(f) {
-			return
-		}
-		for _, spelling := range spellings(f) {
-			name := flagVariable(spelling)
-			if text, _ := a.env(name); text != "" {
-				if e := cmd.Flags().Set(f.Name, text); e != nil {
-					err = usage("%s: %v", name, e)
-				}
-				return
-			}
-		}
-	})
-	return err
-}
-
-func (a *app) checkColor() error {
-	switch a.global.color {
-	case "auto", "always", "never":
-		return nil
-	}
-	return usage("--color %q: wanted auto, always or never", a.global.color)
-}
-
-// warn prints a warning to the error stream unless -q is given.
-func (a *app) warn(format string, args ...any) {
-	if !a.global.quiet {
-		a.say(a.paint("33", "warning:"), hint.Style(flags).Sprintf(format, args...))
-	}
-}
-
-// note prints useful information to the error stream unless -q is given.
-func (a *app) note(format string, args ...any) {
-	if !a.global.quiet {
-		a.say("note:", hint.Style(flags).Sprintf(format, args...))
-	}
-}
-
-// tellLibraries lists the C libraries that were opened, with -v, and always warns about those that
-// another user could have put there.
-func (a *app) tellLibraries() {
-	for _, l := range library.List() {
-		if l.Doubt != "" {
-			a.warn("%s was opened from %s: %s, so anything put there runs with this program's "+
-				"rights", l.Name, l.Path, l.Doubt)
-		} else if a.global.verbose {
-			a.note("%s was opened from %s", l.Name, l.Path)
-		}
-	}
-}
-
-func (a *app) complain(err error) {
-	a.say(a.paint("31", "memopt:"), hint.Style(flags).Error(err))
-}
-
-// say prints one line to the error stream. Text from a model can neither add lines nor control the
-// terminal.
-func (a *app) say(who, text string) {
-	a.status.clear()
-	fmt.Fprintf(a.err, "%s %s\n", who, report.Message(text, a.global.verbose))
-}
-
-// paint colors text for a terminal.
-func (a *app) paint(code, text string) string {
-	on := a.global.color == "always"
-	if a.global.color == "auto" {
-		_, no := a.env("NO_COLOR")
-		f, ok := a.err.(*os.File)
-		on = ok && !no && term.IsTerminal(int(f.Fd()))
-	}
-	if !on {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }

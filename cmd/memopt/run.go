@@ -161,3 +161,14 @@ func (a *app) noteExecuted(name string, x *execution) {
 	a.note("%s: running a training step%s: %d nodes forward, %d backward",
 		name, of, len(x.Planned.Model.Graph.Nodes)-b, b)
 }
+
+// afterRun proves a selection, or makes one.
+func (a *app) afterRun(name string, sel *selectionFlags, x *execution) *nextCommand {
+	switch {
+	case x.Planned.BackwardNodes() == 0:
+		return nil
+	case sel.asks(a) && x.Changed():
+		return a.proved(name, x.file)
+	}
+	return &nextCommand{verb: "plan", args: []string{name}, drop: ofSelection}
+}

@@ -244,13 +244,6 @@ func (a *app) warnUnused(beside string) {
 	}
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 // orderNames lists the values of --order.
 func orderNames() string {
 	var names []string

@@ -192,3 +192,12 @@ func (a *app) readInstance(path string) (*instance, error) {
 	}
 	return &instance{first, second}, nil
 }
+
+// afterSolve searches for longer, unless the schedule is proved to be optimal.
+func (sf *solveFlags) afterSolve(path string, optimal bool) *nextCommand {
+	if optimal || sf.out == streamName {
+		return nil
+	}
+	return &nextCommand{verb: "solve", args: []string{path},
+		set: [][2]string{{limitName, (max(2*sf.limit, defaultLimit)).String()}}}
+}

@@ -39,7 +39,8 @@ type sweepFlags struct {
 	set       *pflag.FlagSet
 }
 
-func (a *app) sweepCommand() *cobra.Command {
+// sweepCommand is the verb sweep; fresh makes a tree of all commands, which parsing changes.
+func (a *app) sweepCommand(fresh func() *cobra.Command) *cobra.Command {
 	var f sweepFlags
 	cmd := &cobra.Command{
 		Use:   "sweep GRID -o DIR",
@@ -82,7 +83,7 @@ docs/cluster.md has more.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.sweep(args[0], &f) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.sweep(args[0], &f, fresh) },
 	}
 	f.register(cmd.Flags())
 	return cmd
@@ -108,7 +109,7 @@ func (f *sweepFlags) register(s *pflag.FlagSet) {
 }
 
 // sweep runs a grid's points, or one, or gathers.
-func (a *app) sweep(path string, f *sweepFlags) error {
+func (a *app) sweep(path string, f *sweepFlags, fresh func() *cobra.Command) error {
 	format, err := report.ParseFormat(a.global.output)
 	if err != nil {
 		return usage("%w", err)
@@ -123,7 +124,7 @@ func (a *app) sweep(path string, f *sweepFlags) error {
 	if len(a.global.dims) > 0 {
 		return usage("sweep --dim: dims belong into the grid: \"dims\": {\"batch\": [8, 16]}")
 	}
-	verbs := &sweepVerbs{app: a}
+	verbs := &sweepVerbs{app: a, fresh: fresh}
 	g, err := sweep.Read(path, verbs)
 	if err != nil {
 		return fileError("%w", err)
@@ -377,12 +378,9 @@ func (a *app) plotSweep(s *sweep.Summary, path string, format figure.Format) err
 }
 
 // sweepVerbs answers package sweep's questions about the verbs.
-type sweepVerbs struct{ app *app }
-
-// command is a fresh tree of commands: parsing changes it.
-func (v *sweepVerbs) command() (*app, *cobra.Command) {
-	a := &app{stdio: v.app.stdio, environ: environment{}, ctx: v.app.ctx, keeper: v.app.keeper}
-	return a, a.command()
+type sweepVerbs struct {
+	app   *app
+	fresh func() *cobra.Command
 }
 
 // ownFlags are flags that a sweep sets itself, or that would have no effect.
@@ -396,7 +394,7 @@ var ownFlags = map[string]string{
 
 // Flag looks for a verb's flag.
 func (v *sweepVerbs) Flag(verb, name string) (sweep.Flag, error) {
-	_, root := v.command()
+	root := v.fresh()
 	cmd := subcommand(root, verb)
 	if why := ownFlags[name]; why != "" {
 		return sweep.Flag{}, fmt.Errorf("a grid cannot have this flag: %s", why)
@@ -420,10 +418,9 @@ func (v *sweepVerbs) Flag(verb, name string) (sweep.Flag, error) {
 
 // Check parses a verb's arguments, and looks whether there are such models.
 func (v *sweepVerbs) Check(verb string, args []string) error {
-	a, root := v.command()
-	cmd := subcommand(root, verb)
+	cmd := subcommand(v.fresh(), verb)
 	if err := cmd.ParseFlags(args); err != nil {
-		return a.wrongFlag(cmd, err)
+		return cmd.FlagErrorFunc()(cmd, err)
 	}
 	models := cmd.Flags().Args()
 	if err := cmd.ValidateArgs(models); err != nil {
@@ -462,7 +459,7 @@ func (v *sweepVerbs) Inputs(model string) ([]string, error) {
 
 // environ is the environment of points: this one, without the variables that stand for flags.
 func (v *sweepVerbs) environ() (list []string) {
-	_, root := v.command()
+	root := v.fresh()
 	drop := []string{configs.LevelVariable, configs.ConfigVariable}
 	add := func(f *pflag.Flag) { drop = append(drop, flagVariable(f.Name)) }
 	root.PersistentFlags().VisitAll(add)

@@ -120,3 +120,15 @@ type clock struct {
 	search  context.Context    // ctx of the app with the deadline of the limits
 	release context.CancelFunc // of search; nil: search has no deadline
 }
+
+// parseDuration reads Go's durations and bare numbers of seconds.
+func parseDuration(flag, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s")
+	}
+	if err != nil || d <= 0 {
+		return 0, usage("%s %q: wanted a positive duration such as 10s, 2m or 30", flag, text)
+	}
+	return d, nil
+}

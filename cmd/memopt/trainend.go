@@ -97,3 +97,20 @@ func (t *training) classifyTrain(err error) error {
 	}
 	return classify(wrap(t.name, err))
 }
+
+// models are the model of a job's command line, where it has one.
+func (t *training) models() []string { return []string{t.given} }
+
+// afterTrain writes the trained model, or goes on with a job that was stopped.
+func (t *training) afterTrain(r *train.Result) *nextCommand {
+	switch {
+	case r.Saved == "" || t.ranks() > 1:
+		return nil
+	case r.Stopped:
+		return &nextCommand{verb: "train", bare: true, set: [][2]string{{"resume", ""}, {"out", t.out}}}
+	case t.steps.Forward == nil:
+		return nil
+	}
+	return &nextCommand{verb: "export", args: []string{r.Saved}, bare: true,
+		set: [][2]string{{"out", fileLike(t.name, ".trained.onnx")}}}
+}

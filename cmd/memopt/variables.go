@@ -146,3 +146,23 @@ ORTModule's.
 		Long: strings.TrimSuffix(b.String(), "\n"),
 	}
 }
+
+// takeVariables sets the flags of a verb that are not given to the values of their variables.
+func (a *app) takeVariables(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || err != nil || !hasVariable(f) {
+			return
+		}
+		for _, spelling := range spellings(f) {
+			name := flagVariable(spelling)
+			if text, _ := a.env(name); text != "" {
+				if e := cmd.Flags().Set(f.Name, text); e != nil {
+					err = usage("%s: %v", name, e)
+				}
+				return
+			}
+		}
+	})
+	return err
+}

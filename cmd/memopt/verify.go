@@ -5,9 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/executor/verify"
+	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/internal/library"
 	"memopt/planner"
+	"memopt/recompute"
 	"memopt/view/report"
 )
 
@@ -225,4 +229,36 @@ func above(name, what string, v *report.RunView, tolerance float64) error {
 			"predicted (%d and %d bytes; --peak-tolerance %g)",
 			name, r.Runtime.Version, report.Bytes(r.Measured.Arena), report.Bytes(promised), r.Measured.Arena,
 			promised, tolerance)}
+}
+
+// afterVerify writes the file that was verified.
+func (a *app) afterVerify(name string, v *report.VerifyView) *nextCommand {
+	if v.Unchanged {
+		return &nextCommand{verb: "plan", args: []string{name}, drop: ofSelection}
+	}
+	return applied(name)
+}
+
+// cutsOf returns the chunked regions that memopt has recorded in files; nil means that it recorded no region.
+func cutsOf(files ...*memopt.Model) *planner.Cuts {
+	var all planner.Cuts
+	for _, m := range files {
+		if r := recompute.RecordOf(m.Model); r != nil {
+			all.List = append(all.List, planner.ReadCuts(r.InParts())...)
+		}
+	}
+	if all.List == nil {
+		return nil
+	}
+	return &all
+}
+
+// drawnInParts counts the random nodes that draw for a part of another one.
+func drawnInParts(g *graph.Graph) (n int) {
+	for _, node := range g.Nodes {
+		if _, ok, err := op.DrawsOf(node); ok && err == nil {
+			n++
+		}
+	}
+	return n
 }
