@@ -238,3 +238,6 @@ func (b *budgetFlags) finish(a *app, p *memopt.Plan) error {
 
 // modulesName is the value of --select that plans modules of a PyTorch program.
 const modulesName = "modules"
+
+// deviceName is the value of --vary that stands for the device.
+const deviceName = "device"

@@ -75,7 +75,9 @@ func (a *app) completing() bool {
 // keep the shell's completion, as models among arguments do; other texts get no completion.
 func (a *app) completes(verb *cobra.Command) {
 	if verb.ValidArgsFunction == nil && !verb.DisableFlagParsing {
-		verb.ValidArgsFunction = a.completeArgument
+		verb.ValidArgsFunction = func(verb *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return a.completeArgument(verb, args, begun)
+		}
 	}
 	if a.completing() {
 		a.completeFlags(verb, verb.LocalNonPersistentFlags())
@@ -104,11 +106,15 @@ func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.Completio
 			return beginning(choices, begun), cobra.ShellCompDirectiveNoFileComp
 		}
 	case f.Name == "dim":
-		return a.completeDims
+		return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return a.completeDims(args, begun)
+		}
 	case f.Name == "device":
 		return completeDevices
 	case f.Name == "vary":
-		return a.completeVaried
+		return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return a.completeVaried(args, begun)
+		}
 	case slices.Contains(inputFlags, f.Name), slices.Contains(outputFlags, f.Name),
 		slices.Contains(pathFlags, f.Name):
 		return nil
@@ -145,9 +151,7 @@ var takesCommand = []string{"doctor"}
 
 // completeDims offers the symbols of the model that the command line names, behind those that are
 // bound already.
-func (a *app) completeDims(
-	_ *cobra.Command, args []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeDims(args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	at := strings.LastIndexByte(begun, ',') + 1
 	var names []string
 	for _, symbol := range a.symbolsOf(args) {
@@ -159,9 +163,7 @@ func (a *app) completeDims(
 }
 
 // completeVaried offers the values of --vary: symbols, or the device.
-func (a *app) completeVaried(
-	_ *cobra.Command, args []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeVaried(args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return beginning(append(a.symbolsOf(args), "device"), begun), cobra.ShellCompDirectiveNoFileComp
 }
 
@@ -187,9 +189,7 @@ func completeDevices(
 }
 
 // completeVerbs offers the verbs that have settings.
-func (a *app) completeVerbs(
-	cmd *cobra.Command, args []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func completeVerbs(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -45,7 +45,7 @@ Nothing is run, and no file is read.`,
         what "memopt plan --level 1" would be told, here and now`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true, // the flags are those of the verb that is asked about
-		ValidArgsFunction:     a.completeVerbs,
+		ValidArgsFunction:     completeVerbs,
 		PersistentPreRunE:     func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			verb, rest, err := cmd.Root().Find(args)

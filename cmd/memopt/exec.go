@@ -31,11 +31,8 @@ func (a *app) prepareExecution(name string, sel *selectionFlags, ex *execFlags, 
 	if err := sel.step.check(); err != nil {
 		return nil, err
 	}
-	load := a.load
-	if how.bare {
-		load = a.read
-	}
-	m, err := load(name, reading{states: sel.states})
+	how.states, how.unchecked = sel.states, how.bare
+	m, err := a.load(name, how.reading)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
 
-	"memopt/autograd"
 	"memopt/graph/roles"
 )
 
@@ -59,31 +57,4 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprint(n, " ", many)
-}
-
-// refuseMerged returns an error where one parameter of a job stands for several of the program, or two for one:
-// the job would train another model.
-func (t *training) refuseMerged(j *autograd.Joint) error {
-	if t.allowMerged || t.dryRun || t.evalOnly || t.resume != "" {
-		return nil
-	}
-	trains := func(c roles.Change) bool {
-		return c.Kind.TrainsAnother() && slices.Contains(j.Wrt, c.Value)
-	}
-	i := slices.IndexFunc(j.Exported, trains)
-	if i < 0 {
-		return nil
-	}
-	c := j.Exported[i]
-	if c.Kind == roles.Apart {
-		return invalid(fmt.Errorf("%s: the job would train %q apart from what the exporter computed of it (%s); %s; "+
-			"--allow-merged trains them", t.name, c.Value, someOf(c.Names), keepsParameters))
-	}
-	if c.Kind == roles.Untied {
-		return invalid(fmt.Errorf("%s: the job would train %q and its transpose %q apart, which the program ties; "+
-			"%s tied; --allow-merged trains them", t.name, c.Value, c.Names[0], keepsTies))
-	}
-	return invalid(fmt.Errorf("%s: %q stands for %s of the program (%s): the job would train them as one; "+
-		"%s; --allow-merged trains them as one", t.name, c.Value, count(len(c.Names), "more parameter",
-		"more parameters"), someOf(c.Names), keepsParameters))
 }

@@ -28,9 +28,6 @@ type fitFlags struct {
 	step   stepFlags
 }
 
-// deviceName is the value of --vary that stands for the device.
-const deviceName = "device"
-
 func (a *app) fitCommand() *cobra.Command {
 	var f fitFlags
 	cmd := &cobra.Command{

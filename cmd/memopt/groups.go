@@ -43,7 +43,7 @@ func (a *app) verbGroups() []verbGroup {
 			a.verifyCommand(),
 		}},
 		{"Many of these at once:", []*cobra.Command{
-			a.sweepCommand(a.freshCommand),
+			a.sweepCommand(func() *cobra.Command { return a.freshCommand() }),
 		}},
 		{"Look inside:", []*cobra.Command{
 			a.traceCommand(),

@@ -42,7 +42,7 @@ same bytes.`,
 			return err
 		},
 	}
-	cmd.ValidArgsFunction = a.completeVerbs
+	cmd.ValidArgsFunction = completeVerbs
 	cmd.Flags().StringVarP(&out, "out", "o", "", "folder to write all pages to, below man1 and man7")
 	return cmd
 }

@@ -29,14 +29,16 @@ type reading struct {
 	ranged bool             // --dim may give ranges
 	dims   map[string]int64 // sizes of symbols that --dim does not give
 	stream io.Reader        // that the model "-" is read from; nil: standard input
+	// unchecked leaves it to the caller to check that --dim binds symbols of the model, as of two that are compared.
+	unchecked bool
 }
 
-// load reads a model as read does, and requires it to have the symbols that --dim binds.
+// load reads a model as read does, and requires it to have the symbols that --dim binds unless unchecked.
 func (a *app) load(name string, how reading) (*memopt.Model, error) {
 	a.status.say("reading %s", name)
 	m, err := a.read(name, how)
-	if err != nil {
-		return nil, err
+	if err != nil || how.unchecked {
+		return m, err
 	}
 	if err := a.checkDims(m); err != nil {
 		m.Close()

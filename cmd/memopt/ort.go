@@ -40,7 +40,7 @@ func (a *app) ortEngine() (verify.Engine, error) {
 	if err != nil {
 		return nil, &exitError{exitInternal, err}
 	}
-	return &ortengine.Engine{Program: ortProgram(path), Seed: a.global.seed, Warn: a.warnORT}, nil
+	return &ortengine.Engine{Program: ortProgram(path), Seed: a.global.seed, Warn: func(what error) { a.warnORT(what) }}, nil
 }
 
 // options checks the flags of ONNX Runtime, and passes them to the engine if that is ONNX Runtime.

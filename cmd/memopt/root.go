@@ -157,7 +157,7 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())},
 		"threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.prepare
-	root.SetFlagErrorFunc(a.wrongFlag)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.wrongFlag(cmd, err) })
 	a.addVerbs(root)
 	root.AddCommand(a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
 	return root
@@ -254,35 +254,4 @@ func abbreviates(given, flag string) bool {
 		}
 	}
 	return len(words) > 1 && at == len(words)
-}
-
-// prepare fills flags that are not given from MEMOPT_<FLAG> and checks the global ones.
-func (a *app) prepare(cmd *cobra.Command, args []string) error {
-	return a.prepareArguments(cmd, func() ([]string, error) { return args, nil })
-}
-
-// prepareArguments is prepare for a verb that has arguments from elsewhere: find is asked for them when the verb's
-// flags are known.
-func (a *app) prepareArguments(cmd *cobra.Command, find func() ([]string, error)) error {
-	a.verb = cmd
-	if err := a.takeVariables(cmd); err != nil {
-		return err
-	}
-	args, err := find()
-	if err != nil {
-		return err
-	}
-	if err := a.checkColor(); err != nil {
-		return err
-	}
-	a.fitScreen()
-	if err := a.announceFiles(cmd, args); err != nil {
-		return err
-	}
-	if !cmd.Hidden {
-		a.warnVariables(cmd.Root())
-		a.limited(cmd.Flags())
-		a.startStatus(cmd.Name())
-	}
-	return nil
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"memopt"
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph/examples"
+	"memopt/graph/roles"
 	"memopt/train"
 )
 
@@ -99,4 +102,31 @@ func (t *training) make() (err error) {
 		return classifyGrad(t.name, err)
 	}
 	return nil
+}
+
+// refuseMerged returns an error where one parameter of a job stands for several of the program, or two for one:
+// the job would train another model.
+func (t *training) refuseMerged(j *autograd.Joint) error {
+	if t.allowMerged || t.dryRun || t.evalOnly || t.resume != "" {
+		return nil
+	}
+	trains := func(c roles.Change) bool {
+		return c.Kind.TrainsAnother() && slices.Contains(j.Wrt, c.Value)
+	}
+	i := slices.IndexFunc(j.Exported, trains)
+	if i < 0 {
+		return nil
+	}
+	c := j.Exported[i]
+	if c.Kind == roles.Apart {
+		return invalid(fmt.Errorf("%s: the job would train %q apart from what the exporter computed of it (%s); %s; "+
+			"--allow-merged trains them", t.name, c.Value, someOf(c.Names), keepsParameters))
+	}
+	if c.Kind == roles.Untied {
+		return invalid(fmt.Errorf("%s: the job would train %q and its transpose %q apart, which the program ties; "+
+			"%s tied; --allow-merged trains them", t.name, c.Value, c.Names[0], keepsTies))
+	}
+	return invalid(fmt.Errorf("%s: %q stands for %s of the program (%s): the job would train them as one; "+
+		"%s; --allow-merged trains them as one", t.name, c.Value, count(len(c.Names), "more parameter",
+		"more parameters"), someOf(c.Names), keepsParameters))
 }
