@@ -25,7 +25,7 @@ func nearest(given string, names []string) string {
 			return name
 		}
 	}
-	return nearmiss.Nearest(given, names)
+	return nearmiss.Find(given, names)
 }
 
 func plural(n int, one, many string) string {
