@@ -113,9 +113,25 @@ const dependencies = `
 	train !< answers/explain, answers/fit, answers/diff, inference/quantize, python/pytorch;
 
 	# Programs.
-	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, answers/sweep,
-		executor/cuda, executor/ort/ortengine, inference/quantize, train/mpi, train/prepare,
-		view/torchsnapshot, view/webpage < cmd/memopt;
+	executor/cuda/driver, executor/ort/ortengine, internal/caught, memopt, view/report < cmd/memopt/internal/cli;
+	cmd/memopt/internal/cli, python/pytorch < cmd/memopt/internal/load;
+	cmd/memopt/internal/load, train < cmd/memopt/internal/gradcmd;
+	cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
+	answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
+		view/webpage < cmd/memopt/internal/plancmd;
+	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;
+	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit,
+		cmd/memopt/internal/plancmd < cmd/memopt/internal/answercmd;
+	cmd/memopt/internal/option, train/mpi, train/prepare < cmd/memopt/internal/traincmd;
+	cmd/memopt/internal/option, inference/quantize < cmd/memopt/internal/forwardcmd;
+	answers/sweep, cmd/memopt/internal/plancmd < cmd/memopt/internal/sweepcmd;
+	cmd/memopt/internal/load < cmd/memopt/internal/instancecmd;
+	cmd/memopt/internal/load, executor/cuda, train < cmd/memopt/internal/lookcmd;
+	cmd/memopt/internal/answercmd, cmd/memopt/internal/forwardcmd, cmd/memopt/internal/instancecmd,
+		cmd/memopt/internal/lookcmd, cmd/memopt/internal/runcmd, cmd/memopt/internal/sweepcmd,
+		cmd/memopt/internal/traincmd < cmd/memopt;
+	cmd/memopt/internal/option !< cmd/memopt/internal/instancecmd, cmd/memopt/internal/lookcmd;
+	cmd/memopt/internal/plancmd !< cmd/memopt/internal/forwardcmd, cmd/memopt/internal/traincmd;
 	executor/cpu, memopt < bench/forward;
 	executor/cuda/driver, executor/dataset, view/report < bench/gpu/stages;
 	bench/gpu/stages < bench/gpu;
@@ -188,7 +204,10 @@ func TestImportOrder(t *testing.T) {
 	require.NoError(t, err)
 	seen := map[string]bool{"NONE": true}
 	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(strings.ReplaceAll(line, "memopt/", ""))
+		fields := strings.Fields(line)
+		for i := range fields {
+			fields[i] = strings.TrimPrefix(fields[i], "memopt/")
+		}
 		pkg := fields[0]
 		seen[pkg] = true
 		if may[pkg] == nil {

@@ -55,11 +55,11 @@ func TestPromisesAreTested(t *testing.T) {
 var writers = []string{
 	"internal/fileio/", "bench/", "internal/test/mutants/",
 	"internal/test/double/", "executor/cuda/kernels/compile/", "internal/simd/asm/",
-	"cmd/memopt/observe.go",       // a spool of its own, in the folder of temporary files
-	"executor/ort/child_linux.go", // tensors on their way between the two processes
-	"executor/ort/process.go",     // likewise
-	"executor/rss.go",             // /proc/self/clear_refs
-	"train/events/",               // files of a job's folder that grow by whole records
+	"cmd/memopt/internal/runcmd/observe.go", // a spool of its own, in the folder of temporary files
+	"executor/ort/child_linux.go",           // tensors on their way between the two processes
+	"executor/ort/process.go",               // likewise
+	"executor/rss.go",                       // /proc/self/clear_refs
+	"train/events/",                         // files of a job's folder that grow by whole records
 }
 
 // TestOneWayToWrite: every file that a user names is written through package fileio, so that its

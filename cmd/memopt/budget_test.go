@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
 )
 
 // TestBudgetSearch: what the flags of a search come to. With a limit of 0 the first plan that fits
@@ -28,21 +31,22 @@ func TestEffort(t *testing.T) {
 		"--effort 0 --time-limit 1s":    {0.2, time.Second},
 		"--effort 0.5 --time-limit 20s": {0.5, 20 * time.Second},
 	} {
-		var b budgetFlags
+		var b option.BudgetFlags
 		flags := pflag.NewFlagSet("plan", pflag.ContinueOnError)
-		b.register(flags)
+		b.Register(flags)
 		require.NoError(t, flags.Parse(strings.Fields(args)))
-		a := &app{stdio: stdio{nil, io.Discard, io.Discard}}
-		got, err := b.search(a)
+		a := &cli.App{Stdio: cli.Stdio{In: nil, Out: io.Discard, Err: io.Discard}}
+		got, err := b.Search(a)
 		require.NoError(t, err, args)
 		require.Equal(t, want.effort, got.Effort, args)
-		require.Equal(t, want.limit, b.limit, args)
+		require.Equal(t, want.limit, b.Limit, args)
 	}
 	for _, wrong := range []string{"-1s", "soon", "", "1e400", "10 s"} {
-		var l limitFlags
+		var l cli.LimitFlags
 		flags := pflag.NewFlagSet("plan", pflag.ContinueOnError)
-		l.register(flags)
-		require.ErrorContains(t, flags.Set(limitName, wrong), "wanted a duration such as 10s, 2m or 30, or 0", wrong)
+		l.Register(flags)
+		require.ErrorContains(t, flags.Set(cli.LimitName, wrong), "wanted a duration such as 10s, 2m or 30, or 0",
+			wrong)
 	}
 }
 
@@ -50,6 +54,6 @@ func TestEffort(t *testing.T) {
 func TestShareLike(t *testing.T) {
 	for text, want := range map[string]string{"0.5": "50%", " 0.625 ": "62.5%", "1": "50%", "0": "50%", "-0.5": "50%",
 		"lots": "50%", "1.5": "50%", "0.333333": "33.33%"} {
-		require.Equal(t, want, shareLike(text), text)
+		require.Equal(t, want, option.ShareLike(text), text)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -43,15 +44,16 @@ m (float[n, %d] x) => (float[n, %d] y) <float[%d, %d] w = {0%s}> { y = MatMul(x,
 		code     int
 		want     string
 	}{
-		{0, "model.onnx", exitUsage, "model.onnx changed while it was read: it has 8192 bytes, but had"},
+		{0, "model.onnx", cli.ExitUsage, "model.onnx changed while it was read: it has 8192 bytes, but had"},
 		// It is mapped when roles of values are told, before the note.
-		{1, "model.onnx.data", exitUsage, "model.onnx.data changed while it was read: it has 8192 bytes, but had"},
+		{1, "model.onnx.data", cli.ExitUsage, "model.onnx.data changed while it was read: it has 8192 bytes, but had"},
 	} {
 		for _, flags := range []string{"", " --threads 1 -r 3", " --mem-pattern off"} {
 			require.NoError(t, onnx.WriteFile("model.onnx", m, onnx.Options{ExternalDataThreshold: c.external}))
 			errs := &onText{text: "only its forward half is run", do: func() error { return os.Truncate(c.file, 8192) }}
 			line := "run model.onnx --dim n=4 --init random:1 --save-outputs out" + flags
-			code := runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{nil, io.Discard, errs}, nil)
+			code := runUntil(t.Context(), &cli.Keeper{}, strings.Fields(line),
+				cli.Stdio{In: nil, Out: io.Discard, Err: errs}, nil)
 			require.NoError(t, errs.err)
 			require.Equal(t, c.code, code, "%s: %s", line, errs.String())
 			require.Contains(t, errs.String(), c.want)

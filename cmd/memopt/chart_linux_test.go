@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // terminal is a pseudo-terminal of some columns: what is written to slave comes out of master.
@@ -40,7 +42,7 @@ func onTerminal(t *testing.T, columns int, line string) string {
 		shown <- b.String()
 	}()
 	var errs bytes.Buffer
-	code := runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{nil, slave, &errs}, nil)
+	code := runUntil(t.Context(), &cli.Keeper{}, strings.Fields(line), cli.Stdio{In: nil, Out: slave, Err: &errs}, nil)
 	require.Zero(t, code, errs.String())
 	slave.Close()
 	return <-shown

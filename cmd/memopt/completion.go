@@ -9,6 +9,12 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate/parts"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
+	"memopt/cmd/memopt/internal/lookcmd"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/cmd/memopt/internal/plancmd"
+	"memopt/cmd/memopt/internal/sweepcmd"
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/planner"
@@ -27,15 +33,15 @@ var flagChoices = map[string][]string{
 	"color":                        {"auto", "always", "never"},
 	"level":                        {"0", "1", "2"},
 	"order":                        names(planner.OrderChoices),
-	"budget-in":                    {"memopt", ortName},
-	"select":                       {"nodes", "clusters", modulesName},
-	"chunk":                        chunkModes,
+	"budget-in":                    {"memopt", cli.OrtName},
+	"select":                       {"nodes", "clusters", option.ModulesName},
+	"chunk":                        option.ChunkModes,
 	"solver":                       {"auto", "greedy", "lns"},
 	"solve solver":                 {"auto", "greedy", "lns", "exact", "chain"},
 	"format":                       {"memopt", "deeploy"},
-	"trace format":                 traceFormats,
-	"backend":                      {"cpu", "null", "cuda", ortName},
-	"on":                           sweepPlaces,
+	"trace format":                 plancmd.TraceFormats,
+	"backend":                      {"cpu", "null", "cuda", cli.OrtName},
+	"on":                           sweepcmd.SweepPlaces,
 	"anchor":                       onOff,
 	"bitwise":                      onOff,
 	"mem-pattern":                  onOff,
@@ -66,27 +72,28 @@ func names[T ~string](list []T) []string {
 
 // completing reports whether a shell asks for completions. Only then are flags given completions:
 // cobra keeps these for as long as the program runs.
-func (a *app) completing() bool {
-	return len(a.args) > 0 &&
-		(a.args[0] == cobra.ShellCompRequestCmd || a.args[0] == cobra.ShellCompNoDescRequestCmd)
+func completing(a *cli.App) bool {
+	return len(a.Args) > 0 &&
+		(a.Args[0] == cobra.ShellCompRequestCmd || a.Args[0] == cobra.ShellCompNoDescRequestCmd)
 }
 
 // completes gives a verb and its flags their completions. Flags that name files
 // keep the shell's completion, as models among arguments do; other texts get no completion.
-func (a *app) completes(verb *cobra.Command) {
+func completes(a *cli.App, verb *cobra.Command) {
 	if verb.ValidArgsFunction == nil && !verb.DisableFlagParsing {
-		verb.ValidArgsFunction = func(verb *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return a.completeArgument(verb, args, begun)
+		verb.ValidArgsFunction = func(verb *cobra.Command, args []string, begun string) ([]string,
+			cobra.ShellCompDirective) {
+			return completeArgument(a, verb, args, begun)
 		}
 	}
-	if a.completing() {
-		a.completeFlags(verb, verb.LocalNonPersistentFlags())
+	if completing(a) {
+		completeFlags(a, verb, verb.LocalNonPersistentFlags())
 	}
 }
 
-func (a *app) completeFlags(verb *cobra.Command, flags *pflag.FlagSet) {
+func completeFlags(a *cli.App, verb *cobra.Command, flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if complete := a.flagCompletion(verb, f); complete != nil {
+		if complete := flagCompletion(a, verb, f); complete != nil {
 			if err := verb.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 				panic(err) // a flag has one completion: this is a mistake in the program
 			}
@@ -95,7 +102,7 @@ func (a *app) completeFlags(verb *cobra.Command, flags *pflag.FlagSet) {
 }
 
 // flagCompletion returns the completion of a flag's values; nil leaves them to the shell, which completes file names.
-func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
+func flagCompletion(a *cli.App, verb *cobra.Command, f *pflag.Flag) cobra.CompletionFunc {
 	choices, ok := flagChoices[verb.Name()+" "+f.Name]
 	if !ok {
 		choices, ok = flagChoices[f.Name]
@@ -107,16 +114,16 @@ func (a *app) flagCompletion(verb *cobra.Command, f *pflag.Flag) cobra.Completio
 		}
 	case f.Name == "dim":
 		return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return a.completeDims(args, begun)
+			return completeDims(a, args, begun)
 		}
 	case f.Name == "device":
 		return completeDevices
 	case f.Name == "vary":
 		return func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			return a.completeVaried(args, begun)
+			return completeVaried(a, args, begun)
 		}
-	case slices.Contains(inputFlags, f.Name), slices.Contains(outputFlags, f.Name),
-		slices.Contains(pathFlags, f.Name):
+	case slices.Contains(cli.InputFlags, f.Name), slices.Contains(cli.OutputFlags, f.Name),
+		slices.Contains(cli.PathFlags, f.Name):
 		return nil
 	}
 	return cobra.NoFileCompletions
@@ -131,15 +138,15 @@ func beginning(names []string, begun string) []string {
 
 // completeArgument completes a verb's argument: a built-in model beside files, an operator,
 // or nothing.
-func (a *app) completeArgument(
+func completeArgument(a *cli.App,
 	verb *cobra.Command, args []string, begun string,
 ) ([]string, cobra.ShellCompDirective) {
-	switch what := readsFiles[verb.Name()]; {
+	switch what := cli.ReadsFiles[verb.Name()]; {
 	case verb.Name() == "ops" && len(args) == 0:
-		return slices.Compact(beginning(operatorNames(), begun)), cobra.ShellCompDirectiveNoFileComp
+		return slices.Compact(beginning(lookcmd.OperatorNames(), begun)), cobra.ShellCompDirectiveNoFileComp
 	case strings.HasSuffix(what, " model") && begun != "":
 		// Without a prefix, or without a match, the shell offers files.
-		return beginning(exampleNames(), begun), cobra.ShellCompDirectiveDefault
+		return beginning(load.ExampleNames(), begun), cobra.ShellCompDirectiveDefault
 	case what == "" && !slices.Contains(takesCommand, verb.Name()):
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -151,10 +158,10 @@ var takesCommand = []string{"doctor"}
 
 // completeDims offers the symbols of the model that the command line names, behind those that are
 // bound already.
-func (a *app) completeDims(args []string, begun string) ([]string, cobra.ShellCompDirective) {
+func completeDims(a *cli.App, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	at := strings.LastIndexByte(begun, ',') + 1
 	var names []string
-	for _, symbol := range a.symbolsOf(args) {
+	for _, symbol := range symbolsOf(a, args) {
 		if bound := "," + begun[:at]; !strings.Contains(bound, ","+symbol+"=") {
 			names = append(names, begun[:at]+symbol+"=")
 		}
@@ -163,17 +170,17 @@ func (a *app) completeDims(args []string, begun string) ([]string, cobra.ShellCo
 }
 
 // completeVaried offers the values of --vary: symbols, or the device.
-func (a *app) completeVaried(args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	return beginning(append(a.symbolsOf(args), "device"), begun), cobra.ShellCompDirectiveNoFileComp
+func completeVaried(a *cli.App, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return beginning(append(symbolsOf(a, args), "device"), begun), cobra.ShellCompDirectiveNoFileComp
 }
 
 // symbolsOf lists the symbols of the model that the first argument names; none if there is none, or
 // it cannot be read.
-func (a *app) symbolsOf(args []string) []string {
-	if len(args) == 0 || args[0] == streamName {
+func symbolsOf(a *cli.App, args []string) []string {
+	if len(args) == 0 || args[0] == cli.StreamName {
 		return nil
 	}
-	m, err := open(args[0], nil, memopt.Options{Warn: func(string) {}})
+	m, err := load.Open(args[0], nil, memopt.Options{Warn: func(string) {}})
 	if err != nil {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
 	"memopt/configs"
 )
 
@@ -19,8 +21,8 @@ import (
 func offered(t *testing.T, line ...string) (names []string, directive string) {
 	t.Helper()
 	var out strings.Builder
-	code := runUntil(t.Context(), &keeper{}, append([]string{"__completeNoDesc"}, line...),
-		stdio{strings.NewReader(""), &out, io.Discard}, nil)
+	code := runUntil(t.Context(), &cli.Keeper{}, append([]string{"__completeNoDesc"}, line...),
+		cli.Stdio{In: strings.NewReader(""), Out: &out, Err: io.Discard}, nil)
 	require.Zero(t, code)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	return lines[:len(lines)-1], lines[len(lines)-1]
@@ -43,7 +45,7 @@ func TestCompletion(t *testing.T) {
 		{"solve --solver e", []string{"exact"}, nothingElse},
 		{"run -e _", []string{"cpu", "null", "cuda", "ort"}, nothingElse},
 		{"plan --device rtx40", []string{"rtx4080", "rtx4090"}, files},
-		{"plan exa", exampleNames(), files},
+		{"plan exa", load.ExampleNames(), files},
 		{"plan example:ml", []string{"example:mlp"}, files},
 		{"plan _", []string{}, files},
 		{"plan mod", []string{}, files},
@@ -116,7 +118,7 @@ func TestChoices(t *testing.T) {
 		require.ElementsMatch(t, list, choices, "--%s: %s", flag, e.errors)
 	}
 	// Every flag of a table is one of a verb.
-	root := (&app{}).command()
+	root := command((&cli.App{}))
 	for flag := range flagChoices {
 		words := strings.Fields(flag)
 		found := root.PersistentFlags().Lookup(flag) != nil

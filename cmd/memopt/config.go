@@ -8,26 +8,27 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/configs"
 	"memopt/view/report"
 )
 
-func (a *app) configCommand() *cobra.Command {
+func configCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show every setting's value and where it comes from",
 		Long:  "config shows what memopt's flags are set to: memopt config show.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usage("%s wants to be told what to do: memopt config show [VERB]",
+			return cli.Usage("%s wants to be told what to do: memopt config show [VERB]",
 				cmd.CommandPath())
 		},
 	}
-	cmd.AddCommand(a.configShowCommand())
+	cmd.AddCommand(configShowCommand(a))
 	return cmd
 }
 
-func (a *app) configShowCommand() *cobra.Command {
+func configShowCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [VERB] [FLAGS]",
 		Short: "Show every flag's value and where it comes from",
@@ -52,64 +53,64 @@ Nothing is run, and no file is read.`,
 			if err != nil {
 				return err
 			}
-			return a.configShow(cmd, verb, rest)
+			return configShow(a, cmd, verb, rest)
 		},
 	}
 }
 
 // configShow shows the settings of a verb, of all verbs if it is the root, with what is behind it on
 // the command line.
-func (a *app) configShow(show, verb *cobra.Command, args []string) error {
+func configShow(a *cli.App, show, verb *cobra.Command, args []string) error {
 	if !verb.HasParent() {
 		if word := firstWord(verb, args); word != "" {
 			return noCommand(verb, []string{word})
 		}
 	} else if !verb.Runnable() || verb.DisableFlagParsing {
-		return usage("config show %s: it has no settings", verb.Name())
+		return cli.Usage("config show %s: it has no settings", verb.Name())
 	}
 	if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
 		return show.Help()
 	}
 	if err := verb.ParseFlags(args); err != nil && !errors.Is(err, pflag.ErrHelp) {
-		return a.wrongFlag(verb, err)
+		return wrongFlag(a, verb, err)
 	}
 	given := map[string]bool{}
 	verb.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
-	if err := a.takeVariables(verb); err != nil {
+	if err := a.TakeVariables(verb); err != nil {
 		return err
 	}
-	if err := a.checkColor(); err != nil {
+	if err := a.CheckColor(); err != nil {
 		return err
 	}
-	format, err := report.ParseFormat(a.global.output)
+	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
-		return usage("%w", err)
+		return cli.Usage("%w", err)
 	}
-	a.warnVariables(verb.Root())
-	name, list := verb.Name(), a.verbSettings(verb, given)
+	a.WarnVariables(verb.Root())
+	name, list := verb.Name(), verbSettings(a, verb, given)
 	if !verb.HasParent() {
-		name, list = "", a.allSettings(verb, given)
+		name, list = "", allSettings(a, verb, given)
 	}
-	return report.Config(a.out, format, name, append(list, a.otherVariables()...))
+	return report.Config(a.Out, format, name, append(list, otherVariables(a)...))
 }
 
 // allSettings lists the flags of all verbs, by name; those of one name whose values differ, one
 // after the other.
-func (a *app) allSettings(root *cobra.Command, given map[string]bool) []report.Setting {
-	list := a.verbSettings(root, given)
+func allSettings(a *cli.App, root *cobra.Command, given map[string]bool) []report.Setting {
+	list := verbSettings(a, root, given)
 	global := len(list)
 	var faults []string
 	for _, verb := range root.Commands() {
 		if !verb.IsAvailableCommand() {
 			continue
 		}
-		if err := a.takeVariables(verb); err != nil {
+		if err := a.TakeVariables(verb); err != nil {
 			if !slices.Contains(faults, err.Error()) {
 				faults = append(faults, err.Error())
-				a.warn("%v: verbs with that flag refuse it", err)
+				a.Warn("%v: verbs with that flag refuse it", err)
 			}
 		}
-		for _, s := range a.ownSettings(verb) {
+		for _, s := range ownSettings(a, verb) {
 			at := slices.IndexFunc(list[global:], func(have report.Setting) bool {
 				return have.Flag == s.Flag && have.Value == s.Value && have.From == s.From
 			})
@@ -128,11 +129,11 @@ func (a *app) allSettings(root *cobra.Command, given map[string]bool) []report.S
 }
 
 // ownSettings lists the flags that are a verb's own, as variables set them.
-func (a *app) ownSettings(verb *cobra.Command) []report.Setting {
+func ownSettings(a *cli.App, verb *cobra.Command) []report.Setting {
 	var list []report.Setting
 	verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if hasVariable(f) {
-			s := a.settingOf(verb, f, nil)
+		if cli.HasVariable(f) {
+			s := settingOf(a, verb, f, nil)
 			s.Verbs = []string{verb.Name()}
 			list = append(list, s)
 		}
@@ -141,13 +142,13 @@ func (a *app) ownSettings(verb *cobra.Command) []report.Setting {
 }
 
 // verbSettings lists all flags of a verb, global ones included; given are those on the command line.
-func (a *app) verbSettings(verb *cobra.Command, given map[string]bool) []report.Setting {
+func verbSettings(a *cli.App, verb *cobra.Command, given map[string]bool) []report.Setting {
 	list := []report.Setting{}
 	verb.Flags().VisitAll(func(f *pflag.Flag) {
-		if !hasVariable(f) || f.Hidden {
+		if !cli.HasVariable(f) || f.Hidden {
 			return
 		}
-		s := a.settingOf(verb, f, given)
+		s := settingOf(a, verb, f, given)
 		if s.Verbs = []string{}; verb.HasParent() &&
 			verb.Root().PersistentFlags().Lookup(f.Name) == nil {
 			s.Verbs = []string{verb.Name()}
@@ -158,17 +159,17 @@ func (a *app) verbSettings(verb *cobra.Command, given map[string]bool) []report.
 }
 
 // settingOf returns the value of a verb's flag and its source.
-func (a *app) settingOf(verb *cobra.Command, f *pflag.Flag, given map[string]bool) report.Setting {
+func settingOf(a *cli.App, verb *cobra.Command, f *pflag.Flag, given map[string]bool) report.Setting {
 	s := report.Setting{Flag: f.Name, Value: f.Value.String(), From: report.FromDefault,
-		Variable: flagVariable(f.Name)}
-	text, _ := a.env(s.Variable)
+		Variable: cli.FlagVariable(f.Name)}
+	text, _ := a.Env(s.Variable)
 	switch {
 	case given[f.Name]:
 		s.From = report.FromFlag
 	case text != "":
 		s.Value, s.From = text, report.FromVariable
 	default:
-		if name, value := a.ortModule(verb, f.Name); name != "" {
+		if name, value := ortModule(a, verb, f.Name); name != "" {
 			s.Value, s.From, s.Variable = value, report.FromORTModule, name
 		}
 	}
@@ -177,7 +178,7 @@ func (a *app) settingOf(verb *cobra.Command, f *pflag.Flag, given map[string]boo
 
 // ortModule returns the variable of ORTModule's that sets a flag of a verb, and its value; "" where
 // none does.
-func (a *app) ortModule(verb *cobra.Command, flag string) (name, value string) {
+func ortModule(a *cli.App, verb *cobra.Command, flag string) (name, value string) {
 	f := verb.Flags()
 	if f.Lookup("level") == nil || f.Lookup("config") == nil {
 		return "", ""
@@ -193,20 +194,20 @@ func (a *app) ortModule(verb *cobra.Command, flag string) (name, value string) {
 	case flag == "config":
 		name = configs.ConfigVariable
 	}
-	if value, _ = a.env(name); value == "" {
+	if value, _ = a.Env(name); value == "" {
 		return "", ""
 	}
 	return name, value
 }
 
 // otherVariables lists the variables that are set and stand for no flag.
-func (a *app) otherVariables() []report.Setting {
+func otherVariables(a *cli.App) []report.Setting {
 	var list []report.Setting
-	for _, v := range variables {
-		text, _ := a.env(v.name)
-		if text != "" && v.name != configs.LevelVariable && v.name != configs.ConfigVariable {
+	for _, v := range cli.Variables {
+		text, _ := a.Env(v.Name)
+		if text != "" && v.Name != configs.LevelVariable && v.Name != configs.ConfigVariable {
 			list = append(list, report.Setting{Value: text, From: report.FromVariable,
-				Variable: v.name,
+				Variable: v.Name,
 				Verbs:    []string{}})
 		}
 	}

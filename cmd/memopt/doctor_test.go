@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/answers/doctor"
+	"memopt/cmd/memopt/internal/answercmd"
 )
 
 // TestTrustedSettings: a library that anybody could have put in its place is not tried unasked.
@@ -20,6 +21,6 @@ func TestTrustedSettings(t *testing.T) {
 	}
 	require.NoError(t, os.Chmod(open, 0o666))
 	kept := []doctor.Setting{{Name: "LD_PRELOAD", Value: own}, {Name: "LD_PRELOAD"}, {Name: "OTHER", Value: open}}
-	got := trusted(append([]doctor.Setting{{Name: "LD_PRELOAD", Value: open}}, kept...))
+	got := answercmd.Trusted(append([]doctor.Setting{{Name: "LD_PRELOAD", Value: open}}, kept...))
 	require.Equal(t, kept, got)
 }

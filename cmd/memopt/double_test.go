@@ -1,6 +1,7 @@
 package main
 
 import (
+	"memopt/cmd/memopt/internal/option"
 	"memopt/executor/cuda"
 	"memopt/executor/verify"
 	"memopt/internal/test/double"
@@ -15,7 +16,7 @@ func init() {
 	for name, bare := range map[string]bool{"double": false, "double-bare": true} {
 		if d, err := cuda.New(double.New(double.Options{Memory: 8 << 30, NoLibrary: bare}),
 			cuda.Options{}); err == nil {
-			backends[name] = verify.On(d)
+			option.Backends[name] = verify.On(d)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -46,7 +47,7 @@ endless (float[16] x) => (float loss)
 	out, err := cmd.CombinedOutput()
 	var ended *exec.ExitError
 	require.True(t, errors.As(err, &ended), "%v: %s", err, out)
-	require.Equal(t, exitInfeasible, ended.ExitCode(), "%s", out)
+	require.Equal(t, cli.ExitInfeasible, ended.ExitCode(), "%s", out)
 	require.Contains(t, string(out), "out of memory")
 	peak := ended.SysUsage().(*syscall.Rusage).Maxrss << 10
 	t.Logf("resident: %d MiB without the loop, %d MiB with it", idle>>20, peak>>20)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // torchFigure is a step that PyTorch has run (bench/torch2/step.py --testdata).
@@ -83,7 +85,7 @@ func TestTorchPlan(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(line+"-O json").out), &e))
 	for _, more := range []string{"", "--gradient-accumulation-steps 2 "} {
 		got := run(line + more + "--gpu 6MB -O json")
-		require.Equal(t, exitInfeasible, got.code, got.errors)
+		require.Equal(t, cli.ExitInfeasible, got.code, got.errors)
 		var fits torchEstimate
 		require.NoError(t, json.Unmarshal([]byte(got.out), &fits))
 		require.NotNil(t, fits.Plan)
@@ -93,7 +95,7 @@ func TestTorchPlan(t *testing.T) {
 		require.Zero(t, run(strings.TrimSpace(next)).code, next)
 	}
 	got := run(line + "--gpu 2MB -O json")
-	require.Equal(t, exitInfeasible, got.code)
+	require.Equal(t, cli.ExitInfeasible, got.code)
 	require.Contains(t, got.out, "No plan that was found fits, either")
 }
 
@@ -106,18 +108,18 @@ func TestTorchRefused(t *testing.T) {
 		code int
 		want string
 	}{
-		{"modules.onnx --runtime jax", exitUsage, `--runtime "jax": wanted memopt or torch`},
-		{"modules.onnx --runtime torch", exitUsage, `"batch"`},
-		{"modules.onnx --runtime torch --dp 2", exitUsage, "--dp cannot be combined with --runtime torch"},
-		{"modules.onnx --runtime torch --precision bf16", exitUsage, "--precision cannot be combined"},
-		{"modules.onnx --runtime torch --check", exitUsage, "--check cannot be combined"},
-		{"modules.onnx --runtime torch --optimizer lion", exitUsage, "wanted sgd, adam, adamw or none"},
-		{"example:mlp --runtime torch", exitInvalid, "leave out --runtime torch"},
-		{tracedStep + " --runtime memopt", exitUsage, "is a step that PyTorch traced"},
-		{tracedStep + " --dim batch=2", exitUsage, "--dim says nothing of it"},
-		{tracedStep + " --outputs loss", exitUsage, "--outputs says nothing of it"},
-		{tracedStep + " --freeze head", exitUsage, "--freeze says nothing of it"},
-		{tracedStep + " --momentum 1 --optimizer none", exitUsage, "--momentum configures an optimizer"},
+		{"modules.onnx --runtime jax", cli.ExitUsage, `--runtime "jax": wanted memopt or torch`},
+		{"modules.onnx --runtime torch", cli.ExitUsage, `"batch"`},
+		{"modules.onnx --runtime torch --dp 2", cli.ExitUsage, "--dp cannot be combined with --runtime torch"},
+		{"modules.onnx --runtime torch --precision bf16", cli.ExitUsage, "--precision cannot be combined"},
+		{"modules.onnx --runtime torch --check", cli.ExitUsage, "--check cannot be combined"},
+		{"modules.onnx --runtime torch --optimizer lion", cli.ExitUsage, "wanted sgd, adam, adamw or none"},
+		{"example:mlp --runtime torch", cli.ExitInvalid, "leave out --runtime torch"},
+		{tracedStep + " --runtime memopt", cli.ExitUsage, "is a step that PyTorch traced"},
+		{tracedStep + " --dim batch=2", cli.ExitUsage, "--dim says nothing of it"},
+		{tracedStep + " --outputs loss", cli.ExitUsage, "--outputs says nothing of it"},
+		{tracedStep + " --freeze head", cli.ExitUsage, "--freeze says nothing of it"},
+		{tracedStep + " --momentum 1 --optimizer none", cli.ExitUsage, "--momentum configures an optimizer"},
 	} {
 		got := inProcess(t.Context(), nil, "estimate "+c.line)
 		require.Equal(t, c.code, got.code, "%s: %s", c.line, got.errors)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/cuda/driver"
@@ -32,7 +33,7 @@ type ended struct {
 // inProcess runs a command line in this process, in the test's folder.
 func inProcess(ctx context.Context, in io.Reader, line string) ended {
 	var out, errs bytes.Buffer
-	code := runUntil(ctx, &keeper{}, strings.Fields(line), stdio{in, &out, &errs}, nil)
+	code := runUntil(ctx, &cli.Keeper{}, strings.Fields(line), cli.Stdio{In: in, Out: &out, Err: &errs}, nil)
 	return ended{code, out.String(), errs.String()}
 }
 
@@ -184,7 +185,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	require.FileExists(t, "early.onnx", "what was found is kept")
 	for code := range 9 {
-		if code != exitInternal && code != exitAbove { // of these there are tests of their own
+		if code != cli.ExitInternal && code != cli.ExitAbove { // of these there are tests of their own
 			require.True(t, seen[code], "no command line ends with %d", code)
 		}
 	}
@@ -217,7 +218,7 @@ func TestInterrupted(t *testing.T) {
 		{"pack - -o kept", "buffers.csv", "kept"},
 		{"solve - -o kept", "chain.json", "kept"},
 	} {
-		for cause, code := range map[error]int{context.Canceled: 130, errTerminated: 143, errHungUp: 129} {
+		for cause, code := range map[error]int{context.Canceled: 130, cli.ErrTerminated: 143, cli.ErrHungUp: 129} {
 			data, err := os.ReadFile(c.input)
 			require.NoError(t, err)
 			os.Remove("kept")
@@ -244,45 +245,47 @@ func TestReportIsWritten(t *testing.T) {
 		"examples", "ops", "verify forward.onnx --dim batch=4 --init random:1",
 		"run forward.onnx --dim batch=4 --init random:1", "pack buffers.csv -o -", "help exit-codes"} {
 		var errs bytes.Buffer
-		require.Equal(t, exitUsage, run(strings.Fields(line), stdio{nil, full{}, &errs}, nil), line)
+		require.Equal(t, cli.ExitUsage, run(strings.Fields(line), cli.Stdio{In: nil, Out: full{}, Err: &errs}, nil),
+			line)
 		require.Contains(t, errs.String(), "no space left on device", line)
 	}
 }
 
 // TestClassify gives each kind of error its code, however it is wrapped.
 func TestClassify(t *testing.T) {
-	require.NoError(t, classify(nil))
+	require.NoError(t, cli.Classify(nil))
 	for _, c := range []struct {
 		err  error
 		code int
 	}{
-		{context.Canceled, exitInterrupted},
-		{executor.ErrOutOfMemory, exitInfeasible},
-		{planner.ErrInfeasible, exitInfeasible},
-		{&symbolic.UnboundError{Symbols: []string{"n"}}, exitUsage},
-		{&configs.Error{Where: "f", Err: errors.New("w")}, exitUsage},
-		{recompute.ErrPlacement, exitUsage},
-		{planner.ErrStashLimit, exitUsage},
-		{verify.ErrOutputs, exitUsage},
-		{&driver.Missing{}, exitMissing},
-		{&driver.Error{}, exitInternal},
-		{live.ErrNoBoundary, exitInvalid},
-		{errors.New("a node is wrong"), exitInvalid},
-		{&exitError{exitEarly, errors.New("early")}, exitEarly},
+		{context.Canceled, cli.ExitInterrupted},
+		{executor.ErrOutOfMemory, cli.ExitInfeasible},
+		{planner.ErrInfeasible, cli.ExitInfeasible},
+		{&symbolic.UnboundError{Symbols: []string{"n"}}, cli.ExitUsage},
+		{&configs.Error{Where: "f", Err: errors.New("w")}, cli.ExitUsage},
+		{recompute.ErrPlacement, cli.ExitUsage},
+		{planner.ErrStashLimit, cli.ExitUsage},
+		{verify.ErrOutputs, cli.ExitUsage},
+		{&driver.Missing{}, cli.ExitMissing},
+		{&driver.Error{}, cli.ExitInternal},
+		{live.ErrNoBoundary, cli.ExitInvalid},
+		{errors.New("a node is wrong"), cli.ExitInvalid},
+		{&cli.ExitError{Code: cli.ExitEarly, Err: errors.New("early")}, cli.ExitEarly},
 	} {
 		for _, err := range []error{c.err, fmt.Errorf("model.onnx: %w", c.err)} {
-			var e *exitError
-			require.ErrorAs(t, classify(err), &e, "%v", err)
-			require.Equal(t, c.code, e.code, "%v", err)
+			var e *cli.ExitError
+			require.ErrorAs(t, cli.Classify(err), &e, "%v", err)
+			require.Equal(t, c.code, e.Code, "%v", err)
 		}
 	}
 }
 
 // TestExitCodesAreExplained: the help names each code once.
 func TestExitCodesAreExplained(t *testing.T) {
-	help := (&app{}).exitCodesTopic().Long
-	for _, code := range []int{0, exitInternal, exitUsage, exitInfeasible, exitDiffers, exitAbove, exitInvalid,
-		exitMissing, exitEarly, exitHungUp, exitInterrupted, exitPipe, exitTerminated} {
+	help := (&cli.App{}).ExitCodesTopic().Long
+	for _, code := range []int{0, cli.ExitInternal, cli.ExitUsage, cli.ExitInfeasible, cli.ExitDiffers, cli.ExitAbove,
+		cli.ExitInvalid,
+		cli.ExitMissing, cli.ExitEarly, cli.ExitHungUp, cli.ExitInterrupted, cli.ExitPipe, cli.ExitTerminated} {
 		require.Equal(t, 1, strings.Count(help, fmt.Sprintf("\n%5d  ", code)), "%d", code)
 	}
 }
@@ -293,7 +296,7 @@ func TestSameMessage(t *testing.T) {
 	require.NoError(t, os.WriteFile("gelu.json", []byte(`["Gelu+:1:-1"]`), 0o666))
 	line := "plan example:mlp --level 1 --config gelu.json --budget 50%"
 	first := inProcess(t.Context(), nil, line)
-	require.Equal(t, exitUsage, first.code)
+	require.Equal(t, cli.ExitUsage, first.code)
 	require.Contains(t, first.errors, "--level 1 and --budget cannot be combined")
 	for range 49 {
 		require.Equal(t, first, inProcess(t.Context(), nil, line))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/onnx"
@@ -126,7 +127,7 @@ func TestExport(t *testing.T) {
 	same := inProcess(t.Context(), nil, "verify out.onnx want.onnx --init random:1 -q")
 	require.Zero(t, same.code, same.errors)
 	differs := inProcess(t.Context(), nil, "verify norm.onnx want.onnx --init random:1 -q")
-	require.Equal(t, exitDiffers, differs.code)
+	require.Equal(t, cli.ExitDiffers, differs.code)
 }
 
 // TestExportInputs: parameters that are inputs become initializers, and only those.
@@ -166,7 +167,7 @@ func TestExportExternal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, was, now)
 	same := inProcess(t.Context(), nil, "export "+job+" -o large.onnx")
-	require.Equal(t, exitUsage, same.code)
+	require.Equal(t, cli.ExitUsage, same.code)
 	require.Contains(t, same.errors, "overwrite")
 }
 
@@ -202,7 +203,7 @@ func TestExportFaults(t *testing.T) {
 		{"export " + job + " -o " + job + "/checkpoints/step-7/weights.safetensors", "weights.safetensors"},
 	} {
 		got := inProcess(t.Context(), nil, c.line)
-		require.Contains(t, []int{exitUsage, exitInvalid}, got.code, c.line)
+		require.Contains(t, []int{cli.ExitUsage, cli.ExitInvalid}, got.code, c.line)
 		require.Contains(t, got.errors, c.want, c.line)
 		require.Equal(t, 1, strings.Count(got.errors, "\n"), got.errors)
 		require.NoFileExists(t, "out.onnx")
@@ -212,7 +213,7 @@ func TestExportFaults(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.Rename("weights.onnx", "moved.onnx"))
 	got := inProcess(t.Context(), nil, "export "+job+" -o out.onnx")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Zero(t, inProcess(t.Context(), nil, "export "+job+" -o out.onnx --model moved.onnx -q").code)
 	require.NoError(t, os.Remove("out.onnx"))
 	at := bytes.LastIndex(data, []byte("Tanh"))

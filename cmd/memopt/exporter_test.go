@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor"
 	"memopt/executor/npz"
 )
@@ -58,7 +59,7 @@ func TestFilesOfExporter(t *testing.T) {
 			}
 			end = inProcess(t.Context(), nil, "plan "+model+" --select modules --dim batch=2")
 			if c.unplanned != "" { // the iterations of a loop are known at run time
-				require.Equal(t, exitUsage, end.code)
+				require.Equal(t, cli.ExitUsage, end.code)
 				require.Contains(t, end.errors, c.unplanned)
 				return
 			}
@@ -128,7 +129,7 @@ func TestMergedParameters(t *testing.T) {
 	writeArrays(t, "in.npz", inputs)
 	job := " --data in.npz --batch 2 --max-steps 1 -o job"
 	end := inProcess(t.Context(), nil, "train "+filepath.Join(folder, "fresh.onnx")+job)
-	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Equal(t, cli.ExitInvalid, end.code, end.errors)
 	require.Contains(t, end.errors, `"norm.0.weight" stands for 2 more parameters of the program (norm.1.weight, `+
 		`last.weight): the job would train them as one`)
 	require.NoFileExists(t, filepath.Join("job", "checkpoints"))
@@ -139,14 +140,14 @@ func TestMergedParameters(t *testing.T) {
 		require.Zero(t, end.code, end.errors)
 	}
 	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "fresh.onnx")+job+" --freeze norm.0.*")
-	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Equal(t, cli.ExitInvalid, end.code, end.errors)
 	require.Contains(t, end.errors, "and its transpose")
 	arrays, err = npz.Read(filepath.Join(folder, "pairs.npz"))
 	require.NoError(t, err)
 	inputs = slices.DeleteFunc(arrays, func(a npz.Array) bool { return a.Name != "x" && a.Name != "y" })
 	writeArrays(t, "in.npz", inputs)
 	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "pairs.onnx")+job)
-	require.Equal(t, exitInvalid, end.code, end.errors)
+	require.Equal(t, cli.ExitInvalid, end.code, end.errors)
 	require.Contains(t, end.errors, `the job would train "mix" apart from what the exporter computed of it (sub)`)
 }
 

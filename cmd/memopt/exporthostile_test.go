@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor"
 	"memopt/graph"
 	"memopt/train/checkpoint"
@@ -84,7 +85,8 @@ func TestExportHostile(t *testing.T) {
 				"/weights.safetensors"} {
 			got := inProcess(t.Context(), nil, line)
 			codes[line[:5]+fmt.Sprint(got.code)]++
-			require.Contains(t, []int{0, exitUsage, exitInfeasible, exitInvalid}, got.code, "%s\n%q", got.errors, data)
+			require.Contains(t, []int{0, cli.ExitUsage, cli.ExitInfeasible, cli.ExitInvalid}, got.code, "%s\n%q",
+				got.errors, data)
 			require.LessOrEqual(t, strings.Count(got.errors, "\n"), 1, got.errors)
 			require.NotContains(t, got.errors, "\x1b")
 		}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // notFiles are the flags with a text for a value that names no file.
@@ -21,16 +23,16 @@ var notFiles = []string{"check", "growth", "weight-type",
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "devices", "version", "exit-codes", "environment", "completion", "help",
-	"config", "doctor", "man", ortChildVerb}
+	"config", "doctor", "man", cli.OrtChildVerb}
 
 // TestFileFlags: the flags and verbs that read or write files are known to be such, so that none
 // overwrites an input.
 func TestFileFlags(t *testing.T) {
-	root := (&app{}).command()
+	root := command((&cli.App{}))
 	seen := map[string]bool{}
 	check := func(f *pflag.Flag) {
 		known := 0
-		for _, list := range [][]string{inputFlags, outputFlags, notFiles} {
+		for _, list := range [][]string{cli.InputFlags, cli.OutputFlags, notFiles} {
 			if slices.Contains(list, f.Name) {
 				known++
 			}
@@ -43,17 +45,17 @@ func TestFileFlags(t *testing.T) {
 	}
 	root.PersistentFlags().VisitAll(check)
 	for _, cmd := range root.Commands() {
-		require.NotEqual(t, readsFiles[cmd.Name()] != "", slices.Contains(notReading, cmd.Name()),
+		require.NotEqual(t, cli.ReadsFiles[cmd.Name()] != "", slices.Contains(notReading, cmd.Name()),
 			"%s: do its arguments name files? Then readsFiles has it, else notReading", cmd.Name())
 		cmd.Flags().VisitAll(check)
 		seen[cmd.Name()] = true
 	}
-	for _, list := range [][]string{inputFlags, outputFlags} {
+	for _, list := range [][]string{cli.InputFlags, cli.OutputFlags} {
 		for _, name := range list {
 			require.True(t, seen[name], name)
 		}
 	}
-	for name := range readsFiles {
+	for name := range cli.ReadsFiles {
 		require.True(t, seen[name], name)
 	}
 }

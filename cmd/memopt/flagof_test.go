@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/hint"
 )
 
 // TestFlagOf: each option that the library advises about has a flag, which a verb really has; where
 // the words name a verb, that one has it.
 func TestFlagOf(t *testing.T) {
-	root := (&app{}).command()
+	root := command((&cli.App{}))
 	for o := range hint.NumOptions {
-		words := strings.Fields(flags(hint.Use{Option: o}))
+		words := strings.Fields(cli.Flags(hint.Use{Option: o}))
 		require.NotEmpty(t, words, "%v has no flag", o)
 		verb := ""
 		if len(words) > 1 {

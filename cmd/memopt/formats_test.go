@@ -107,11 +107,13 @@ func checkMetadata(t *testing.T, folder, file string, keys ...string) {
 // TestFormatsAgree: what a schema lets pass is read, and what is not read, no schema lets pass.
 func TestFormatsAgree(t *testing.T) {
 	folder := schematest.Folder(t)
-	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { [n] y = Relu(x) }`, "g")
+	g, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) { [n] y = Relu(x) }`,
+		"g")
 	require.NoError(t, err)
 	const rates = `{"float64":1,"float32":1,"float16":1,"bfloat16":1}`
 	device := func(rest string) string {
-		return `{"schema":"memopt.device/v1","name":"d","loops_flops":` + rates + `,"products_flops":` + rates + rest + "}"
+		return `{"schema":"memopt.device/v1","name":"d","loops_flops":` + rates + `,"products_flops":` + rates + rest +
+			"}"
 	}
 	node := func(text string) string { return `{"budget":3,"nodes":[{"id":0,` + text + `}]}` }
 	second := func(text string) string {
@@ -191,7 +193,8 @@ func TestFormatsAgree(t *testing.T) {
 		{"instance", node(`"cost":1,"size":1,"inputs":[],"color":1`), false},
 		{"instance", `{"nodes":[]}`, true},
 		{"instance", `{"budget":0,"nodes":[]}`, false},
-		{"instance", `{"nodes":[{"id":"a","cost":1,"size":1,"inputs":[]},{"id":7,"cost":1,"size":1,"inputs":["a"]}]}`, true},
+		{"instance", `{"nodes":[{"id":"a","cost":1,"size":1,"inputs":[]},{"id":7,"cost":1,"size":1,"inputs":["a"]}]}`,
+			true},
 		{"instance", node(`"cost":1.5,"size":1,"inputs":[]`), false},
 		{"instance", node(`"cost":1,"size":1,"inputs":[1.5]`), false},
 		{"aliases", `{"aliased":["n"]}`, true},

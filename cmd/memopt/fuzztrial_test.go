@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/internal/memlimit"
@@ -205,13 +206,13 @@ func (x *trial) watched(args []string) (watchedEnd, *finding) {
 			in = bytes.NewReader(x.mutant)
 		}
 		var out, errs bytes.Buffer
-		code := runUntil(ctx, &keeper{}, args, stdio{in, &out, &errs}, nil)
+		code := runUntil(ctx, &cli.Keeper{}, args, cli.Stdio{In: in, Out: &out, Err: &errs}, nil)
 		return ended{code, out.String(), errs.String()}
 	})
 }
 
 // fuzzCodes are the exit codes that a mutant may lead to. Others are judged one by one.
-var fuzzCodes = []int{0, exitUsage, exitInfeasible, exitInvalid, exitEarly}
+var fuzzCodes = []int{0, cli.ExitUsage, cli.ExitInfeasible, cli.ExitInvalid, cli.ExitEarly}
 
 // judge holds how a line ended to what CLI.md promises.
 func (x *trial) judge(args []string, got watchedEnd, nth int) *finding {
@@ -219,11 +220,11 @@ func (x *trial) judge(args []string, got watchedEnd, nth int) *finding {
 	last := got.errors[strings.LastIndexByte(strings.TrimSuffix(got.errors, "\n"), '\n')+1:]
 	x.last = last
 	switch {
-	case got.code == exitInternal:
+	case got.code == cli.ExitInternal:
 		return x.traced(args, last)
-	case got.code == exitInterrupted && got.stopped:
-	case got.code == exitMissing && slices.Contains(args, ortName): // its library may die of a mutant
-	case got.code == exitDiffers && (x.expects() || nth > 0 && x.draws()):
+	case got.code == cli.ExitInterrupted && got.stopped:
+	case got.code == cli.ExitMissing && slices.Contains(args, cli.OrtName): // its library may die of a mutant
+	case got.code == cli.ExitDiffers && (x.expects() || nth > 0 && x.draws()):
 	case !slices.Contains(fuzzCodes, got.code):
 		return &finding{"exit", fmt.Sprintf("%s ends with %d: %s", verb, got.code, general(last)), got.out}
 	case nth > 0 && got.code != 0 && !got.stopped && x.rereads(verb) && !strings.Contains(last, "external data"):
@@ -300,7 +301,7 @@ func (x *trial) report(args []string, got watchedEnd) *finding {
 	if slices.Contains(args, "--pareto") {
 		verb = "pareto"
 	}
-	if verb == "plan" && got.code == exitInfeasible &&
+	if verb == "plan" && got.code == cli.ExitInfeasible &&
 		strings.Contains(got.out, `"schema": "`+report.InfeasibleBudgetSchema) {
 		verb = "unfit"
 	}
@@ -389,7 +390,7 @@ func (x *trial) leftovers(code int) *finding {
 		}
 	}
 	list, _ := os.ReadDir(x.out)
-	if len(x.lines) == 1 && len(list) > 0 && (code == exitUsage || code == exitInvalid) {
+	if len(x.lines) == 1 && len(list) > 0 && (code == cli.ExitUsage || code == cli.ExitInvalid) {
 		return &finding{"files", fmt.Sprintf("%s ends with %d and leaves a file", x.lines[0][:4], code),
 			list[0].Name() + "\n" + x.said.String()}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/option"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -39,7 +40,7 @@ echo PASS
 // with that of the toy models.
 func gpuBundle(t *testing.T) (bundle, models string) {
 	t.Helper()
-	if backends["double"] == nil {
+	if option.Backends["double"] == nil {
 		t.Skip("a C++ compiler is missing, which compiles the kernels for the driver double: apt-get install g++")
 	}
 	for _, name := range []string{"bash", "timeout", "gzip"} {

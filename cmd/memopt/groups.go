@@ -1,6 +1,19 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"memopt/cmd/memopt/internal/answercmd"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/forwardcmd"
+	"memopt/cmd/memopt/internal/gradcmd"
+	"memopt/cmd/memopt/internal/instancecmd"
+	"memopt/cmd/memopt/internal/lookcmd"
+	"memopt/cmd/memopt/internal/plancmd"
+	"memopt/cmd/memopt/internal/runcmd"
+	"memopt/cmd/memopt/internal/sweepcmd"
+	"memopt/cmd/memopt/internal/traincmd"
+)
 
 // init keeps commands in the order of the groups below: help lists them as people need them, not by
 // name.
@@ -17,72 +30,72 @@ const programGroup = "The program:"
 
 // verbGroups is every verb in its group, groups and verbs in the order of their use.
 // This is the one place where a verb joins the program.
-func (a *app) verbGroups() []verbGroup {
+func verbGroups(a *cli.App) []verbGroup {
 	return []verbGroup{
 		{"Answers before a run:", []*cobra.Command{
-			a.estimateCommand(),
-			a.fitCommand(),
-			a.planCommand(),
-			a.explainCommand(),
-			a.diffCommand(),
-			a.reportCommand(),
-			a.doctorCommand(),
+			answercmd.Estimate(a),
+			answercmd.Fit(a),
+			plancmd.Plan(a),
+			plancmd.Explain(a),
+			answercmd.Diff(a),
+			plancmd.Report(a),
+			answercmd.Doctor(a),
 		}},
 		{"Make it fit:", []*cobra.Command{
-			a.applyCommand(),
-			a.trainCommand(),
-			a.exportCommand(),
-			a.gradCommand(),
+			plancmd.Apply(a),
+			traincmd.Train(a),
+			traincmd.Export(a),
+			gradcmd.Grad(a),
 		}},
 		{"A smaller forward model:", []*cobra.Command{
-			a.optimizeCommand(),
-			a.quantizeCommand(),
+			forwardcmd.Optimize(a),
+			forwardcmd.Quantize(a),
 		}},
 		{"Prove it:", []*cobra.Command{
-			a.runCommand(),
-			a.verifyCommand(),
+			runcmd.Run(a),
+			runcmd.Verify(a),
 		}},
 		{"Many of these at once:", []*cobra.Command{
-			a.sweepCommand(func() *cobra.Command { return a.freshCommand() }),
+			sweepcmd.Sweep(a, func() *cobra.Command { return freshCommand(a) }),
 		}},
 		{"Look inside:", []*cobra.Command{
-			a.traceCommand(),
-			a.inspectCommand(),
-			a.opsCommand(),
-			a.examplesCommand(),
-			a.devicesCommand(),
+			plancmd.Trace(a),
+			lookcmd.Inspect(a),
+			lookcmd.Ops(a),
+			lookcmd.Examples(a),
+			answercmd.Devices(a),
 		}},
 		{"Other graphs and arenas:", []*cobra.Command{
-			a.solveCommand(),
-			a.packCommand(),
+			instancecmd.Solve(a),
+			instancecmd.Pack(a),
 		}},
 		{programGroup, []*cobra.Command{
-			a.configCommand(),
-			a.manCommand(),
-			a.versionCommand(),
+			configCommand(a),
+			manCommand(a),
+			versionCommand(a),
 		}},
 	}
 }
 
 // freshCommand is a tree of commands of its own, in which no variable stands for a flag.
-func (a *app) freshCommand() *cobra.Command {
-	b := &app{stdio: a.stdio, environ: environment{}, ctx: a.ctx, keeper: a.keeper}
-	return b.command()
+func freshCommand(a *cli.App) *cobra.Command {
+	b := &cli.App{Stdio: a.Stdio, Environ: cli.Environment{}, Ctx: a.Ctx, Keeper: a.Keeper}
+	return command(b)
 }
 
 // addVerbs gives the program its verbs.
-func (a *app) addVerbs(root *cobra.Command) {
-	for _, g := range a.verbGroups() {
+func addVerbs(a *cli.App, root *cobra.Command) {
+	for _, g := range verbGroups(a) {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, verb := range g.verbs {
 			verb.GroupID = g.title
-			takeSynonyms(verb)
-			a.completes(verb)
+			cli.TakeSynonyms(verb)
+			completes(a, verb)
 			root.AddCommand(verb)
 		}
 	}
-	if a.completing() {
-		a.completeFlags(root, root.PersistentFlags())
+	if completing(a) {
+		completeFlags(a, root, root.PersistentFlags())
 	}
 	root.SetHelpCommandGroupID(programGroup)
 	root.SetCompletionCommandGroupID(programGroup)

@@ -6,19 +6,22 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestEveryVerbHasAGroup: help lists verbs in groups, in the table's order, and none besides.
 func TestEveryVerbHasAGroup(t *testing.T) {
 	var out, errs bytes.Buffer
-	require.Zero(t, run([]string{"help"}, stdio{strings.NewReader(""), &out, &errs}, nil), "%s", errs.String())
+	require.Zero(t, run([]string{"help"}, cli.Stdio{In: strings.NewReader(""), Out: &out, Err: &errs}, nil), "%s",
+		errs.String())
 	text := out.String()
 	require.NotContains(t, text, "Additional Commands")
 
-	a := &app{}
+	a := &cli.App{}
 	at := strings.Index(text, "Examples:")
 	listed := 0
-	for _, g := range a.verbGroups() {
+	for _, g := range verbGroups(a) {
 		require.NotEmpty(t, g.verbs, g.title)
 		for _, line := range append([]string{"\n" + g.title}, lines(g)...) {
 			next := strings.Index(text[at:], line+"\n")
@@ -28,7 +31,7 @@ func TestEveryVerbHasAGroup(t *testing.T) {
 		listed += len(g.verbs)
 	}
 	seen := 0
-	for _, cmd := range a.command().Commands() {
+	for _, cmd := range command(a).Commands() {
 		if cmd.IsAvailableCommand() {
 			seen++
 			require.NotEmpty(t, cmd.GroupID, "%s: add it to verbGroups in groups.go", cmd.Name())

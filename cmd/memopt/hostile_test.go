@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 	"memopt/symbolic"
@@ -94,7 +95,8 @@ func TestHostileNames(t *testing.T) {
 	} {
 		for _, format := range []string{"table", "csv", "markdown", "json"} {
 			var out, messages bytes.Buffer
-			code := run(append(args[:len(args):len(args)], "-O", format), stdio{nil, &out, &messages}, nil)
+			code := run(append(args[:len(args):len(args)], "-O", format), cli.Stdio{In: nil, Out: &out, Err: &messages},
+				nil)
 			require.NotEmpty(t, out.String()+messages.String(), "%q", args)
 			for _, text := range []string{out.String(), messages.String()} {
 				require.True(t, utf8.ValidString(text), "%q -O %s: %q", args, format, text)

@@ -6,14 +6,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/instancecmd"
 )
 
 // TestInstancesOfHelp: what help shows of the formats of solve and pack is read, and has an answer.
 func TestInstancesOfHelp(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, c := range []struct{ verb, instance, file, want string }{
-		{"solve", solveInstance, "net.json", "\"steps\":[{\"compute\":0}"},
-		{"pack", packInstance, "buffers.csv", "id,lower,upper,size,offset\na,0,4,8,"},
+		{"solve", instancecmd.SolveInstance, "net.json", "\"steps\":[{\"compute\":0}"},
+		{"pack", instancecmd.PackInstance, "buffers.csv", "id,lower,upper,size,offset\na,0,4,8,"},
 	} {
 		help := inProcess(t.Context(), nil, "help "+c.verb)
 		require.Contains(t, help.out, c.instance)

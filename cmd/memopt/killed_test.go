@@ -21,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor/ort"
 )
 
@@ -170,7 +171,7 @@ func TestKilledWhileItWaits(t *testing.T) {
 		"plan example:mlp --cost FIFO", "apply example:mlp -o FIFO"} {
 		for _, e := range endings() {
 			v, code := whileItWaits(t, in, nil, strings.ReplaceAll(line, "FIFO", fifo), e.signal)
-			if code == exitUsage {
+			if code == cli.ExitUsage {
 				require.Contains(t, v.err.String(), fifo, line) // it is no kind of file that the flag takes
 			} else {
 				require.Equal(t, e.code, code, "%s: %s", line, v.err.String())
@@ -313,6 +314,6 @@ func TestNobodyReads(t *testing.T) {
 	err = cmd.Run()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
-	require.Equal(t, exitPipe, exit.ExitCode())
+	require.Equal(t, cli.ExitPipe, exit.ExitCode())
 	require.Empty(t, said.String())
 }

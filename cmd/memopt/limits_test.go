@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor/ort"
 	"memopt/executor/ort/ortengine"
 	"memopt/internal/memlimit"
@@ -42,7 +43,7 @@ func TestDoesNotFit(t *testing.T) {
 		restore := memlimit.Pretend(c.left)
 		got := inProcess(t.Context(), nil, c.line+" -q")
 		restore()
-		require.Equal(t, exitInfeasible, got.code, "%s\n%s", c.line, got.errors)
+		require.Equal(t, cli.ExitInfeasible, got.code, "%s\n%s", c.line, got.errors)
 		require.Contains(t, got.errors, c.want, c.line)
 		require.Contains(t, got.errors, fmt.Sprintf("bytes are wanted and %d are left", c.left), c.line)
 		require.Equal(t, 1, strings.Count(got.errors, "\n"), "one line: %s", got.errors)
@@ -56,18 +57,18 @@ func TestDoesNotFit(t *testing.T) {
 // TestRuntimeDoesNotFit: the predicted memory of ONNX Runtime is compared with the available memory, and
 // a process of its that the system kills had no memory.
 func TestRuntimeDoesNotFit(t *testing.T) {
-	var e *exitError
-	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}}), &e)
-	require.Equal(t, exitInfeasible, e.code)
-	require.ErrorAs(t, classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: segmentation fault"}}), &e)
-	require.Equal(t, exitMissing, e.code)
+	var e *cli.ExitError
+	require.ErrorAs(t, cli.Classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}}), &e)
+	require.Equal(t, cli.ExitInfeasible, e.Code)
+	require.ErrorAs(t, cli.Classify(&ortengine.Error{Err: &ort.CrashError{Cause: "signal: segmentation fault"}}), &e)
+	require.Equal(t, cli.ExitMissing, e.Code)
 	if findORT(t) == "" {
 		return // nothing is predicted for a runtime that is not there
 	}
 	t.Chdir(t.TempDir())
 	defer memlimit.Pretend(8 << 20)()
 	got := inProcess(t.Context(), nil, "run example:cnn --dim batch=8 --data-dir . --init random:1 -e ort -q")
-	require.Equal(t, exitInfeasible, got.code, got.errors)
+	require.Equal(t, cli.ExitInfeasible, got.code, got.errors)
 	require.Contains(t, got.errors, "the predicted memory of ONNX Runtime")
 }
 
@@ -84,9 +85,9 @@ func TestControlGroup(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte("500000000"), 0o666))
 	program := ownProgram(t)
 	for line, want := range map[string]int{
-		"run example:mlp --dim batch=1024 --init random:1":                   exitInfeasible,
-		"verify example:mlp --level 1 --dim batch=1024 --init random:1":      exitInfeasible,
-		"run example:mlp --dim batch=1024 --init random:1 --mem-pattern off": exitInfeasible,
+		"run example:mlp --dim batch=1024 --init random:1":                   cli.ExitInfeasible,
+		"verify example:mlp --level 1 --dim batch=1024 --init random:1":      cli.ExitInfeasible,
+		"run example:mlp --dim batch=1024 --init random:1 --mem-pattern off": cli.ExitInfeasible,
 		"run example:mlp --dim batch=8 --init random:1":                      0,
 	} {
 		cmd := exec.CommandContext(context.Background(), "sh", "-c",

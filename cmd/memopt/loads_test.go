@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/plancmd"
 	"memopt/executor/ort"
 	"memopt/executor/ort/ortengine"
 	"memopt/graph/onnx"
@@ -24,7 +26,7 @@ import (
 // unless it refuses the graph as it was, too.
 func TestTryStock(t *testing.T) {
 	needORT(t)
-	rewritten := func() (*app, *bytes.Buffer, *memopt.Rewritten) {
+	rewritten := func() (*cli.App, *bytes.Buffer, *memopt.Rewritten) {
 		m, err := memopt.Example("mlp", memopt.Options{Dims: map[string]int64{"batch": 64}})
 		require.NoError(t, err)
 		p, err := m.Plan(t.Context(), planner.Layerwise, memopt.PlanOptions{})
@@ -32,12 +34,13 @@ func TestTryStock(t *testing.T) {
 		r, err := p.Rewrite(memopt.RewriteOptions{Stock: true})
 		require.NoError(t, err)
 		said := &bytes.Buffer{}
-		return &app{stdio: stdio{nil, io.Discard, said}, ctx: t.Context(), files: &fileio.Ledger{}}, said, r
+		return &cli.App{Stdio: cli.Stdio{In: nil, Out: io.Discard, Err: said}, Ctx: t.Context(),
+			Files: &fileio.Ledger{}}, said, r
 	}
-	try := func(a *app, r *memopt.Rewritten) {
+	try := func(a *cli.App, r *memopt.Rewritten) {
 		file := filepath.Join(t.TempDir(), "out.onnx")
 		require.NoError(t, onnx.WriteFile(file, r.Model, onnx.Options{}))
-		a.tryStock(file, r)
+		plancmd.TryStock(a, file, r)
 	}
 	a, said, r := rewritten()
 	try(a, r)
@@ -48,7 +51,7 @@ func TestTryStock(t *testing.T) {
 	try(a, r)
 	require.Regexp(t, `stock ONNX Runtime [0-9.]+ takes the graph as it was, but not the file: .*NoSuchThing`, said)
 	said.Reset()
-	a.tryStock(streamName, r)
+	plancmd.TryStock(a, cli.StreamName, r)
 	require.Contains(t, said.String(), "NoSuchThing")
 
 	said.Reset()
@@ -59,7 +62,7 @@ func TestTryStock(t *testing.T) {
 	said.Reset()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a.ctx = ctx
+	a.Ctx = ctx
 	try(a, r)
 	require.Empty(t, said.String(), "interrupted")
 }
@@ -67,12 +70,12 @@ func TestTryStock(t *testing.T) {
 // TestRefusedBy tells refusals of a file from failures of the runtime.
 func TestRefusedBy(t *testing.T) {
 	refusal := &ortengine.Error{Err: &ort.RuntimeError{Phase: ort.PhaseOpen, Message: "no such thing"}}
-	require.Equal(t, refusal, refusedBy(refusal))
+	require.Equal(t, refusal, plancmd.RefusedBy(refusal))
 	crash := &ortengine.Error{Err: &ort.CrashError{Cause: "signal SIGSEGV", While: "loaded the model"}}
-	require.Equal(t, crash, refusedBy(crash))
+	require.Equal(t, crash, plancmd.RefusedBy(crash))
 	for _, err := range []error{nil, context.DeadlineExceeded, errors.New("a file is gone"),
 		&ortengine.Error{Err: &ort.MissingError{}}, &ortengine.Error{Err: &ort.CrashError{Cause: "signal: killed"}},
 	} {
-		require.NoError(t, refusedBy(err))
+		require.NoError(t, plancmd.RefusedBy(err))
 	}
 }

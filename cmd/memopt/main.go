@@ -5,10 +5,11 @@ package main
 import (
 	"os"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/internal/memlimit"
 )
 
 func main() {
 	memlimit.BoundHeap()
-	os.Exit(run(os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr}, os.Environ()))
+	os.Exit(run(os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Environ()))
 }

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
-func (a *app) manCommand() *cobra.Command {
+func manCommand(a *cli.App) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "man [VERB] [-o DIR]",
@@ -28,17 +30,17 @@ same bytes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out != "" {
 				if len(args) > 0 {
-					return usage("man: %q and -o %s cannot be combined: -o writes all pages", args[0], out)
+					return cli.Usage("man: %q and -o %s cannot be combined: -o writes all pages", args[0], out)
 				}
-				return a.writePages(cmd.Root(), out)
+				return writePages(a, cmd.Root(), out)
 			}
 			page := cmd.Root()
 			if len(args) > 0 {
-				if page = subcommand(page, args[0]); page == nil {
+				if page = cli.Subcommand(page, args[0]); page == nil {
 					return noCommand(cmd.Root(), args)
 				}
 			}
-			_, err := fmt.Fprint(a.out, manPage(page))
+			_, err := fmt.Fprint(a.Out, manPage(page))
 			return err
 		},
 	}
@@ -59,14 +61,14 @@ func documented(cmd *cobra.Command) []*cobra.Command {
 }
 
 // writePages writes all pages.
-func (a *app) writePages(root *cobra.Command, dir string) error {
+func writePages(a *cli.App, root *cobra.Command, dir string) error {
 	for _, cmd := range documented(root) {
 		section := filepath.Join(dir, "man"+manSection(cmd))
 		if err := os.MkdirAll(section, 0o755); err != nil {
-			return usage("--out: %w", err)
+			return cli.Usage("--out: %w", err)
 		}
 		path := filepath.Join(section, manName(cmd)+"."+manSection(cmd))
-		if err := a.writeArtefact("--out", path, []byte(manPage(cmd))); err != nil {
+		if err := a.WriteArtefact("--out", path, []byte(manPage(cmd))); err != nil {
 			return err
 		}
 	}
@@ -88,7 +90,7 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 func manPage(cmd *cobra.Command) string {
 	p := &page{}
 	p.line(".TH %s %s \"\" %s memopt", roffArgument(strings.ToUpper(manName(cmd))), roffArgument(manSection(cmd)),
-		roffArgument("memopt "+thisBuild().Version))
+		roffArgument("memopt "+cli.ThisBuild().Version))
 	p.line(".SH NAME")
 	p.line(`%s \- %s`, roff(manName(cmd)), roff(cmd.Short))
 	if cmd.Runnable() {
@@ -185,8 +187,8 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 	}
 	root := cmd.Root()
 	add(root)
-	add(subcommand(root, "environment"))
-	add(subcommand(root, "exit-codes"))
+	add(cli.Subcommand(root, "environment"))
+	add(cli.Subcommand(root, "exit-codes"))
 	p.line(".SH SEE ALSO\n%s", strings.Join(list, ",\n"))
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestManPages: every verb and topic has a page with all of its flags, whatever is written is a text
@@ -20,7 +22,7 @@ func TestManPages(t *testing.T) {
 		require.Zero(t, e.code, e.errors)
 		require.Empty(t, e.out)
 	}
-	root := (&app{}).command()
+	root := command((&cli.App{}))
 	root.InitDefaultCompletionCmd()
 	pages := documented(root)
 	require.Greater(t, len(pages), 15)
@@ -50,7 +52,7 @@ func TestManPages(t *testing.T) {
 		"a/man7/memopt-exit-codes.7", "a/man7/memopt-environment.7"} {
 		require.FileExists(t, path)
 	}
-	require.NoFileExists(t, "a/man1/memopt-"+ortChildVerb+".1")
+	require.NoFileExists(t, "a/man1/memopt-"+cli.OrtChildVerb+".1")
 }
 
 // TestManOnStandardOutput prints one page.
@@ -61,12 +63,12 @@ func TestManOnStandardOutput(t *testing.T) {
 	e = inProcess(t.Context(), nil, "man")
 	require.Contains(t, e.out, `\fBmemopt plan\fR`)
 	e = inProcess(t.Context(), nil, "man pln")
-	require.Equal(t, exitUsage, e.code)
+	require.Equal(t, cli.ExitUsage, e.code)
 	require.Contains(t, e.errors, "did you mean plan?")
-	e = inProcess(t.Context(), nil, "man "+ortChildVerb)
-	require.Equal(t, exitUsage, e.code)
+	e = inProcess(t.Context(), nil, "man "+cli.OrtChildVerb)
+	require.Equal(t, cli.ExitUsage, e.code)
 	e = inProcess(t.Context(), nil, "man plan -o x")
-	require.Equal(t, exitUsage, e.code)
+	require.Equal(t, cli.ExitUsage, e.code)
 	require.Contains(t, e.errors, "cannot be combined")
 }
 
@@ -85,7 +87,7 @@ func TestPagesRead(t *testing.T) {
 	if err != nil {
 		return // the tests above hold the pages to the requests that they may have
 	}
-	for _, cmd := range documented((&app{}).command()) {
+	for _, cmd := range documented(command((&cli.App{}))) {
 		run := exec.Command(groff, "-man", "-Tutf8", "-ww", "-P-cbou")
 		run.Stdin = strings.NewReader(manPage(cmd))
 		var out, errs strings.Builder

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // shellWords splits a command as a shell does: at blanks, with texts in apostrophes whole.
@@ -49,7 +51,7 @@ func suggested(t *testing.T, out string) []string {
 // inProcessArgs runs a command line of words.
 func inProcessArgs(args []string) ended {
 	var out, errs bytes.Buffer
-	code := runUntil(context.Background(), &keeper{}, args, stdio{nil, &out, &errs}, nil)
+	code := runUntil(context.Background(), &cli.Keeper{}, args, cli.Stdio{In: nil, Out: &out, Err: &errs}, nil)
 	return ended{code, out.String(), errs.String()}
 }
 

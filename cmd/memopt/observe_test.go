@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/runcmd"
 	"memopt/graph"
 )
 
@@ -21,11 +23,11 @@ func TestObserverDoesNotGrow(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 	require.NoError(t, err)
-	x := &execution{Execution: (&memopt.Model{Model: m}).Execution()}
+	x := &runcmd.Execution{Execution: (&memopt.Model{Model: m}).Execution()}
 	for _, traced := range []bool{false, true} {
-		o := newObserver(x)
+		o := runcmd.NewObserver(x)
 		if traced {
-			o.traceTo(io.Discard, x, "cpu", 1)
+			o.TraceTo(io.Discard, x, "cpu", 1)
 		}
 		start := time.Now()
 		step := func() {
@@ -36,8 +38,8 @@ m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 		}
 		step()
 		require.Zero(t, testing.AllocsPerRun(1000, step))
-		require.Greater(t, o.step, 1000)
-		require.Equal(t, int64(1), o.phases()[0].Peak)
+		require.Greater(t, o.Step, 1000)
+		require.Equal(t, int64(1), o.Phases()[0].Peak)
 	}
 }
 
@@ -47,17 +49,17 @@ func TestThreadsOfNodes(t *testing.T) {
 	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
 m (float[2] x) => (float[2] y) { a = Exp(x)  y = Tanh(a) }`, "m")
 	require.NoError(t, err)
-	x := &execution{Execution: (&memopt.Model{Model: m}).Execution()}
-	o := newObserver(x)
+	x := &runcmd.Execution{Execution: (&memopt.Model{Model: m}).Execution()}
+	o := runcmd.NewObserver(x)
 	o.Thread(1, time.Now(), time.Second) // there is no trace
 	var file bytes.Buffer
-	o.traceTo(&file, x, "cpu", 3)
+	o.TraceTo(&file, x, "cpu", 3)
 	start := time.Now()
 	o.Thread(2, start.Add(-time.Second), time.Second)
 	o.Thread(2, start.Add(time.Microsecond), time.Millisecond)
 	o.Node(0, 0, start, time.Second, 1)
 	o.Node(1, 1, start.Add(time.Second), time.Second, 1)
-	require.NoError(t, o.trace.Close())
+	require.NoError(t, o.Trace.Close())
 	var trace struct {
 		TraceEvents []struct {
 			Name, Ph string
@@ -107,7 +109,7 @@ func TestProfile(t *testing.T) {
 	for _, profile := range []string{"t.json", "-"} {
 		got = inProcess(t.Context(), nil,
 			"run forward.onnx --dim batch=4 --init random:1 --mem-limit 1 --profile "+profile)
-		require.Equal(t, exitInfeasible, got.code, got.errors)
+		require.Equal(t, cli.ExitInfeasible, got.code, got.errors)
 		require.Empty(t, got.out)
 	}
 	after, err := os.ReadDir(".")

@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/cmd/memopt/internal/runcmd"
 	"memopt/executor/ort/ortengine"
 	"memopt/graph/onnx"
 	"memopt/internal/fileio"
@@ -30,24 +33,26 @@ func TestORTFile(t *testing.T) {
 	} {
 		out := filepath.Join(t.TempDir(), "out.onnx")
 		require.Zero(t,
-			run(append([]string{"apply", "-o", out, "-q"}, args...), stdio{nil, io.Discard, os.Stderr}, os.Environ()))
-		a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context(), files: &fileio.Ledger{}}
-		var sel selectionFlags
-		ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true}
+			run(append([]string{"apply", "-o", out, "-q"}, args...),
+				cli.Stdio{In: nil, Out: io.Discard, Err: os.Stderr}, os.Environ()))
+		a := &cli.App{Stdio: cli.Stdio{In: nil, Out: io.Discard, Err: os.Stderr}, Ctx: t.Context(),
+			Files: &fileio.Ledger{}}
+		var sel option.SelectionFlags
+		ex := option.ExecFlags{EngineFlags: option.EngineFlags{Backend: cli.OrtName}, Differentiate: true}
 		flags := pflag.NewFlagSet("verify", pflag.ContinueOnError)
-		sel.registerGraph(flags)
-		flags.StringArrayVar(&a.global.dims, "dim", nil, "")
+		sel.RegisterGraph(flags)
+		flags.StringArrayVar(&a.Global.Dims, "dim", nil, "")
 		require.NoError(t, flags.Parse(args[1:]))
-		a.limited(flags)
-		t.Cleanup(a.stopClock)
-		a.global.quiet = true
-		x, err := a.prepareExecution(args[0], &sel, &ex, stock, planning{})
+		a.Limited(flags)
+		t.Cleanup(a.StopClock)
+		a.Global.Quiet = true
+		x, err := runcmd.PrepareExecution(a, args[0], &sel, &ex, stock, option.Planning{})
 		require.NoError(t, err)
 		require.True(t, x.Changed(), "%v", args)
 		m := x.Planned.Model
 		given := filepath.Join(t.TempDir(), "given.onnx")
 		o := onnx.Options{ExternalDataThreshold: ortengine.ExternalData(m.Graph)}
-		require.NoError(t, a.writeModel("--out", given, m, o))
+		require.NoError(t, a.WriteModel("--out", given, m, o))
 		want, err := os.ReadFile(out)
 		require.NoError(t, err)
 		got, err := os.ReadFile(given)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/onnx"
@@ -55,7 +56,7 @@ func TestORTAttention(t *testing.T) {
 			if selection[0] == "--config" {
 				selection[1] = filepath.Join(filepath.Dir(model), selection[1])
 				require.Zero(t, run([]string{"plan", "-q", model, "--level", "2", "--save-config", selection[1]},
-					stdio{nil, io.Discard, os.Stderr}, os.Environ()))
+					cli.Stdio{In: nil, Out: io.Discard, Err: os.Stderr}, os.Environ()))
 			}
 			if ortPlanned(t, library, model, "", selection) {
 				changed++

@@ -17,6 +17,9 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/cmd/memopt/internal/runcmd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/ort"
@@ -162,24 +165,25 @@ func random(g *graph.Graph) bool {
 }
 
 // ortExecution prepares what verify runs with -e ort.
-func ortExecution(t *testing.T, model, data string, args []string) *execution {
+func ortExecution(t *testing.T, model, data string, args []string) *runcmd.Execution {
 	t.Helper()
-	a := &app{stdio: stdio{nil, io.Discard, os.Stderr}, ctx: t.Context(), files: &fileio.Ledger{}}
-	a.global.quiet = true
-	sel := selectionFlags{}
-	ex := execFlags{engineFlags: engineFlags{backend: ortName}, differentiate: true, dataDir: data, init: "random:1"}
+	a := &cli.App{Stdio: cli.Stdio{In: nil, Out: io.Discard, Err: os.Stderr}, Ctx: t.Context(), Files: &fileio.Ledger{}}
+	a.Global.Quiet = true
+	sel := option.SelectionFlags{}
+	ex := option.ExecFlags{EngineFlags: option.EngineFlags{Backend: cli.OrtName}, Differentiate: true, DataDir: data,
+		Init: "random:1"}
 	set := pflag.NewFlagSet("verify", pflag.ContinueOnError)
-	sel.registerGraph(set)
-	set.StringArrayVar(&a.global.dims, "dim", nil, "")
+	sel.RegisterGraph(set)
+	set.StringArrayVar(&a.Global.Dims, "dim", nil, "")
 	require.NoError(t, set.Parse(args))
-	x, err := a.prepareExecution(model, &sel, &ex, stock, planning{})
+	x, err := runcmd.PrepareExecution(a, model, &sel, &ex, stock, option.Planning{})
 	if errors.Is(err, planner.ErrInfeasible) {
 		x = ortExecution(t, model, data, append(args[:len(args)-4:len(args)-4], "--level", "0"))
 		return x
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { x.Of.Close() })
-	require.NoError(t, x.fill(&ex, 0, stock))
+	require.NoError(t, x.Fill(&ex, 0, stock))
 	return x
 }
 

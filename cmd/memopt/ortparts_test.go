@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -65,7 +66,7 @@ func savedPlan(t *testing.T, args []string, selection ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.json")
 	plan := append(unexecuted(args, "plan", args[1], "--save-plan", path), selection...)
-	require.Zero(t, run(plan, stdio{nil, &bytes.Buffer{}, os.Stderr}, os.Environ()), "%v", plan)
+	require.Zero(t, run(plan, cli.Stdio{In: nil, Out: &bytes.Buffer{}, Err: os.Stderr}, os.Environ()), "%v", plan)
 	return path
 }
 
@@ -102,7 +103,7 @@ func applyWithoutAnchors(t *testing.T, args []string, out string) (saved float64
 	t.Helper()
 	apply := unexecuted(args, "apply", args[1], "--anchor", "off", "-o", out)
 	var text bytes.Buffer
-	require.Zero(t, run(apply, stdio{nil, &text, os.Stderr}, os.Environ()), "%v", apply)
+	require.Zero(t, run(apply, cli.Stdio{In: nil, Out: &text, Err: os.Stderr}, os.Environ()), "%v", apply)
 	var report struct {
 		Peak struct {
 			Baseline float64 `json:"baseline_bytes"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -184,7 +185,7 @@ type ortPeak struct {
 func ortPeaks(t *testing.T, args []string) [2]ortPeak {
 	t.Helper()
 	var out bytes.Buffer
-	require.Zero(t, run(args, stdio{nil, &out, os.Stderr}, os.Environ()), "%v", args)
+	require.Zero(t, run(args, cli.Stdio{In: nil, Out: &out, Err: os.Stderr}, os.Environ()), "%v", args)
 	var report struct {
 		Equal             bool
 		Baseline, Planned struct{ Peak ortPeak }

@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/cmd/memopt/internal/runcmd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/ort"
@@ -52,11 +55,11 @@ func TestORTStates(t *testing.T) {
 
 // agree holds steps of training in the runtime to steps that are given what the step before has
 // made, and to the same steps on the CPU.
-func agree(t *testing.T, x *execution) {
+func agree(t *testing.T, x *runcmd.Execution) {
 	t.Helper()
-	a := &app{ctx: t.Context(), files: &fileio.Ledger{}}
-	a.global.quiet = true
-	engine, err := a.ortEngine()
+	a := &cli.App{Ctx: t.Context(), Files: &fileio.Ledger{}}
+	a.Global.Quiet = true
+	engine, err := option.OrtEngine(a)
 	require.NoError(t, err)
 	o := verify.Options{Engine: engine, Repeat: 4, Warmup: 2, Session: executor.Options{Threads: 1}}
 	got, err := x.Run(t.Context(), o)
@@ -120,8 +123,8 @@ func TestORTOwnStates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "own.onnx")
 	require.NoError(t, onnx.WriteFile(path, m, onnx.Options{}))
 	x := ortExecution(t, path, "", []string{"--params", "x"})
-	a := &app{ctx: t.Context(), files: &fileio.Ledger{}}
-	engine, err := a.ortEngine()
+	a := &cli.App{Ctx: t.Context(), Files: &fileio.Ledger{}}
+	engine, err := option.OrtEngine(a)
 	require.NoError(t, err)
 	for _, level := range []ort.Level{ort.Disable, ort.Basic, ort.All} {
 		engine.(*ortengine.Engine).Options.Optimization = level

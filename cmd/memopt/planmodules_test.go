@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
 	"memopt/graph/onnx"
 )
@@ -67,18 +68,18 @@ func TestOperatorPlan(t *testing.T) {
 	require.Zero(t, end.code, end.errors)
 	require.Contains(t, end.out, "No difference.")
 	end = inProcess(t.Context(), nil, "diff -q --fail-if peak>30KiB "+operatorPlan80+" "+operatorPlan80)
-	require.Equal(t, exitEarly, end.code, end.errors)
+	require.Equal(t, cli.ExitEarly, end.code, end.errors)
 	end = inProcess(t.Context(), nil, "fit --gpu 24GiB --vary batch "+operatorPlan80)
-	require.Equal(t, exitUsage, end.code)
+	require.Equal(t, cli.ExitUsage, end.code)
 	require.Contains(t, end.errors, "is a plan of operators, made for one batch: --vary batch needs a model")
 	require.NoError(t, os.WriteFile("bad.json", []byte(`{"format": "memopt-operators", "version": 2}`), 0o644))
 	end = inProcess(t.Context(), nil, "explain bad.json")
-	require.Equal(t, exitUsage, end.code)
+	require.Equal(t, cli.ExitUsage, end.code)
 	require.Contains(t, end.errors, "of version 2, wanted 1")
 	require.NoError(t, os.WriteFile("bad.json", []byte(
 		`{"format": "memopt-operators", "version": 1, "held": [{"name": "w", "bytes": -5}], "graphs": [{}]}`), 0o644))
 	end = inProcess(t.Context(), nil, "explain bad.json")
-	require.Equal(t, exitUsage, end.code)
+	require.Equal(t, cli.ExitUsage, end.code)
 	require.Contains(t, end.errors, `"w" has -5 bytes`)
 	data, err := os.ReadFile(operatorPlan80)
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func TestPlanTraced(t *testing.T) {
 	require.Contains(t, run(tracedStep+" -O torch").out, "Nothing needs to run again")
 	every := run(tracedStep + " --level 1 -O torch")
 	require.Contains(t, every.out, `"h.3"`)
-	require.Equal(t, exitInfeasible, run(tracedStep+" --budget 60KiB").code)
+	require.Equal(t, cli.ExitInfeasible, run(tracedStep+" --budget 60KiB").code)
 	for flags, want := range map[string]string{
 		" --dim batch=2":       "a step that PyTorch traced at one size",
 		" --module-map m.json": "--dim and --module-map say nothing of it",
@@ -136,14 +137,14 @@ func TestPlanTraced(t *testing.T) {
 		" --budget 3parsecs":   "--budget",
 	} {
 		got := run(tracedStep + flags)
-		require.Equal(t, exitUsage, got.code, flags)
+		require.Equal(t, cli.ExitUsage, got.code, flags)
 		require.Contains(t, got.errors, want)
 	}
 	data, err := os.ReadFile(tracedStep)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile("damaged.json", data[:len(data)/2], 0o600))
 	got = run("damaged.json")
-	require.Equal(t, exitInvalid, got.code)
+	require.Equal(t, cli.ExitInvalid, got.code)
 	require.Contains(t, got.errors, "damaged.json: wanted a step as memopt.torch.trace writes it")
 }
 
@@ -191,22 +192,23 @@ func TestPlanModules(t *testing.T) {
 		code  int
 		wants string
 	}{
-		{line + "--budget 1KiB", exitInfeasible, "no choice of modules fits: the lowest peak in PyTorch is"},
-		{line + "--budget 1KiB -O torch", exitInfeasible, "no choice of modules fits"},
-		{line + "--level 2", exitUsage, "wanted 0, or 1 for every block"},
-		{line + "--level 1 --budget 50%", exitUsage, "cannot be combined"},
-		{line + "--pareto 3", exitUsage, "--pareto cannot be combined with --select modules"},
-		{line + "--save-config c.json", exitUsage, "--save-config cannot be combined"},
-		{line + "--budget x", exitUsage, "--budget \"x\""},
-		{line + "--device none", exitUsage, "--device"},
-		{line + "-O yaml", exitUsage, "wanted one of table, json, csv, markdown, torch"},
-		{line + "--module-map none.json", exitUsage, "none.json"},
-		{"plan modules.onnx --module-map map.json", exitUsage, "--module-map is for --select modules"},
-		{"plan modules.onnx --select modules", exitUsage, "batch"},
-		{"plan unnamed.onnx --select modules --dim batch=64", exitInvalid, "no node has the name of a module"},
-		{"plan example:transformer --select modules", exitInvalid, "has a backward half"},
-		{"verify modules.onnx --select modules --budget 50% --dim batch=64", exitUsage, "--select modules is for plan"},
-		{"plan modules.onnx -O torch --dim batch=64", exitUsage, "wanted one of table, json, csv, markdown"},
+		{line + "--budget 1KiB", cli.ExitInfeasible, "no choice of modules fits: the lowest peak in PyTorch is"},
+		{line + "--budget 1KiB -O torch", cli.ExitInfeasible, "no choice of modules fits"},
+		{line + "--level 2", cli.ExitUsage, "wanted 0, or 1 for every block"},
+		{line + "--level 1 --budget 50%", cli.ExitUsage, "cannot be combined"},
+		{line + "--pareto 3", cli.ExitUsage, "--pareto cannot be combined with --select modules"},
+		{line + "--save-config c.json", cli.ExitUsage, "--save-config cannot be combined"},
+		{line + "--budget x", cli.ExitUsage, "--budget \"x\""},
+		{line + "--device none", cli.ExitUsage, "--device"},
+		{line + "-O yaml", cli.ExitUsage, "wanted one of table, json, csv, markdown, torch"},
+		{line + "--module-map none.json", cli.ExitUsage, "none.json"},
+		{"plan modules.onnx --module-map map.json", cli.ExitUsage, "--module-map is for --select modules"},
+		{"plan modules.onnx --select modules", cli.ExitUsage, "batch"},
+		{"plan unnamed.onnx --select modules --dim batch=64", cli.ExitInvalid, "no node has the name of a module"},
+		{"plan example:transformer --select modules", cli.ExitInvalid, "has a backward half"},
+		{"verify modules.onnx --select modules --budget 50% --dim batch=64", cli.ExitUsage,
+			"--select modules is for plan"},
+		{"plan modules.onnx -O torch --dim batch=64", cli.ExitUsage, "wanted one of table, json, csv, markdown"},
 	} {
 		got := run(c.line)
 		require.Equal(t, c.code, got.code, "%s: %s", c.line, got.errors)

@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/cmd/memopt/internal/runcmd"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/cuda"
@@ -59,7 +62,7 @@ func (k copying) Run(c *executor.Ctx) error {
 
 // deviceOf returns the device of a backend; nil: there is no such backend.
 func deviceOf(name string) executor.Device {
-	if e := backends[name]; e != nil {
+	if e := option.Backends[name]; e != nil {
 		return e.Traits().Device
 	}
 	return nil
@@ -68,8 +71,8 @@ func deviceOf(name string) executor.Device {
 // lend makes a backend known for the length of a test.
 func lend(t *testing.T, name string, d executor.Device) {
 	t.Helper()
-	backends[name] = verify.On(d)
-	t.Cleanup(func() { delete(backends, name) })
+	option.Backends[name] = verify.On(d)
+	t.Cleanup(func() { delete(option.Backends, name) })
 }
 
 // TestPromises: on every backend, run and verify end with 5 where a step takes more of the arena
@@ -93,7 +96,7 @@ func TestPromises(t *testing.T) {
 		for _, verb := range []string{"run", "verify"} {
 			line := fmt.Sprintf("%s %s -e %s --mem-pattern off", verb, c.model, c.backend)
 			got := inProcess(t.Context(), nil, line)
-			require.Equal(t, exitAbove, got.code, "memopt %s\n%s", line, got.errors)
+			require.Equal(t, cli.ExitAbove, got.code, "memopt %s\n%s", line, got.errors)
 			require.Regexp(t, `took an arena of \d+ bytes, but \d+ were planned\n$`, got.errors)
 			require.NotEmpty(t, got.out, "the report is there all the same")
 			got = inProcess(t.Context(), nil, line+" --peak-tolerance 1000")
@@ -126,7 +129,7 @@ func TestORTPromises(t *testing.T) {
 	for _, verb := range []string{"run", "verify"} {
 		line := verb + " wasteful.onnx --level 1 --init random:1 -e ort --threads 1"
 		got := inProcess(t.Context(), nil, line)
-		require.Equal(t, exitAbove, got.code, "memopt %s\n%s", line, got.errors)
+		require.Equal(t, cli.ExitAbove, got.code, "memopt %s\n%s", line, got.errors)
 		require.Regexp(t,
 			`in ONNX Runtime \S+ the planned graph took .* of the arena, .* were predicted \(\d+ and \d+ bytes; --peak-tolerance 0.15\)\n$`,
 			got.errors)
@@ -164,13 +167,13 @@ func TestVerdict(t *testing.T) {
 	}{
 		{"as planned", runOf(100, 100), runOf(50, 50), false, 0, 0, ""},
 		{"below", runOf(100, 90), runOf(50, 1), false, 0, 0, ""},
-		{"baseline above", runOf(100, 101), runOf(50, 50), false, 0, exitAbove,
+		{"baseline above", runOf(100, 101), runOf(50, 50), false, 0, cli.ExitAbove,
 			"m: the baseline took an arena of 101 bytes, but 100 were planned"},
-		{"planned above", runOf(100, 100), runOf(50, 51), false, 0, exitAbove,
+		{"planned above", runOf(100, 100), runOf(50, 51), false, 0, cli.ExitAbove,
 			"m: the planned graph took an arena of 51 bytes, but 50 were planned"},
 		{"tolerated to the byte", runOf(100, 110), runOf(50, 55), false, 0.1, 0, ""},
-		{"a byte more than tolerated", runOf(1000, 1101), runOf(50, 55), false, 0.1, exitAbove, "1101 bytes"},
-		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, exitDiffers,
+		{"a byte more than tolerated", runOf(1000, 1101), runOf(50, 55), false, 0.1, cli.ExitAbove, "1101 bytes"},
+		{"other numbers and above", runOf(100, 200), runOf(50, 50), true, 0, cli.ExitDiffers,
 			`m: the numbers differ: value "y": is wrong`},
 	} {
 		v := &report.VerifyView{Verdict: &verify.Verdict{Equal: !c.differ, Baseline: c.baseline, Planned: c.planned}}
@@ -178,7 +181,7 @@ func TestVerdict(t *testing.T) {
 		if c.differ {
 			v.Verdict.First = &verify.Difference{Value: "y", Text: "is wrong"}
 		}
-		requireCode(t, c.code, c.says, verdict("m", v, c.tolerance), c.name)
+		requireCode(t, c.code, c.says, runcmd.Verdict("m", v, c.tolerance), c.name)
 	}
 }
 
@@ -188,9 +191,9 @@ func requireCode(t *testing.T, code int, says string, err error, name string) {
 		require.NoError(t, err, name)
 		return
 	}
-	var e *exitError
+	var e *cli.ExitError
 	require.ErrorAs(t, err, &e, name)
-	require.Equal(t, code, e.code, name)
+	require.Equal(t, code, e.Code, name)
 	require.ErrorContains(t, err, says, name)
 }
 
@@ -220,13 +223,14 @@ func TestAboveORT(t *testing.T) {
 		r.Predicted.Live, r.Predicted.Arena, r.Measured.Arena = c.live, c.arena, c.measured
 		code := 0
 		if c.above {
-			code = exitAbove
+			code = cli.ExitAbove
 		}
-		requireCode(t, code, "m: in ONNX Runtime", above("m", "a step", viewOf(r, c.values), c.tolerance), c.name)
+		requireCode(t, code, "m: in ONNX Runtime", runcmd.Above("m", "a step", viewOf(r, c.values), c.tolerance),
+			c.name)
 	}
 	unchanged := &report.VerifyView{Verdict: &verify.Verdict{Equal: true, Planned: runOf(1, 2)}, Unchanged: true}
 	unchanged.Planned.Run = &verify.Run{Runtime: chunks}
-	require.NoError(t, verdict("m", unchanged, 0), "nothing is promised of a graph as it is")
+	require.NoError(t, runcmd.Verdict("m", unchanged, 0), "nothing is promised of a graph as it is")
 }
 
 // TestPeakTolerance: the default is the backend's, a value given counts everywhere.
@@ -234,11 +238,12 @@ func TestPeakTolerance(t *testing.T) {
 	for args, want := range map[string][2]float64{
 		"": {0, 0.15}, "--peak-tolerance 0": {0, 0}, "--peak-tolerance 0.5": {0.5, 0.5},
 	} {
-		var ex execFlags
+		var ex option.ExecFlags
 		flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
-		ex.register(flags)
+		ex.Register(flags)
 		require.NoError(t, flags.Parse(strings.Fields(args)))
-		require.Equal(t, want, [2]float64{ex.peakTolerance(backends["cpu"]), ex.peakTolerance(&ortengine.Engine{})},
+		require.Equal(t, want, [2]float64{ex.PeakTolerance(option.Backends["cpu"]),
+			ex.PeakTolerance(&ortengine.Engine{})},
 			args)
 	}
 }

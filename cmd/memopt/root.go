@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/traincmd"
 	"memopt/internal/caught"
 	"memopt/internal/cleanup"
 	"memopt/internal/fileio"
@@ -22,57 +24,58 @@ import (
 
 // run executes a command line in an environment, in the form of os.Environ, and returns its exit
 // code.
-func run(args []string, io stdio, environ []string) int {
-	w := &watch{keeper: &keeper{}, err: io.err, clean: cleanup.All, exit: os.Exit}
-	ctx, stop := w.untilSignal(context.Background())
+func run(args []string, io cli.Stdio, environ []string) int {
+	w := &cli.Watch{Keeper: &cli.Keeper{}, Err: io.Err, Clean: cleanup.All, Exit: os.Exit}
+	ctx, stop := w.UntilSignal(context.Background())
 	defer stop()
-	return runUntil(ctx, w.keeper, args, io, environ)
+	return runUntil(ctx, w.Keeper, args, io, environ)
 }
 
 // runUntil is run with a context that ends when the user or the system wants the program to end,
 // and with a keeper that is told whether there is something to show then.
-func runUntil(ctx context.Context, k *keeper, args []string, io stdio, environ []string) int {
+func runUntil(ctx context.Context, k *cli.Keeper, args []string, io cli.Stdio, environ []string) int {
 	streams := io
-	report := &reportWriter{Writer: io.out, keeper: k}
+	report := &cli.ReportWriter{Writer: io.Out, Keeper: k}
 	out := bufio.NewWriter(report)
-	io.out = out
-	a := &app{stdio: io, environ: newEnvironment(environ), args: args, ctx: ctx, keeper: k, files: &fileio.Ledger{},
-		clock: clock{began: time.Now(), search: ctx}, report: report, flush: out.Flush}
-	defer func() { a.stopClock() }()
-	a.noteStreams(streams)
-	a.columns, a.chart = screenColumns(streams.out), terminalColumns(streams.out)
-	err := a.execute(a.command())
-	a.status.end()
-	a.tellLibraries()
+	io.Out = out
+	a := &cli.App{Stdio: io, Environ: cli.NewEnvironment(environ), Args: args, Ctx: ctx, Keeper: k,
+		Files: &fileio.Ledger{},
+		Clock: cli.Clock{Began: time.Now(), Search: ctx}, Report: report, Flush: out.Flush}
+	defer func() { a.StopClock() }()
+	a.NoteStreams(streams)
+	a.Columns, a.Chart = cli.ScreenColumns(streams.Out), cli.TerminalColumns(streams.Out)
+	err := execute(a, command(a))
+	a.Status.End()
+	a.TellLibraries()
 	if e := out.Flush(); err == nil && e != nil {
-		err = usage("cannot write the report: %w", e)
+		err = cli.Usage("cannot write the report: %w", e)
 	}
 	switch {
-	case report.broken:
-		return exitPipe // as for any program killed by a closed pipe, there is no report
+	case report.Broken:
+		return cli.ExitPipe // as for any program killed by a closed pipe, there is no report
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
-		err = &exitError{exitInterrupted, errors.New(interrupted)}
+		err = &cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New(cli.Interrupted)}
 	case err == nil:
 		return 0
 	}
-	var e *exitError
+	var e *cli.ExitError
 	if !errors.As(err, &e) {
-		e = &exitError{code: exitUsage, err: err} // cobra's own errors are about the command line
+		e = &cli.ExitError{Code: cli.ExitUsage, Err: err} // cobra's own errors are about the command line
 	}
-	a.spare(streams, e.err)
-	var quiet *quietError
-	if !errors.As(err, &quiet) && (e.code != exitInterrupted || !k.isTold()) {
-		a.complain(a.hinted(e.err))
+	a.Spare(streams, e.Err)
+	var quiet *traincmd.QuietError
+	if !errors.As(err, &quiet) && (e.Code != cli.ExitInterrupted || !k.IsTold()) {
+		a.Complain(a.Hinted(e.Err))
 	}
-	if e.code == exitInterrupted {
-		return endCode(ctx)
+	if e.Code == cli.ExitInterrupted {
+		return cli.EndCode(ctx)
 	}
-	return e.code
+	return e.Code
 }
 
 // execute runs the verb that the arguments name. Even a panic, which a verb should never cause,
 // ends with one line.
-func (a *app) execute(root *cobra.Command) (err error) {
+func execute(a *cli.App, root *cobra.Command) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a mapped file that becomes shorter (mapfile)
 	defer func() {
 		p := recover()
@@ -80,32 +83,32 @@ func (a *app) execute(root *cobra.Command) (err error) {
 			return
 		}
 		if changed := mapfile.Fault(p); changed != nil {
-			err = usage("%w", changed)
+			err = cli.Usage("%w", changed)
 			return
 		}
-		if a.global.verbose {
-			fmt.Fprintf(a.err, "%s", debug.Stack())
+		if a.Global.Verbose {
+			fmt.Fprintf(a.Err, "%s", debug.Stack())
 		}
-		err = &exitError{exitInternal, internalError(fmt.Errorf("%v", p))}
+		err = &cli.ExitError{Code: cli.ExitInternal, Err: cli.InternalError(fmt.Errorf("%v", p))}
 	}()
-	root.SetArgs(a.args)
+	root.SetArgs(a.Args)
 	err = root.Execute()
 	var panicked *caught.Error // of a goroutine
-	if a.global.verbose && errors.As(err, &panicked) {
-		fmt.Fprintf(a.err, "%s", panicked.Stack)
+	if a.Global.Verbose && errors.As(err, &panicked) {
+		fmt.Fprintf(a.Err, "%s", panicked.Stack)
 	}
 	return err
 }
 
 func terminalWidth() int {
-	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > helpWidth {
-		return min(w, wideHelp)
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > cli.HelpWidth {
+		return min(w, cli.WideHelp)
 	}
-	return helpWidth
+	return cli.HelpWidth
 }
 
 // command builds the command tree.
-func (a *app) command() *cobra.Command {
+func command(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "memopt",
 		Short: "Make training fit in memory: plan and apply recomputation in ONNX training graphs",
@@ -132,34 +135,34 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if version {
-			return a.version()
+			return version(a)
 		}
 		return cmd.Help()
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
 		fmt.Sprintf(".FlagUsagesWrapped %d ", terminalWidth())))
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.err)
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
 	f := root.PersistentFlags()
-	f.StringVarP(&a.global.output, "output", "O", "table", "format of the report: table, json, "+
+	f.StringVarP(&a.Global.Output, "output", "O", "table", "format of the report: table, json, "+
 		"csv or markdown")
-	f.StringArrayVar(&a.global.dims, "dim", nil, "bind symbols of the model: batch=8,seq=1024 (repeatable)")
-	f.StringVar(&a.global.color, "color", "auto", "when to color messages: auto, always or never")
-	f.BoolVarP(&a.global.quiet, "quiet", "q", false, "print no warnings or hints")
-	f.BoolVarP(&a.global.verbose, "verbose", "v", false, "print more")
-	f.BoolVarP(&a.global.wide, "wide", "w", false, "print tables whole; else they fit the terminal, or "+
+	f.StringArrayVar(&a.Global.Dims, "dim", nil, "bind symbols of the model: batch=8,seq=1024 (repeatable)")
+	f.StringVar(&a.Global.Color, "color", "auto", "when to color messages: auto, always or never")
+	f.BoolVarP(&a.Global.Quiet, "quiet", "q", false, "print no warnings or hints")
+	f.BoolVarP(&a.Global.Verbose, "verbose", "v", false, "print more")
+	f.BoolVarP(&a.Global.Wide, "wide", "w", false, "print tables whole; else they fit the terminal, or "+
 		"80 columns, and long names are cut in the middle")
-	f.BoolVar(&a.global.strict, "strict", false, "reject a model with nodes that contradict their "+
+	f.BoolVar(&a.Global.Strict, "strict", false, "reject a model with nodes that contradict their "+
 		"operators' definitions")
-	f.Int64Var(&a.global.seed, "seed", 0, "seed from which random nodes without a seed of their "+
+	f.Int64Var(&a.Global.Seed, "seed", 0, "seed from which random nodes without a seed of their "+
 		"own get one")
-	numberVar(f, &a.global.threads, "threads", "", 0, bounds{least: 0, most: float64(maxThreads())},
+	cli.NumberVar(f, &a.Global.Threads, "threads", "", 0, cli.Bounds{Least: 0, Most: float64(cli.MaxThreads())},
 		"threads to run on; 0: one per core")
-	root.PersistentPreRunE = a.prepare
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.wrongFlag(cmd, err) })
-	a.addVerbs(root)
-	root.AddCommand(a.exitCodesTopic(), a.environmentTopic(), a.ortChildCommand())
+	root.PersistentPreRunE = a.Prepare
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrongFlag(a, cmd, err) })
+	addVerbs(a, root)
+	root.AddCommand(a.ExitCodesTopic(), a.EnvironmentTopic(), a.OrtChildCommand())
 	return root
 }
 
@@ -174,7 +177,7 @@ func noCommand(root *cobra.Command, args []string) error {
 			names = append(names, cmd.Name())
 		}
 	}
-	return usage("unknown command %q%s; list the commands with memopt help", args[0], suggest(args[0], names))
+	return cli.Usage("unknown command %q%s; list the commands with memopt help", args[0], cli.Suggest(args[0], names))
 }
 
 // firstWord returns the first argument that is neither a flag nor a flag's value, or "": the verb,
@@ -202,15 +205,15 @@ func firstWord(root *cobra.Command, args []string) string {
 
 // wrongFlag is an error of the flags, with a suggestion if a similar flag exists. If the verb
 // itself is wrong, its flags are not reported.
-func (a *app) wrongFlag(cmd *cobra.Command, err error) error {
-	if word := firstWord(cmd.Root(), a.args); word != "" && !cmd.HasParent() {
+func wrongFlag(a *cli.App, cmd *cobra.Command, err error) error {
+	if word := firstWord(cmd.Root(), a.Args); word != "" && !cmd.HasParent() {
 		return noCommand(cmd, []string{word})
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
-		return usage("%v", err)
+		return cli.Usage("%v", err)
 	}
-	return usage("%v%s; list the flags with %s --help", err, suggestFlag(cmd, unknown.GetSpecifiedName()),
+	return cli.Usage("%v%s; list the flags with %s --help", err, suggestFlag(cmd, unknown.GetSpecifiedName()),
 		cmd.CommandPath())
 }
 
@@ -240,7 +243,7 @@ func suggestFlag(cmd *cobra.Command, given string) string {
 	if len(verbs) > 0 {
 		return fmt.Sprintf(" (a flag of memopt %s)", strings.Join(verbs, ", "))
 	}
-	return suggest("--"+given, names)
+	return cli.Suggest("--"+given, names)
 }
 
 // abbreviates reports whether each word of a flag begins a word of another one, in order: at least two of them.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestPanicIsOneLine: a verb that panics ends with the code of an internal error; where it did is
@@ -14,15 +16,15 @@ import (
 func TestPanicIsOneLine(t *testing.T) {
 	for args, traced := range map[string]bool{"": false, "-v": true} {
 		var errs bytes.Buffer
-		a := &app{stdio: stdio{nil, io.Discard, &errs}, ctx: t.Context(), args: []string{"fall"}}
+		a := &cli.App{Stdio: cli.Stdio{In: nil, Out: io.Discard, Err: &errs}, Ctx: t.Context(), Args: []string{"fall"}}
 		if args != "" {
-			a.args = append(a.args, args)
+			a.Args = append(a.Args, args)
 		}
-		root := a.command()
+		root := command(a)
 		root.AddCommand(&cobra.Command{Use: "fall", RunE: func(*cobra.Command, []string) error { panic("over") }})
-		var e *exitError
-		require.ErrorAs(t, a.execute(root), &e)
-		require.Equal(t, exitInternal, e.code)
+		var e *cli.ExitError
+		require.ErrorAs(t, execute(a, root), &e)
+		require.Equal(t, cli.ExitInternal, e.Code)
 		require.ErrorContains(t, e, "internal error: over; please report it")
 		require.Equal(t, traced, bytes.Contains(errs.Bytes(), []byte("root_test.go")))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph/onnx"
 	"memopt/internal/test/graphtest"
 )
@@ -68,7 +69,7 @@ func TestAllocationsAreLinear(t *testing.T) {
 				var out ended
 				bytes[i], out = allocated(t, strings.Replace(line, "MODEL", file, 1))
 				codes[i] = out.code
-				require.NotEqual(t, exitInternal, out.code, "%s of %s: %s", verb, file, out.errors)
+				require.NotEqual(t, cli.ExitInternal, out.code, "%s of %s: %s", verb, file, out.errors)
 			}
 			require.Equal(t, codes[0], codes[1], "%s of %s", verb, f.Name)
 			require.LessOrEqual(t, float64(bytes[1]), slack*times*float64(bytes[0]+started),
@@ -94,7 +95,7 @@ func TestBoundedFamilies(t *testing.T) {
 		file := member(t, f, c.n)
 		for _, line := range scalingVerbs {
 			bytes, out := allocated(t, strings.Replace(line, "MODEL", file, 1))
-			require.Equal(t, exitInvalid, out.code, "%s: %s", line, out.errors)
+			require.Equal(t, cli.ExitInvalid, out.code, "%s: %s", line, out.errors)
 			require.Contains(t, out.errors, c.says)
 			require.Less(t, bytes, uint64(most), line)
 		}

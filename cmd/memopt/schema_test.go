@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/option"
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/internal/test/schematest"
@@ -93,7 +94,7 @@ func TestSchemas(t *testing.T) {
 	schematest.Load(t, folder, "trial").Check(t,
 		[]byte(inProcess(t.Context(), nil, "doctor --try A=1 NOTHING= -O json -r 2 -- true").out))
 	checked["trial"] = true
-	if d := backends["double"]; d != nil {
+	if d := option.Backends["double"]; d != nil {
 		schematest.Load(t, folder, "run").Check(t,
 			[]byte(inProcess(t.Context(), nil,
 				"run pads.onnx --level 0 --init random:1 -e double --cuda-graph -O json -q").out))

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/bench/gpu/stages"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
 	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/onnx"
@@ -167,7 +169,7 @@ func TestScripts(t *testing.T) {
 				return library != "", nil
 			}
 			if cond == "double" {
-				return backends["double"] != nil, nil
+				return option.Backends["double"] != nil, nil
 			}
 			return false, nil
 		},
@@ -181,7 +183,7 @@ func findORT(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := ort.Start(t.Context(), ortProgram(path))
+	p, err := ort.Start(t.Context(), cli.OrtProgram(path))
 	var missing *ort.MissingError
 	switch {
 	case errors.As(err, &missing) && os.Getenv("ORT_NODE_DIR") == "":

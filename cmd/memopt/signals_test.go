@@ -13,33 +13,35 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestUntilSignal: the context says which signal ended it.
 func TestUntilSignal(t *testing.T) {
-	w := &watch{keeper: &keeper{}, err: &strings.Builder{}, exit: func(int) { t.Error("the program ended") }}
+	w := &cli.Watch{Keeper: &cli.Keeper{}, Err: &strings.Builder{}, Exit: func(int) { t.Error("the program ended") }}
 	for asked, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		if signal.Ignored(asked) {
 			continue // as under nohup
 		}
-		ctx, stop := w.untilSignal(t.Context())
+		ctx, stop := w.UntilSignal(t.Context())
 		require.NoError(t, ctx.Err())
 		require.NoError(t, syscall.Kill(os.Getpid(), asked))
 		<-ctx.Done()
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
-		require.Equal(t, code, endCode(ctx))
+		require.Equal(t, code, cli.EndCode(ctx))
 		stop()
 	}
-	ctx, stop := w.untilSignal(t.Context())
+	ctx, stop := w.UntilSignal(t.Context())
 	require.NoError(t, ctx.Err())
 	stop()
 	<-ctx.Done()
-	require.Equal(t, exitInterrupted, endCode(ctx))
+	require.Equal(t, cli.ExitInterrupted, cli.EndCode(ctx))
 }
 
 // watched is a watch whose signals and end a test makes and sees. The clock is the test's.
 type watched struct {
-	watch
+	cli.Watch
 	signals chan os.Signal
 	ctx     context.Context
 	said    strings.Builder
@@ -50,12 +52,12 @@ type watched struct {
 func newWatched(t *testing.T) *watched {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := &watched{signals: make(chan os.Signal), ctx: ctx, ended: make(chan int, 1), over: make(chan struct{})}
-	w.keeper, w.err, w.clean = &keeper{}, &w.said, func() {}
-	w.exit = func(code int) {
+	w.Keeper, w.Err, w.Clean = &cli.Keeper{}, &w.said, func() {}
+	w.Exit = func(code int) {
 		w.ended <- code
 		<-w.over
 	}
-	go w.run(w.signals, cancel, w.over, ctx)
+	go w.Run(w.signals, cancel, w.over, ctx)
 	return w
 }
 
@@ -77,49 +79,49 @@ func TestWatch(t *testing.T) {
 	for name, c := range map[string]func(t *testing.T, w *watched){
 		"deaf": func(t *testing.T, w *watched) {
 			w.signals <- syscall.SIGTERM
-			require.Zero(t, w.after(patience-1))
+			require.Zero(t, w.after(cli.Patience-1))
 			require.Error(t, w.ctx.Err())
 			require.Equal(t, 143, w.after(2))
 			require.Equal(t, "memopt: interrupted\n", w.said.String())
 		},
 		"told": func(t *testing.T, w *watched) {
-			w.keeper.tell()
+			w.Keeper.Tell()
 			w.signals <- syscall.SIGTERM
-			require.Equal(t, 143, w.after(patience+1))
+			require.Equal(t, 143, w.after(cli.Patience+1))
 			require.Empty(t, w.said.String())
 		},
 		"with something to show": func(t *testing.T, w *watched) {
-			w.keeper.keep()
+			w.Keeper.Keep()
 			w.signals <- os.Interrupt
-			require.Zero(t, w.after(longPatience-1))
+			require.Zero(t, w.after(cli.LongPatience-1))
 			require.Equal(t, 130, w.after(2))
 		},
 		"nothing to show any more": func(t *testing.T, w *watched) {
-			w.keeper.keep()
-			w.keeper.release()
+			w.Keeper.Keep()
+			w.Keeper.Release()
 			w.signals <- os.Interrupt
-			require.Equal(t, 130, w.after(patience+1))
+			require.Equal(t, 130, w.after(cli.Patience+1))
 		},
 		"twice": func(t *testing.T, w *watched) {
-			w.keeper.keep()
+			w.Keeper.Keep()
 			w.signals <- os.Interrupt
 			require.Zero(t, w.after(time.Millisecond))
 			w.signals <- syscall.SIGTERM
 			require.Equal(t, 130, w.after(0), "the first signal says why")
 		},
 		"cleaning that hangs": func(t *testing.T, w *watched) {
-			w.clean = func() { <-w.over }
+			w.Clean = func() { <-w.over }
 			w.signals <- syscall.SIGHUP
-			require.Zero(t, w.after(patience+cleaning-1))
+			require.Zero(t, w.after(cli.Patience+cli.Cleaning-1))
 			require.Equal(t, 129, w.after(2))
 		},
 		"shown too late": func(t *testing.T, w *watched) {
 			w.signals <- os.Interrupt
-			require.Equal(t, 130, w.after(patience+1))
-			w.keeper.never = w.over
+			require.Equal(t, 130, w.after(cli.Patience+1))
+			w.Keeper.Never = w.over
 			begun := false
 			go func() {
-				w.keeper.keep()
+				w.Keeper.Keep()
 				begun = true
 			}()
 			synctest.Wait()

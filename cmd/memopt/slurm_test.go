@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // slurmPrograms are what the tests need of Debian's packages slurm-wlm and munge.
@@ -169,7 +171,7 @@ func TestSweepOnSlurm(t *testing.T) {
 	said, err = exec.Command("scancel", strings.TrimSpace(string(job))).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	require.Error(t, first.Wait())
-	require.Equal(t, exitSaved, first.ProcessState.ExitCode(), out.String())
+	require.Equal(t, cli.ExitSaved, first.ProcessState.ExitCode(), out.String())
 	require.Contains(t, out.String(), "points were stopped and are not finished")
 	kept := sweepFiles(t)
 	require.GreaterOrEqual(t, len(kept), enough)
@@ -201,7 +203,7 @@ func TestSweepWithoutSlurm(t *testing.T) {
 	writeGrid(t, sweepGrid)
 	t.Setenv("PATH", t.TempDir())
 	got := inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "sbatch is not installed here")
 	got = inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm --write --jobs 3")
 	require.Zero(t, got.code, got.errors)
@@ -211,7 +213,7 @@ func TestSweepWithoutSlurm(t *testing.T) {
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, readAll(t, []string{strings.TrimSpace(got.out)}), "#SBATCH '--mem=8G' '--time=1:00'\nexec")
 	got = inProcess(t.Context(), nil, "sweep grid.json -o out --on slurm --write --sbatch=--comment='")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "cannot have this argument of sbatch")
 }
 
@@ -242,7 +244,7 @@ func TestSweepLosesAProcess(t *testing.T) {
 	require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
 	require.NoError(t, os.Remove("grid.json")) // it is read once
 	<-v.ended
-	require.Equal(t, exitInternal, v.cmd.ProcessState.ExitCode(), v.err.String())
+	require.Equal(t, cli.ExitInternal, v.cmd.ProcessState.ExitCode(), v.err.String())
 	require.Contains(t, v.err.String(), "1 of 2 points failed; the first is point 0: the process ended with signal: "+
 		"killed; memory may have been short")
 	require.Len(t, sweepFiles(t), 2)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // kept is the text that stays on a terminal: a return with the sequence behind it empties the line.
@@ -41,12 +43,12 @@ const endMark = "\x00"
 // TestStatusOfVerbs: on a terminal every verb that works for long shows a line, and removes it
 // before it prints anything else; where the output is redirected, there is none.
 func TestStatusOfVerbs(t *testing.T) {
-	for _, c := range (&app{}).command().Commands() {
+	for _, c := range command((&cli.App{})).Commands() {
 		listed := slices.ContainsFunc(statusLines, func(l string) bool { return strings.Fields(l)[0] == c.Name() })
 		require.True(t, c.Hidden || !c.Runnable() || listed != slices.Contains(quickVerbs, c.Name()), c.Name())
 	}
-	defer func(whole time.Duration) { statusAfter = whole }(statusAfter)
-	statusAfter = time.Millisecond
+	defer func(whole time.Duration) { cli.StatusAfter = whole }(cli.StatusAfter)
+	cli.StatusAfter = time.Millisecond
 	t.Chdir(t.TempDir())
 	for _, line := range statusLines {
 		t.Run(line, func(t *testing.T) {
@@ -54,7 +56,8 @@ func TestStatusOfVerbs(t *testing.T) {
 			in, feed := io.Pipe()
 			code := make(chan int, 1)
 			go func() {
-				code <- runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{in, io.Discard, slave}, nil)
+				code <- runUntil(t.Context(), &cli.Keeper{}, strings.Fields(line),
+					cli.Stdio{In: in, Out: io.Discard, Err: slave}, nil)
 				io.WriteString(slave, endMark)
 			}()
 			var text bytes.Buffer
@@ -77,8 +80,9 @@ func TestStatusOfVerbs(t *testing.T) {
 
 			var errs lockedBuffer
 			in, feed = io.Pipe()
-			time.AfterFunc(5*statusAfter, func() { feed.Close() })
-			runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{in, io.Discard, &errs}, nil)
+			time.AfterFunc(5*cli.StatusAfter, func() { feed.Close() })
+			runUntil(t.Context(), &cli.Keeper{}, strings.Fields(line), cli.Stdio{In: in, Out: io.Discard, Err: &errs},
+				nil)
 			require.NotContains(t, errs.take(), "\r")
 		})
 	}

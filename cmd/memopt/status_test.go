@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/planner"
 )
 
@@ -23,16 +24,16 @@ func TestSearchText(t *testing.T) {
 		{planner.SearchProgress{Fits: true, Overhead: 0.0971, LowestArena: 1},
 			"searching for a plan, best +9.7 % time"},
 	} {
-		require.Equal(t, c.want, searchText(&c.p))
+		require.Equal(t, c.want, cli.SearchText(&c.p))
 	}
 }
 
 func TestStatusText(t *testing.T) {
-	require.Equal(t, "1.5 s: reading", statusText("reading", 1500*time.Millisecond, 0))
-	require.Equal(t, "1.5 s of 10 s: planning", statusText("planning", 1500*time.Millisecond, 10*time.Second))
-	require.Equal(t, "12.0 s: writing", statusText("writing", 12*time.Second, 10*time.Second))
-	require.Equal(t, "wid…", cutTo("width", 4))
-	require.Equal(t, "width", cutTo("width", 5))
+	require.Equal(t, "1.5 s: reading", cli.StatusText("reading", 1500*time.Millisecond, 0))
+	require.Equal(t, "1.5 s of 10 s: planning", cli.StatusText("planning", 1500*time.Millisecond, 10*time.Second))
+	require.Equal(t, "12.0 s: writing", cli.StatusText("writing", 12*time.Second, 10*time.Second))
+	require.Equal(t, "wid…", cli.CutTo("width", 4))
+	require.Equal(t, "width", cli.CutTo("width", 5))
 }
 
 // lockedBuffer is a buffer that two goroutines may write to and read.
@@ -62,12 +63,12 @@ func TestStatusLine(t *testing.T) {
 	const gone = "\r\x1b[K"
 	synctest.Test(t, func(t *testing.T) {
 		var b lockedBuffer
-		s := newStatusLine(&b, func() int { return 24 }, time.Now())
-		s.say("reading %s", "a\x1b[2Jmodel.onnx")
-		go s.draw(time.After(statusAfter), statusTick)
-		time.Sleep(statusAfter - 1)
+		s := cli.NewStatusLine(&b, func() int { return 24 }, time.Now())
+		s.Say("reading %s", "a\x1b[2Jmodel.onnx")
+		go s.Draw(time.After(cli.StatusAfter), cli.StatusTick)
+		time.Sleep(cli.StatusAfter - 1)
 		synctest.Wait()
-		s.clear()
+		s.Clear()
 		require.Empty(t, b.take())
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
@@ -76,32 +77,32 @@ func TestStatusLine(t *testing.T) {
 		require.NotContains(t, first, "[2J", "a name controls the terminal")
 		require.Contains(t, first, "…\x1b[K", "the line is as wide as the terminal")
 
-		s.clear()
+		s.Clear()
 		require.Equal(t, gone, b.take())
-		s.clear()
+		s.Clear()
 		require.Empty(t, b.take())
-		s.limit = 10 * time.Second
-		s.say("planning")
-		time.Sleep(statusTick)
+		s.Limit = 10 * time.Second
+		s.Say("planning")
+		time.Sleep(cli.StatusTick)
 		synctest.Wait()
 		require.Equal(t, "\r1.2 s of 10 s: planning\x1b[K", b.take())
-		s.untimed()
-		time.Sleep(statusTick)
+		s.Untimed()
+		time.Sleep(cli.StatusTick)
 		synctest.Wait()
 		require.Equal(t, "\r1.4 s: planning\x1b[K", b.take())
 
-		s.end()
-		s.end()
+		s.End()
+		s.End()
 		require.Equal(t, gone, b.take())
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Empty(t, b.take())
 	})
-	var none *statusLine
-	none.say("")
-	none.clear()
-	none.untimed()
-	none.end()
+	var none *cli.StatusLine
+	none.Say("")
+	none.Clear()
+	none.Untimed()
+	none.End()
 }
 
 // firstUpdate takes messages, and notes the output that is there when the first update is reported.
@@ -122,7 +123,8 @@ func TestTrainTellsFirst(t *testing.T) {
 	var out bytes.Buffer
 	errs := &firstUpdate{out: &out}
 	line := "train example:transformer --data example:text --batch 1 --dim seq=8 --max-steps 1"
-	require.Zero(t, runUntil(t.Context(), &keeper{}, strings.Fields(line), stdio{nil, &out, errs}, nil), out.String())
+	require.Zero(t, runUntil(t.Context(), &cli.Keeper{}, strings.Fields(line), cli.Stdio{In: nil, Out: &out, Err: errs},
+		nil), out.String())
 	require.Contains(t, errs.there, "arena")
 	require.NotContains(t, errs.there, "measured")
 	require.Contains(t, out.String(), "measured")

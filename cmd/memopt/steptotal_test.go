@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
 	"memopt/internal/test/graphtest"
 )
 
@@ -57,7 +59,7 @@ func TestOneTotal(t *testing.T) {
 // hasSymbol reports whether a model has a symbol.
 func hasSymbol(t *testing.T, model, symbol string) bool {
 	t.Helper()
-	m, err := open(model, nil, memopt.Options{})
+	m, err := load.Open(model, nil, memopt.Options{})
 	require.NoError(t, err)
 	defer m.Close()
 	return slices.Contains(m.Symbols(), symbol)
@@ -86,7 +88,7 @@ func totalOf(t *testing.T, line string) int64 {
 func largestOf(t *testing.T, line string) int64 {
 	t.Helper()
 	got := inProcess(t.Context(), nil, line)
-	require.Contains(t, []int{0, exitInfeasible}, got.code, "%s\n%s", line, got.errors)
+	require.Contains(t, []int{0, cli.ExitInfeasible}, got.code, "%s\n%s", line, got.errors)
 	var r struct {
 		Largest struct {
 			Plain int64 `json:"plain"`

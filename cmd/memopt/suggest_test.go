@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestSuggestedFlags: a flag of another verb is named with its verbs, words that are cut short find the flag, and
@@ -18,7 +20,7 @@ func TestSuggestedFlags(t *testing.T) {
 		{"estimate example:mlp --optimiser sgd", "did you mean --optimizer?"},
 	} {
 		got := inProcess(t.Context(), nil, c.line)
-		require.Equal(t, exitUsage, got.code, c.line)
+		require.Equal(t, cli.ExitUsage, got.code, c.line)
 		require.Contains(t, got.errors, c.want, c.line)
 	}
 	require.False(t, abbreviates("max", "max-grad-norm"), "one word says too little")
@@ -35,7 +37,7 @@ func TestSynonyms(t *testing.T) {
 	require.Equal(t, now, old)
 	other := inProcess(t.Context(), nil, line)
 	require.NotEqual(t, now.out, other.out, "the flags matter")
-	for name := range synonyms {
-		require.Contains(t, knownVariables((&app{}).command()), flagVariable(name))
+	for name := range cli.Synonyms {
+		require.Contains(t, cli.KnownVariables(command((&cli.App{}))), cli.FlagVariable(name))
 	}
 }

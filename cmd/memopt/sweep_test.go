@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // manyPoints is a grid of n quick points.
@@ -52,7 +54,7 @@ func TestSweep(t *testing.T) {
 		got := inProcess(t.Context(), nil, "sweep grid.json -o out "+rest)
 		want := 0
 		if strings.Contains(rest, "index") {
-			want = exitInfeasible
+			want = cli.ExitInfeasible
 		}
 		require.Equal(t, want, got.code, got.errors)
 		require.Equal(t, before, readAll(t, append(files, "out/results.jsonl", "out/results.csv", "cost.svg")))
@@ -90,7 +92,7 @@ func TestSweepFaults(t *testing.T) {
 	} {
 		writeGrid(t, c.grid)
 		got := inProcess(t.Context(), nil, "sweep grid.json -o out")
-		require.Equal(t, exitUsage, got.code)
+		require.Equal(t, cli.ExitUsage, got.code)
 		require.Contains(t, got.errors, "grid.json: ")
 		require.Contains(t, got.errors, c.want)
 		require.NoDirExists(t, "out")
@@ -99,7 +101,7 @@ func TestSweepFaults(t *testing.T) {
 	for line, want := range map[string]string{"": "-o is missing", "-o out --index 4": "points 0 to 3",
 		"-o out --gather --index 1": "cannot be combined", "-o out --dim batch=2": "dims belong into the grid"} {
 		got := inProcess(t.Context(), nil, "sweep grid.json "+line)
-		require.Equal(t, exitUsage, got.code)
+		require.Equal(t, cli.ExitUsage, got.code)
 		require.Contains(t, got.errors, want)
 	}
 }
@@ -110,11 +112,11 @@ func TestSweepFailures(t *testing.T) {
 	writeGrid(t, `{"verb": "verify", "models": ["forward.onnx", ["forward.onnx", "other.onnx"]],
 		"dims": {"batch": 4}, "flags": {"init": "random:1", "data-dir": [null, "none"]}}`)
 	got := inProcess(t.Context(), nil, "sweep grid.json -o out -O csv")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "2 of 4 points failed; the first is point 1")
 	require.Contains(t, got.out, "\n2,negative,4,")
 	before := readAll(t, sweepFiles(t))
-	require.Equal(t, exitUsage, inProcess(t.Context(), nil, "sweep grid.json -o out").code)
+	require.Equal(t, cli.ExitUsage, inProcess(t.Context(), nil, "sweep grid.json -o out").code)
 	require.Equal(t, before, readAll(t, sweepFiles(t)))
 	require.NoError(t, os.Mkdir("none", 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join("none", "other"), nil, 0o666))
@@ -167,7 +169,7 @@ func TestSweepTrains(t *testing.T) {
 		return len(list) > 0
 	}, promptly, 5*time.Millisecond)
 	require.NoError(t, v.cmd.Process.Signal(syscall.SIGTERM))
-	require.Equal(t, exitTerminated, v.code(t))
+	require.Equal(t, cli.ExitTerminated, v.code(t))
 	require.Empty(t, sweepFiles(t))
 	got := inProcess(t.Context(), nil, line+"/out")
 	require.Zero(t, got.code, got.errors)

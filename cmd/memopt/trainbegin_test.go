@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/executor"
 	"memopt/executor/npz"
 	"memopt/graph"
@@ -104,7 +105,7 @@ func TestTrainArtefacts(t *testing.T) {
 	require.Contains(t, string(text), `"learning_rate":0.25,`)
 	require.NoError(t, os.Truncate("artefacts/checkpoint", 100))
 	got = inProcess(t.Context(), nil, "train artefacts --data batch.npz")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "artefacts/checkpoint: an offset leads out of the file")
 }
 
@@ -149,13 +150,14 @@ func TestInit(t *testing.T) {
 	}{
 		{[]state{{"v", []int{8, 3}, w}}, train,
 			"a.safetensors has no tensor for 1 of the 1 parameters that are needed: w"},
-		{[]state{{"w", three, w[:12]}}, train, `tensor "w" is parameter "w" by name, but has shape [4 3]; wanted [8 3]`},
+		{[]state{{"w", three, w[:12]}}, train,
+			`tensor "w" is parameter "w" by name, but has shape [4 3]; wanted [8 3]`},
 		{nil, train + "--resume=job ", "--init and --resume cannot be combined: a checkpoint has all weights"},
 		{nil, strings.Replace(train, "labelled", "gone", 1), "gone.onnx"},
 	} {
 		initFile(t, "a.safetensors", c.states...)
 		got := inProcess(t.Context(), nil, c.line+"--init a.safetensors")
-		require.Equal(t, exitUsage, got.code, got.errors)
+		require.Equal(t, cli.ExitUsage, got.code, got.errors)
 		require.Contains(t, got.errors, c.want)
 	}
 	got := inProcess(t.Context(), nil, train+"--init text.onnx")
@@ -180,7 +182,7 @@ func TestInitFrozen(t *testing.T) {
 	require.Zero(t, inProcess(t.Context(), nil, train).code)
 	initFile(t, "a.safetensors", state{"w", four, []float32{5, 6, 7, 8}}, state{"base", four, []float32{1, 1, 1, 2}})
 	got := inProcess(t.Context(), nil, train)
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, `a.safetensors has other contents than frozen.onnx for 1 weights that are not `+
 		`trained, the first is "base"`)
 }
@@ -207,7 +209,7 @@ func TestInitStatistics(t *testing.T) {
 	require.Equal(t, []float32{9, 27}, saved(t, dir, "var"))
 	initFile(t, "a.safetensors", all[:3]...)
 	got = inProcess(t.Context(), nil, train)
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "a.safetensors has no tensor for 1 of the 4 parameters that are needed: var")
 }
 
@@ -221,7 +223,7 @@ func TestLastCheckpoint(t *testing.T) {
 	require.NoError(t, os.MkdirAll("job/checkpoints", 0o777))
 	require.NoError(t, os.WriteFile("job/checkpoints/step-2", nil, 0o666))
 	got := inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 2 --freeze base -o job -q")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors,
 		"the last checkpoint: cannot write job/checkpoints/step-2: it is there and no directory")
 	got = inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 3 --save-every 2 "+
@@ -248,6 +250,6 @@ func TestScaleOfGradients(t *testing.T) {
 	loss := regexp.MustCompile(`"loss_last": *([^,]*)`)
 	require.Equal(t, loss.FindString(plain.out), loss.FindString(got.out))
 	got = inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 1 --freeze none")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, `--freeze "none" matches no parameter`)
 }

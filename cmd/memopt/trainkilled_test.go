@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // jobLine trains the perceptron of the PyTorch tests, with a last batch that is smaller.
@@ -90,7 +92,7 @@ func TestJobStops(t *testing.T) {
 			return len(list) > 0
 		}, promptly, time.Millisecond)
 		require.NoError(t, v.cmd.Process.Signal(s))
-		require.Equal(t, exitSaved, v.code(t), v.err.String())
+		require.Equal(t, cli.ExitSaved, v.code(t), v.err.String())
 		require.Contains(t, v.err.String(), "go on with --resume")
 		require.Empty(t, v.left(t))
 	}

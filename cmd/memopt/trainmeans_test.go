@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // meansJob trains on 8 rows of 4 labels, of which many are ignored and the last half of the rows has few.
@@ -112,7 +114,7 @@ func TestRecall(t *testing.T) {
 		"train ../lm.onnx --eval-only --eval-data ../data --dry-run": "cannot be combined",
 	} {
 		got := inProcess(t.Context(), nil, line)
-		require.Equal(t, exitUsage, got.code, line)
+		require.Equal(t, cli.ExitUsage, got.code, line)
 		require.Contains(t, got.errors, want, line)
 	}
 }
@@ -125,7 +127,7 @@ func TestRecallNothing(t *testing.T) {
 	got := inProcess(t.Context(), bytes.NewReader(model), "train - --data data --max-steps 1 -o job -q")
 	require.Zero(t, got.code, got.errors)
 	got = inProcess(t.Context(), nil, "train --resume -o job --max-steps 2")
-	require.Equal(t, exitUsage, got.code)
+	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.errors, "does not say which file its model came from")
 	got = inProcess(t.Context(), nil, "train lm.onnx --resume -o job --max-steps 2 -q -O json")
 	require.Zero(t, got.code, got.errors)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/train/checkpoint"
 )
 
@@ -177,25 +178,25 @@ func TestRanksOfMPI(t *testing.T) {
 func TestRanksDisagreeing(t *testing.T) {
 	eachMPIRun(t, func(t *testing.T, start func(ranks int, lines ...string) *ranked) {
 		r := start(1, rankJob("--max-steps 3 --data-seed 1"), rankJob("--max-steps 3 --data-seed 2"))
-		require.Equal(t, exitUsage, r.code(), r.err.String())
+		require.Equal(t, cli.ExitUsage, r.code(), r.err.String())
 		r.once("rank 1 has another --data-seed", "than rank 0")
 		for _, flags := range [][2]string{{"--batch 2", ""}, {"--reduce exact", ""}, {"--dry-run", ""},
 			{"--lr-scheduler cosine --batch auto", "--zero 1"}} {
 			r = start(1, rankJob("--max-steps 3 %s", flags[0]), rankJob("--max-steps 3 %s", flags[1]))
-			require.Equal(t, exitUsage, r.code(), "%v: %s", flags, r.err.String())
+			require.Equal(t, cli.ExitUsage, r.code(), "%v: %s", flags, r.err.String())
 			r.once("rank 1 has another --")
 		}
 		start(1, rankJob("--max-steps 2 --logging-steps 1"), rankJob("--max-steps 2 --timeout 99 -v")).well()
 		r = start(2, "train example:transformer --data nowhere.bin --threads 1")
-		require.Equal(t, exitUsage, r.code())
+		require.Equal(t, cli.ExitUsage, r.code())
 		r.once("nowhere.bin: no such file")
 		r = start(1, rankJob("--max-steps 3"), "train example:transformer --data nowhere.bin --batch 4 --threads 1 -q "+
 			"--max-steps 3")
-		require.Equal(t, exitUsage, r.code())
+		require.Equal(t, cli.ExitUsage, r.code())
 		r.once("nowhere.bin: no such file")
 		for _, wrong := range []string{"-e null", "--reduce some", "--eval-every 3", "--bucket-size none"} {
 			r = start(2, rankJob("--max-steps 3 %s", wrong))
-			require.Equal(t, exitUsage, r.code())
+			require.Equal(t, cli.ExitUsage, r.code())
 			r.once("memopt:")
 		}
 	})
@@ -267,7 +268,7 @@ func TestRanksFail(t *testing.T) {
 		dir = t.TempDir()
 		r, pids = runningRanks(t, start, dir, "--timeout 2")
 		require.NoError(t, syscall.Kill(pids[1], syscall.SIGSTOP))
-		require.Equal(t, exitMissing, r.code(), r.err.String())
+		require.Equal(t, cli.ExitMissing, r.code(), r.err.String())
 		require.Contains(t, r.err.String(), "rank 1 does not answer")
 		syscall.Kill(pids[1], syscall.SIGKILL) // no launcher ends a stopped process at once
 		gone(t, pids)
@@ -283,7 +284,7 @@ func TestRanksAskedToStop(t *testing.T) {
 		dir := t.TempDir()
 		r, pids := runningRanks(t, start, dir, "")
 		require.NoError(t, syscall.Kill(pids[1], syscall.SIGUSR1))
-		require.Equal(t, exitSaved, r.code(), r.err.String())
+		require.Equal(t, cli.ExitSaved, r.code(), r.err.String())
 		r.once("go on with --resume")
 		gone(t, pids)
 	})

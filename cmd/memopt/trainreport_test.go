@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/internal/test/schematest"
 )
 
@@ -56,11 +57,12 @@ func TestTrainReport(t *testing.T) {
 	require.Contains(t, end.out, `"steps": 13`)
 	require.Contains(t, end.errors, `"total":13`)
 	end = inProcess(context.Background(), nil, strings.Replace(longer, "-q ", "--batch 4 --resume ", 1)+job)
-	require.Equal(t, exitUsage, end.code)
+	require.Equal(t, cli.ExitUsage, end.code)
 	require.Contains(t, end.errors, "--batch 8, this one 4")
 
 	var out, errs bytes.Buffer
-	code := runUntil(context.Background(), &keeper{}, strings.Fields(line+job+"-2"), stdio{nil, &out, &errs},
+	code := runUntil(context.Background(), &cli.Keeper{}, strings.Fields(line+job+"-2"),
+		cli.Stdio{In: nil, Out: &out, Err: &errs},
 		[]string{"ORTMODULE_MEMORY_OPT_LEVEL=1"})
 	require.Zero(t, code, errs.String())
 	first := r

@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
 )
 
 // TestVariablesAreKnown: whatever variable of memopt's the code reads is in the list of those that
 // mean something.
 func TestVariablesAreKnown(t *testing.T) {
-	known := knownVariables((&app{}).command())
+	known := cli.KnownVariables(command((&cli.App{})))
 	read := regexp.MustCompile(`"(MEMOPT_[A-Z0-9_]+)"`)
 	found := 0
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -24,7 +26,7 @@ func TestVariablesAreKnown(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		for _, m := range read.FindAllStringSubmatch(string(text), -1) {
-			if found++; strings.HasPrefix(m[1], testPrefix) || m[1] == variablePrefix {
+			if found++; strings.HasPrefix(m[1], cli.TestPrefix) || m[1] == cli.VariablePrefix {
 				continue
 			}
 			require.Contains(t, known, m[1], "%s: add it to the lists in variables.go", path)
@@ -38,13 +40,13 @@ func TestVariablesAreKnown(t *testing.T) {
 }
 
 func TestNewEnvironment(t *testing.T) {
-	e := newEnvironment([]string{"A=1", "B=x=y", "C=", "nothing"})
-	require.Equal(t, environment{"A": "1", "B": "x=y", "C": ""}, e)
-	require.Equal(t, []string{"A", "B", "C"}, e.names())
+	e := cli.NewEnvironment([]string{"A=1", "B=x=y", "C=", "nothing"})
+	require.Equal(t, cli.Environment{"A": "1", "B": "x=y", "C": ""}, e)
+	require.Equal(t, []string{"A", "B", "C"}, e.Names())
 }
 
 func TestFirstWord(t *testing.T) {
-	root := (&app{}).command()
+	root := command((&cli.App{}))
 	for args, want := range map[string]string{
 		"plan --level 1":                     "plan",
 		"-O json -q plan x":                  "plan",

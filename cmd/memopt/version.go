@@ -3,23 +3,24 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/view/report"
 )
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.version() },
+		RunE:  func(*cobra.Command, []string) error { return version(a) },
 	}
 }
 
 // version says which build of memopt this is.
-func (a *app) version() error {
-	format, err := report.ParseFormat(a.global.output)
+func version(a *cli.App) error {
+	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
-		return usage("%w", err)
+		return cli.Usage("%w", err)
 	}
-	return report.VersionReport(a.out, format, thisBuild())
+	return report.VersionReport(a.Out, format, cli.ThisBuild())
 }

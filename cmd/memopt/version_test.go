@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/cmd/memopt/internal/cli"
 	"memopt/view/report"
 )
 
@@ -24,7 +25,7 @@ func TestReadBuild(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got report.Version
-			readBuild(&got, &c.info)
+			cli.ReadBuild(&got, &c.info)
 			require.Equal(t, c.want, got)
 		})
 	}

@@ -1,0 +1,107 @@
+package gradcmd
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"memopt/autograd"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/graph"
+)
+
+// optimizerFlags say how parameters are updated.
+type optimizerFlags struct {
+	Kind         string
+	rate         float64
+	WeightDecay  float64
+	DecayAll     bool
+	Momentum     float64
+	nesterov     bool
+	Beta1, Beta2 float64
+	Eps          float64
+	Clip         float64
+	Groups       []string
+	keepGrads    bool
+}
+
+func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
+	f.StringVar(&o.Kind, "optimizer", kind, "what updates the parameters: sgd, adam, adamw, or none")
+	cli.NumberVar(f, &o.WeightDecay, "weight-decay", "", 0, cli.NotNegative,
+		"weight decay, of parameters with two dims or "+
+			"more")
+	f.BoolVar(&o.DecayAll, "decay-all", false, "weight decay of biases and norms, too")
+	cli.NumberVar(f, &o.Momentum, "momentum", "", 0, cli.NotNegative, "momentum of sgd")
+	f.BoolVar(&o.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
+	cli.NumberVar(f, &o.Beta1, "adam-beta1", "", 0.9, cli.ShareBelow1, "of adam and adamw")
+	cli.NumberVar(f, &o.Beta2, "adam-beta2", "", 0.999, cli.ShareBelow1, "of adam and adamw")
+	cli.NumberVar(f, &o.Eps, "adam-epsilon", "", 1e-8, cli.NotNegative, "of adam and adamw")
+	cli.NumberVar(f, &o.Clip, "max-grad-norm", "", 1, cli.NotNegative,
+		"upper bound of the norm of all gradients, which "+
+			"keeps them until it is known; 0: none")
+	f.StringArrayVar(&o.Groups, "group", nil, "parameters with a rate of so many times the others', or a decay of "+
+		"their own: GLOBS:lr=0.1,weight-decay=0 (repeatable; the first that matches counts)")
+}
+
+// RegisterRate adds the flags of an update outside of a job, which has a schedule of rates instead.
+func (o *optimizerFlags) RegisterRate(f *pflag.FlagSet) {
+	cli.NumberVar(f, &o.rate, "learning-rate", "", 0, cli.NotNegative,
+		"a constant learning rate, and with it the update of "+
+			"torch.optim: no bound of the norm and weight decay of all parameters unless told; 0: the rate is an "+
+			"input named lr, and the update train's")
+	f.BoolVar(&o.keepGrads, "keep-grads", false, "with an optimizer, keep the gradients as outputs")
+}
+
+// OptimizerDetails are the flags that describe an optimizer.
+var OptimizerDetails = []string{"learning-rate", "weight-decay", "decay-all", "momentum", "nesterov", "adam-beta1",
+	"adam-beta2", "adam-epsilon", "max-grad-norm", "group", "keep-grads"}
+
+// Update makes autograd's optimizer of the flags. likeTrain says that parameters of one dim have no
+// weight decay.
+func (o *optimizerFlags) Update(m *graph.Model, likeTrain bool) (autograd.Optimizer, error) {
+	out := autograd.Optimizer{Kind: o.Kind, LR: o.rate, WeightDecay: o.WeightDecay, Momentum: o.Momentum,
+		Nesterov: o.nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, MaxNorm: o.Clip, KeepGrads: o.keepGrads}
+	if likeTrain && !o.DecayAll {
+		out.NoDecay = autograd.NoDecayOfVectors(m)
+	}
+	for _, text := range o.Groups {
+		g, err := parseGroup(text)
+		if err != nil {
+			return out, err
+		}
+		out.Groups = append(out.Groups, g)
+	}
+	return out, nil
+}
+
+// parseGroup reads GLOBS:KEY=VALUE,….
+func parseGroup(text string) (autograd.Group, error) {
+	g := autograd.Group{LRScale: 1}
+	wrong := func(why string) error {
+		return cli.Usage("--group %q: %s; wanted GLOBS:lr=SCALE,weight-decay=DECAY, for example "+
+			"'head.*:lr=10' or 'embed.*:weight-decay=0'", text, why)
+	}
+	at := strings.LastIndexByte(text, ':')
+	if at <= 0 {
+		return g, wrong("has no colon behind the globs")
+	}
+	g.Match = strings.Split(text[:at], ",")
+	for part := range strings.SplitSeq(text[at+1:], ",") {
+		key, value, _ := strings.Cut(part, "=")
+		x, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+			return g, wrong("the value of " + strconv.Quote(key) + " is no number of at least 0")
+		}
+		switch key {
+		case "lr":
+			g.LRScale = x
+		case "weight-decay":
+			g.WeightDecay = &x
+		default:
+			return g, wrong("has the key " + strconv.Quote(key))
+		}
+	}
+	return g, nil
+}

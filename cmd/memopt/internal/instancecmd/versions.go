@@ -1,0 +1,74 @@
+package instancecmd
+
+import (
+	"context"
+	"io"
+	"math"
+
+	"memopt/planner/remat"
+	"memopt/view/report"
+)
+
+// instance is an instance of version 1 or of version 2; the field of the other version is nil.
+type instance struct {
+	first  *remat.Instance
+	second *remat.Problem
+}
+
+// solved is an answer, with its ways out.
+type solved struct {
+	optimal bool
+	file    func(io.Writer) error
+	say     func(io.Writer, report.Format) error
+}
+
+// solve returns an answer where there is one, with an error or not.
+func (in *instance) solve(ctx context.Context, opts remat.Options) (*solved, error) {
+	if in.first != nil {
+		r, err := remat.Solve(ctx, in.first, opts)
+		if r == nil {
+			return nil, err
+		}
+		return &solved{r.Optimal, func(w io.Writer) error { return report.SolveJSON(w, in.first, r) },
+			func(w io.Writer, f report.Format) error { return report.Solve(w, f, in.first, r) }}, err
+	}
+	s, err := in.second.Solve(ctx, opts)
+	if s == nil {
+		return nil, err
+	}
+	return &solved{s.Optimal, func(w io.Writer) error { return report.SolutionJSON(w, in.second, s) },
+		func(w io.Writer, f report.Format) error { return report.Solution(w, f, in.second, s) }}, err
+}
+
+// name is the instance's own.
+func (in *instance) name() string {
+	if in.first != nil {
+		return in.first.Name
+	}
+	return in.second.Name
+}
+
+// budget is the bytes that the instance names, or 0.
+func (in *instance) budget() int64 {
+	if in.first != nil {
+		return in.first.Budget
+	}
+	return in.second.Budget
+}
+
+// onePassPeak is the peak of computing every node once in the given order, or 0.
+func (in *instance) onePassPeak() int64 {
+	opts := remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1}
+	if in.first != nil {
+		if r, err := remat.Solve(context.Background(), in.first, opts); err == nil {
+			return r.Peak
+		}
+		return 0
+	}
+	given := *in.second
+	given.InOrder = true
+	if s, err := given.Solve(context.Background(), opts); err == nil {
+		return s.Peak
+	}
+	return 0
+}

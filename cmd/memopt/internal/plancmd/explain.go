@@ -1,0 +1,125 @@
+package plancmd
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memopt/answers/explain"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/view/report"
+)
+
+func Explain(a *cli.App) *cobra.Command {
+	var sel option.SelectionFlags
+	view := explain.View{}
+	cmd := &cobra.Command{
+		Use:   "explain MODEL [NAME]",
+		Short: "Say why memory is live at the peak, and what would lower it",
+		Long: `explain says what is live when the memory of a step is at its worst: every
+value, who makes it, which node it is held for, and why it is or is not
+recomputed. All rows together are the peak. For the largest ones it tries what
+would lower the peak, one change at a time, and says what the peak is then.
+
+NAME is the name of a value, a node or a layer, or a glob of these: then only
+their values are explained, those too that are not live at the peak.
+
+The flags that select what is recomputed say which plan is explained; without
+them it is the graph as it is.`,
+		Example: `  memopt explain model.onnx --dim batch=8,seq=1024
+        what is live at the peak, and what would lower it
+  memopt explain model.onnx --dim batch=8,seq=1024 --by layer
+        the same, summed up by layer
+  memopt explain model.onnx --level 1 '/model/layers.3/*'
+        what a layer has live at the peak of the plan of level 1
+  memopt explain model.onnx --budget 60% '/lm_head/MatMul_output_0' -O json
+        why a value is live, for scripts`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 && len(args) != 2 {
+				return cli.Usage("%s wants a MODEL (a path, - or example:NAME) and at most one NAME, got %d arguments",
+					cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return explainModel(a, args, &sel, view) },
+	}
+	sel.RegisterJob(cmd.Flags())
+	cmd.Flags().StringVar(&view.By, "by", explain.ByValue, "a row for each: "+strings.Join(explain.Groupings, ", "))
+	cli.NumberVar(cmd.Flags(), &view.Top, "top", "", 10, cli.NotNegative,
+		"how many rows to print, and of how many of the largest values to try fixes; 0 is all")
+	return cmd
+}
+
+// explainModel prints why memory is live at the peak of a plan.
+func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, view explain.View) error {
+	format, err := report.ParseFormat(a.Global.Output)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	if !slices.Contains(explain.Groupings, view.By) {
+		return cli.Usage("--by %q: wanted one of %s", view.By, strings.Join(explain.Groupings, ", "))
+	}
+	if err := sel.Step.Check(); err != nil {
+		return err
+	}
+	m, err := load.Model(a, args[0], load.Reading{States: sel.States, Ranged: !sel.BudgetFlags.Asks()})
+	if err != nil {
+		return err
+	}
+	unsized := load.Sizeless(m)
+	p, c, err := planLoaded(a, m, args[0], sel, option.Planning{Shown: unsized})
+	if err != nil {
+		return err
+	}
+	defer p.Of.Close()
+	if unsized && len(p.Unbound) > 0 {
+		return Formulas(a, format, args[0], p, c)
+	}
+	if view.Reserved, err = sel.Reserved(a, p); err != nil {
+		return err
+	}
+	view.Step = c.Step
+	o := explain.Options{Top: view.Top}
+	if len(args) == 2 {
+		o.Name = args[1]
+	}
+	if view.By != explain.ByValue && format != report.JSONFormat {
+		o.Top = -1 // no row has room for fixes
+	}
+	a.Status.Say("trying what would lower the peak")
+	r, err := explain.Explain(a.Search, p, o)
+	if err != nil {
+		return cli.Classify(cli.Wrap(args[0], err))
+	}
+	if err := explain.Report(a.Out, format, r, view); err != nil {
+		return err
+	}
+	return a.Next(format, afterExplain(args[0], r).Of(c.Step))
+}
+
+// afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.
+func afterExplain(name string, r *explain.Result) *cli.NextCommand {
+	if r.Plan.Options.Enabled() {
+		return cli.Applied(name)
+	}
+	n := &cli.NextCommand{Verb: "plan", Args: []string{name}}
+	most := int64(0)
+	if r.Order != nil && r.Order.Saves > most {
+		most, n.Set = r.Order.Saves, [][2]string{{"order", "memory"}}
+	}
+	for _, v := range r.Values {
+		for _, f := range v.Fixes {
+			if f.What == explain.Recompute && f.Saves > most {
+				most, n.Set = f.Saves, [][2]string{{"recompute", v.Name}}
+			}
+		}
+	}
+	if most == 0 {
+		return &cli.NextCommand{Verb: "fit", Args: []string{name}, Set: [][2]string{{"vary", option.DeviceName}},
+			Drop: cli.OfSelection}
+	}
+	return n
+}

@@ -1,0 +1,166 @@
+package plancmd
+
+import (
+	"cmp"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"memopt"
+	"memopt/answers/explain"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/planner"
+	"memopt/view/report"
+	"memopt/view/webpage"
+)
+
+// pageFlags are the flags of report besides those of selection.
+type pageFlags struct {
+	out    string
+	runs   []string
+	top    int
+	pareto int
+}
+
+func Report(a *cli.App) *cobra.Command {
+	var sel option.SelectionFlags
+	var page pageFlags
+	cmd := &cobra.Command{
+		Use:   "report MODEL -o OUT.html",
+		Short: "Make one offline page of a plan: memory over time, the arena, the peak, the costs",
+		Long: `report writes one HTML file about a plan that need not have run: the bytes that
+are live over the nodes of the step or over its estimated time, by what they
+are, beside the baseline's; which bytes of the arena hold what from when to
+when; what the peak is made of; what lower peaks cost; clusters and stashed
+activations with why each is kept and its cheapest fix; and the graph around
+every node.
+
+The page asks no network for anything and opens by a double click. It follows
+the light or dark colours of the system, prints, and can be used by keyboard
+and screen reader.
+
+The flags that select what is recomputed say which plan is shown; without them
+it is the graph as it is. --run adds what was measured.`,
+		Example: `  memopt report example:transformer --level 1 -o report.html
+        the plan of level 1 beside the baseline
+  memopt report model.onnx --dim batch=8,seq=1024 --budget 16GiB -o report.html
+        the cheapest plan that fits, with the budget marked
+  memopt report model.onnx --level 1 -o report.html --run verify.json --run job/metrics.jsonl
+        with what verify measured (-O json) and the losses of a training job`,
+		Args: cli.ExactModel,
+		RunE: func(_ *cobra.Command, args []string) error { return reportPage(a, args[0], &sel, &page) },
+	}
+	sel.RegisterJob(cmd.Flags())
+	cmd.Flags().StringVarP(&page.out, "out", "o", "", "where to write the page; - is standard output")
+	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "what was measured: a file that verify, run or train "+
+		"printed with -O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")
+	cli.NumberVar(cmd.Flags(), &page.top, "top", "", 5, cli.NotNegative,
+		"of how many of the largest values at the peak to try fixes; 0 is all")
+	cli.NumberVar(cmd.Flags(), &page.pareto, "pareto", "", 9, cli.Bounds{Least: 0, Most: 1000},
+		"to how many budgets below the baseline's peak to plan, each by the plan that is found first, to show what "+
+			"lower peaks cost; 0: none")
+	return cmd
+}
+
+// reportPage writes the page of a plan.
+func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *pageFlags) error {
+	format, err := report.ParseFormat(a.Global.Output)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	if flags.out == "" {
+		return cli.Usage("report: -o OUT.html is missing: name the file for the page")
+	}
+	runs, err := readRuns(a, flags.runs)
+	if err != nil {
+		return err
+	}
+	p, c, err := MakePlan(a, name, sel, option.Planning{Shown: true})
+	if err != nil {
+		return err
+	}
+	defer p.Of.Close()
+	infeasible := sel.Held(p, c.ConfigPath)
+	if a.Ctx.Err() == nil {
+		a.Keeper.Release() // the rest takes little time
+	}
+	a.Status.Say("explaining the plan, and what others cost")
+	o, err := pageOptions(a, p, flags)
+	if err != nil {
+		return cli.Classify(cli.Wrap(name, err))
+	}
+	o.Runs, o.Step = runs, c.Step
+	if o.Reserved, err = sel.Reserved(a, p); err != nil {
+		return err
+	}
+	write := func(w io.Writer) error { return webpage.Write(a.Ctx, w, p, *o) }
+	if err := a.StreamArtefact("--out", flags.out, write); err != nil || infeasible != nil {
+		return cmp.Or(err, infeasible)
+	}
+	if flags.out != cli.StreamName {
+		if err := report.StepLine(a.Out, format, c.Step); err != nil {
+			return err
+		}
+		if err := a.Next(format, afterPage(name, p).Of(c.Step)); err != nil {
+			return err
+		}
+	}
+	return sel.BudgetFlags.Finish(a, p)
+}
+
+// readRuns reads the files of --run.
+func readRuns(a *cli.App, paths []string) ([]*webpage.Run, error) {
+	var out []*webpage.Run
+	for _, path := range paths {
+		if err := a.Reads("--run", path); err != nil {
+			return nil, err
+		}
+		r, err := webpage.ReadRun(path)
+		if err != nil {
+			return nil, cli.Usage("--run %w", err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// pageOptions explains a plan and finds the costs of others.
+func pageOptions(a *cli.App, p *memopt.Plan, flags *pageFlags) (*webpage.Options, error) {
+	o := &webpage.Options{Version: memopt.Version()}
+	var err error
+	if o.Explained, err = explain.Explain(a.Search, p, explain.Options{Top: flags.top}); err != nil {
+		return nil, err
+	}
+	if flags.pareto == 0 || a.Search.Err() != nil {
+		return o, nil
+	}
+	if o.Marks, err = usualPlans(a, p); err != nil {
+		return nil, err
+	}
+	o.Curve, err = webpage.Curve(a.Search, p, flags.pareto)
+	return o, err
+}
+
+// usualPlans are what a plan is shown beside: to a budget, checkpoints of layers and level 1, which the
+// plan has or which take no search; else what memopt plan offers.
+func usualPlans(a *cli.App, p *memopt.Plan) ([]planner.Alternative, error) {
+	if p.Options.Budget() == nil {
+		return p.TradeOffs(a.Search)
+	}
+	level1, err := p.Layerwise()
+	if err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(p.Alternatives), planner.Alternative{Name: "--level 1",
+		Live: level1.Planned.Peak.Bytes, Overhead: level1.Overhead}), nil
+}
+
+// afterPage writes the file of the plan on a page, or looks for a plan.
+func afterPage(name string, p *memopt.Plan) *cli.NextCommand {
+	if p.Options.Enabled() {
+		return cli.Applied(name)
+	}
+	return &cli.NextCommand{Verb: "plan", Args: []string{name}}
+}

@@ -1,8 +1,0 @@
-//go:build unix
-
-package main
-
-import "syscall"
-
-// Batch systems send it some time before they end a job.
-func init() { asks[syscall.SIGUSR1] = errWarned }
