@@ -183,7 +183,7 @@ func ortExecution(t *testing.T, model, data string, args []string) *runcmd.Execu
 	}
 	require.NoError(t, err)
 	t.Cleanup(func() { x.Of.Close() })
-	require.NoError(t, x.Fill(&ex, 0, stock))
+	require.NoError(t, x.Generate(&ex, 0, stock))
 	return x
 }
 

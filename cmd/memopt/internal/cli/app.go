@@ -63,6 +63,7 @@ const (
 	WideHelp  = 140
 )
 
+// CheckColor refuses an unknown --color.
 func (a *App) CheckColor() error {
 	switch a.Global.Color {
 	case "auto", "always", "never":

@@ -153,8 +153,8 @@ func selects(s *option.SelectionFlags, c *option.Chosen) bool {
 // demands reports whether flags force or forbid recomputation of values.
 func demands(s *option.SelectionFlags) bool { return len(s.Keep)+len(s.Recompute) > 0 }
 
-// Fill generates the inputs that have no data. An engine that only counts memory needs no data.
-func (x *Execution) Fill(ex *option.ExecFlags, seed int64, traits verify.Traits) error {
+// Generate makes up the inputs that have no data. An engine that only counts memory needs no data.
+func (x *Execution) Generate(ex *option.ExecFlags, seed int64, traits verify.Traits) error {
 	if traits.Virtual {
 		return nil
 	}

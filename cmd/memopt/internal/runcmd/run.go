@@ -87,7 +87,7 @@ func runModel(a *cli.App, name string, sel *option.SelectionFlags, ex *option.Ex
 		return err
 	}
 	defer x.Of.Close()
-	if err := x.Fill(ex, 0, traits); err != nil {
+	if err := x.Generate(ex, 0, traits); err != nil {
 		return err
 	}
 	noteExecuted(a, name, x)

@@ -177,7 +177,7 @@ func verifySeeds(a *cli.App,
 	within := ex.Tolerance()
 	within.Bitwise = v.Bitwise
 	for v.Seeds < vf.seeds {
-		if err := x.Fill(ex, int64(v.Seeds), opts.Engine.Traits()); err != nil {
+		if err := x.Generate(ex, int64(v.Seeds), opts.Engine.Traits()); err != nil {
 			return err
 		}
 		opts.Session.Seed = uint64(a.Global.Seed + int64(v.Seeds))
