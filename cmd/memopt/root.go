@@ -135,7 +135,7 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if version {
-			return version(a)
+			return printVersion(a)
 		}
 		return cmd.Help()
 	}

@@ -12,12 +12,12 @@ func versionCommand(a *cli.App) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return version(a) },
+		RunE:  func(*cobra.Command, []string) error { return printVersion(a) },
 	}
 }
 
-// version says which build of memopt this is.
-func version(a *cli.App) error {
+// printVersion says which build of memopt this is.
+func printVersion(a *cli.App) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
