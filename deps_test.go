@@ -116,7 +116,7 @@ const dependencies = `
 	executor/cuda/driver, executor/ort/ortengine, internal/caught, memopt, view/report < cmd/memopt/internal/cli;
 	cmd/memopt/internal/cli, python/pytorch < cmd/memopt/internal/load;
 	cmd/memopt/internal/load, train < cmd/memopt/internal/gradcmd;
-	cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
+	answers/estimate/parts, cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
 	answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
 		view/webpage < cmd/memopt/internal/plancmd;
 	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;

@@ -65,7 +65,9 @@ func TestRanks(t *testing.T) {
 		}
 
 		sizes := rapid.SliceOfN(rapid.Int64Range(1, 100), n, n).Draw(t, "sizes")
-		for _, least := range onRanks(t, n, func(r prepare.Ranks) (int64, error) { return r.Least(sizes[r.Group.Rank()]) }) {
+		for _, least := range onRanks(t, n, func(r prepare.Ranks) (int64, error) {
+			return r.Least(sizes[r.Group.Rank()])
+		}) {
 			require.Equal(t, slices.Min(sizes), least)
 		}
 
