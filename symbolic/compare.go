@@ -40,20 +40,39 @@ func Compare(a, b Expr, bounds Bounds) Ordering {
 // AtMost reports whether a ≤ b is proved for all values of the symbols within bounds: batch ≤
 // batch*seq, for example, is proved for dims.
 func AtMost(a, b Expr, bounds Bounds) bool {
-	return a.IsKnown() && b.IsKnown() &&
-		(a.Equal(b) || less(a, b, 0, bounds) || less(a, b, 1, bounds)) // either may overflow or run out of steps
+	proved, _ := ProveAtMost(a, b, bounds)
+	return proved
+}
+
+// ProveAtMost is AtMost, and returns the work of the proof or of the search for one: the terms and factors
+// that it looked at. A search that fails looks at up to some thousand times the size of b - a.
+func ProveAtMost(a, b Expr, bounds Bounds) (proved bool, work int) {
+	if !a.IsKnown() || !b.IsKnown() {
+		return false, 0
+	}
+	if a.Equal(b) {
+		return true, a.Size()
+	}
+	p := prover{bounds: bounds}
+	proved = p.less(a, b, 0) || p.less(a, b, 1) // either may overflow or run out of steps
+	return proved, p.work
 }
 
 // less reports whether a + gap ≤ b is proved.
 func less(a, b Expr, gap int64, bounds Bounds) bool {
+	p := prover{bounds: bounds}
+	return p.less(a, b, gap)
+}
+
+func (p *prover) less(a, b Expr, gap int64) bool {
 	d := b.Sub(a).Sub(Const(gap))
 	if !d.IsKnown() { // the difference left the limits; the operands alone may still tell
-		_, hi, _, ok := a.Bounds(bounds)
-		lo, _, ok2, _ := b.Bounds(bounds)
+		_, hi, _, ok := a.Bounds(p.bounds)
+		lo, _, ok2, _ := b.Bounds(p.bounds)
 		c, fits := addInt(hi, gap)
 		return ok && ok2 && fits && c <= lo
 	}
-	p := prover{bounds: bounds, steps: maxProofSteps}
+	p.steps = maxProofSteps
 	return p.nonNegative(d)
 }
 
@@ -62,11 +81,13 @@ const (
 	maxProofSteps = 64  // expressions looked at
 	maxProofTerms = 128 // terms of one of them, for more than plain interval arithmetic
 	maxShiftPower = 8   // degree of one whose symbols are measured from their bounds
+	shiftWork     = 16  // work of measuring them so, for each term and factor
 )
 
 type prover struct {
 	bounds Bounds
-	steps  int
+	steps  int // that are left
+	work   int // terms and factors looked at
 }
 
 // nonNegative reports whether d ≥ 0 is proved.
@@ -74,6 +95,7 @@ func (p *prover) nonNegative(d Expr) bool {
 	if p.steps--; p.steps < 0 || !d.IsKnown() {
 		return false
 	}
+	p.work += d.Size()
 	if evalInterval(d, p.bounds.interval).lo >= 0 {
 		return true
 	}
@@ -90,6 +112,7 @@ func (p *prover) shifted(d Expr) bool {
 	if d.degree() > maxShiftPower {
 		return false
 	}
+	p.work += shiftWork * d.Size()
 	moved := Bounds{}
 	values := map[string]Expr{}
 	d.VisitSymbols(func(name string) {
@@ -119,6 +142,7 @@ func (p *prover) relaxed(d Expr) bool {
 			if f.atom.kind == kindSymbol || f.pow != 1 {
 				continue
 			}
+			p.work += d.Size()
 			if cof, rest, ok := linear(d, f.atom); ok && p.without(f.atom, cof, rest) {
 				return true
 			}

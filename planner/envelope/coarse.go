@@ -9,30 +9,24 @@ func coarse(left []*task, most int) []*task {
 	if len(left) <= most {
 		return left
 	}
-	open := map[*task]int{} // by box that was cut: its parts that are wholly left
+	open := map[*task]int{}     // by box that was cut: its parts that are wholly left
+	whole := slices.Clone(left) // with the boxes that are wholly left
 	for _, t := range left {
 		for t.of != nil {
 			if open[t.of]++; open[t.of] < len(t.of.parts) {
 				break
 			}
 			t = t.of
+			whole = append(whole, t)
 		}
 	}
 	var list []*task
-	add := func(t *task) {
-		at, _ := slices.BinarySearchFunc(list, t, func(x, y *task) int { return x.box.before(y.box) })
-		list = slices.Insert(list, at, t)
-	}
-	seen := map[*task]bool{}
-	for _, t := range left {
-		for t.of != nil && open[t.of] == len(t.of.parts) {
-			t = t.of
-		}
-		if !seen[t] {
-			seen[t] = true
-			add(t)
+	for _, t := range whole {
+		if t.of == nil || open[t.of] < len(t.of.parts) {
+			list = append(list, t)
 		}
 	}
+	slices.SortFunc(list, larger)
 	for len(list) < most {
 		at := slices.IndexFunc(list, func(t *task) bool { return t.parts[0] != nil })
 		if at < 0 {
@@ -41,8 +35,12 @@ func coarse(left []*task, most int) []*task {
 		t := list[at]
 		list = slices.Delete(list, at, at+1)
 		for _, part := range t.parts {
-			add(part)
+			at, _ := slices.BinarySearchFunc(list, part, larger)
+			list = slices.Insert(list, at, part)
 		}
 	}
 	return list
 }
+
+// larger sorts tasks by their boxes, the largest first.
+func larger(x, y *task) int { return x.box.before(y.box) }

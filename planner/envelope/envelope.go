@@ -21,6 +21,7 @@ package envelope
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +204,7 @@ type partitioner struct {
 	sample Sampler
 	work   *Work
 	parts  []Part
-	left   []*task // boxes that have not been looked at, the largest first
+	left   tasks // boxes that have not been looked at
 	// bounded says that there are bounds for boxes: stuck are those that are left because each value of a
 	// symbol would need a part of its own.
 	bounded bool
@@ -211,7 +212,7 @@ type partitioner struct {
 }
 
 func (p *partitioner) run(box Box) error {
-	p.left = []*task{{box: box}}
+	p.left = tasks{{box: box}}
 	if len(newRegion(box, p.work).wide) > maxAxes {
 		return nil
 	}
@@ -219,12 +220,11 @@ func (p *partitioner) run(box Box) error {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
-		t := p.left[0]
-		p.left = p.left[1:]
-		if err := p.cut(t); err != nil {
+		if err := p.cut(heap.Pop(&p.left).(*task)); err != nil {
 			return err
 		}
 	}
+	slices.SortFunc(p.left, larger)
 	if p.left = append(p.stuck, p.left...); p.bounded {
 		p.left = coarse(p.left, maxBounds)
 	}
@@ -253,18 +253,28 @@ func (p *partitioner) cut(t *task) error {
 	below, above := q.divide(t.box)
 	t.parts = [2]*task{{box: below, question: q, of: t}, {box: above, sample: t.sample, from: at, question: q, of: t}}
 	t.sample = nil
+	p.work.spend(cutWork * q.of.Size())
 	for _, part := range t.parts {
-		p.push(part)
+		heap.Push(&p.left, part)
 	}
 	return nil
 }
 
-// push keeps tasks sorted: the one with the most bindings first.
-func (p *partitioner) push(t *task) {
-	at, _ := slices.BinarySearchFunc(p.left, t, func(x, y *task) int {
-		return x.box.before(y.box)
-	})
-	p.left = slices.Insert(p.left, at, t)
+// cutWork is the units of a search for the place of a cut, for each term and factor of the question.
+const cutWork = 32
+
+// tasks is a heap, the largest box on top.
+type tasks []*task
+
+func (l tasks) Len() int           { return len(l) }
+func (l tasks) Less(i, j int) bool { return larger(l[i], l[j]) < 0 }
+func (l tasks) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *tasks) Push(t any)        { *l = append(*l, t.(*task)) }
+func (l *tasks) Pop() any {
+	last := len(*l) - 1
+	t := (*l)[last]
+	*l = (*l)[:last]
+	return t
 }
 
 // before sorts boxes by how many bindings they have, the largest first.

@@ -1,6 +1,7 @@
 package envelope
 
 import (
+	"math"
 	"slices"
 
 	"memopt/symbolic"
@@ -12,7 +13,8 @@ const maxMirrored = 3
 // notNegative reports whether it is proved that an expression is at least 0 in all of a region.
 //
 // symbolic.AtMost measures symbols from where their ranges begin. An expression that is smallest at
-// the other end of a range, as n*(9 - n) up to 8 is, needs the symbol to run backwards.
+// the other end of a range, as n*(9 - n) up to 8 is, needs the symbol to run backwards. Once the work is done, only
+// intervals are looked at.
 func (r *region) notNegative(e symbolic.Expr) bool {
 	if n, constant := e.Const(); constant {
 		return n >= 0
@@ -30,15 +32,16 @@ func (r *region) notNegative(e symbolic.Expr) bool {
 		return true
 	}
 	wide := r.wide[:min(len(r.wide), maxMirrored)]
-	for mask := range 1 << len(wide) {
-		r.work.spend(proofWork * e.Size())
+	for mask := 0; mask < 1<<len(wide) && !r.work.done(); mask++ {
 		mirrored := map[string]symbolic.Expr{}
 		for i, a := range wide {
 			if mask>>i&1 == 1 {
 				mirrored[a.Symbol] = symbolic.Const(a.Lo + a.Hi).Sub(symbolic.Sym(a.Symbol))
 			}
 		}
-		if symbolic.AtMost(symbolic.Const(0), e.Subst(mirrored), r.bounds) {
+		proved, work := symbolic.ProveAtMost(symbolic.Const(0), e.Subst(mirrored), r.bounds)
+		r.work.spend(max(proofWork*e.Size(), work))
+		if proved {
 			return true
 		}
 	}
@@ -47,11 +50,11 @@ func (r *region) notNegative(e symbolic.Expr) bool {
 
 // Holds returns the proved truth of x ≤ y at all bindings of the box, where other symbols are bound.
 func (b Box) Holds(others symbolic.Env) func(x, y symbolic.Expr) bool {
-	r := newRegion(b, NewWork(0))
+	r := newRegion(b, NewWork(math.MaxInt64))
 	return func(x, y symbolic.Expr) bool { return r.notNegative(y.Sub(x).Bind(others).Bind(r.fixed)) }
 }
 
-// proofWork is the units of an attempt to prove something, for each term and factor.
+// proofWork is the units of an attempt to prove something, for each term and factor, at least.
 const proofWork = 4
 
 // atMost reports whether it is proved that x ≤ y in all of a region.
@@ -70,7 +73,7 @@ func Rises(e symbolic.Expr, box Box, symbol string) bool {
 		}
 		within[i].Hi--
 	}
-	r := newRegion(within, NewWork(0))
+	r := newRegion(within, NewWork(math.MaxInt64))
 	next := e.Subst(map[string]symbolic.Expr{symbol: symbolic.Sym(symbol).Add(symbolic.Const(1))})
 	return r.atMost(e.Bind(r.fixed), next.Bind(r.fixed))
 }

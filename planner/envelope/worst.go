@@ -94,7 +94,10 @@ func (c *contest) exceptBelow(champions []int) []int {
 func (c *contest) pairwise(list []int) []int {
 	slices.SortStableFunc(list, func(i, k int) int { return cmp.Compare(c.seen[k][0], c.seen[i][0]) })
 	var out []int
-	for _, i := range list {
+	for at, i := range list {
+		if c.in.work.done() {
+			return append(out, list[at:]...)
+		}
 		if slices.ContainsFunc(out, func(k int) bool { return c.below(i, k) }) {
 			continue
 		}
