@@ -18,8 +18,9 @@ func TestWorkEnds(t *testing.T) {
 	const steps, allowed = 400, 200_000
 	loads := make([]Load, steps)
 	for i := range loads {
-		loads[i].Bytes = symbolic.MustParse(fmt.Sprintf("%d*a*d + %d*Max(a, b)*Max(d, floor(a*d/b)) + %d*Max(a, b)*%s + %d",
-			7*i%13+1, 5*i%11+1, i%19+1, rows[i%2], i%17))
+		text := fmt.Sprintf("%d*a*d + %d*Max(a, b)*Max(d, floor(a*d/b)) + %d*Max(a, b)*%s + %d",
+			7*i%13+1, 5*i%11+1, i%19+1, rows[i%2], i%17)
+		loads[i].Bytes = symbolic.MustParse(text)
 	}
 	// base is for evaluations and intervals, which every load needs; one proof more may be under way at the end.
 	base, enough := int64(0), int64(4_000_000)
