@@ -33,6 +33,18 @@ _KERNELS = frozenset(
     """.split()  # noqa: SIM905, a name in quotes of its own is a line
 )
 
+# Collectives by the bytes that gloo, which runs those of the CPU, takes until they have ended, of the bytes of argument
+# and result: what is gathered comes into one piece first, and a reduction that scatters sums a copy of its argument
+# (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp).
+_COLLECTIVES: dict[str, Callable[[int, int], int]] = {
+    "all_gather_into_tensor": lambda given, made: made,
+    "all_reduce": lambda given, made: 0,
+    "all_to_all_single": lambda given, made: 0,
+    "broadcast": lambda given, made: 0,
+    "reduce_scatter_tensor": lambda given, made: given,
+    "wait_tensor": lambda given, made: 0,
+}
+
 # Operators that only fill their result.
 _PLAIN = frozenset("empty_like full_like new_empty new_full new_ones new_zeros ones_like zeros_like".split())  # noqa: SIM905
 
@@ -70,7 +82,7 @@ class Workspaces:
     def number(self, func: Any, args: Any, kwargs: Any) -> int:
         """Numbers an operator with its arguments; -1 where it is not run by itself."""
         name = func._overloadpacket.__name__
-        if func._schema.is_mutable or name in _PLAIN:
+        if func._schema.is_mutable or name in _PLAIN or _is_collective(func):
             return -1
         if not measures(func):
             if any(isinstance(v, torch.Tensor) for v in tree_leaves((args, kwargs))):
@@ -125,7 +137,17 @@ def highest(calls: list[tuple[int, Callable[[], Callable[[], object]]]]) -> dict
 def measures(func: Any) -> bool:
     """Whether an operator is run by itself for its workspace, or has none."""
     name = func._overloadpacket.__name__
-    return func._schema.is_mutable or name in _PLAIN or name in _KERNELS or torch.Tag.pointwise in func.tags
+    known = func._schema.is_mutable or name in _PLAIN or name in _KERNELS or torch.Tag.pointwise in func.tags
+    return known or _is_collective(func)
+
+
+def of_collective(func: Any, given: int, made: int) -> int:
+    """The bytes that a collective of the CPU takes beside its argument and its result; 0 for other operators."""
+    return _COLLECTIVES[func._overloadpacket.__name__](given, made) if _is_collective(func) else 0
+
+
+def _is_collective(func: Any) -> bool:
+    return func.namespace == "_c10d_functional" and func._overloadpacket.__name__ in _COLLECTIVES
 
 
 def not_known(operators: Iterable[str]) -> str:

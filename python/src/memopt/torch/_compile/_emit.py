@@ -11,8 +11,9 @@ from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 
 from .._replay import HANDOVER
+from ._cost import value
 from ._differences import extract_halves
-from ._joint import Joint
+from ._joint import WAIT, Joint, is_collective
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 
@@ -57,11 +58,18 @@ class _Scheduled:
     def _compute(self, n: fx.Node) -> None:
         for m in self.joint.loops[n]:
             self.now[m] = self.graph.node_copy(m, self.get)
+            self._wait(m)
         for part in self.joint.parts.get(n, ()):
             copy = self.graph.node_copy(part, self.get)
             if part not in self.now or part.name in self.freed:  # one that is still there is read on
                 self.now[part] = copy
         self.freed.difference_update(v.name for v in self.joint.values(n))
+
+    def _wait(self, n: fx.Node) -> None:
+        """Waits for a collective of the CPU right behind it: gloo holds its argument until then, and a copy."""
+        for m in n.users:
+            if str(m.target) == WAIT and value(m).device.type == "cpu":
+                self.get(m)
 
     def get(self, n: fx.Node) -> fx.Node:
         """The copy of a node that is there; a view is made of its base where it is read."""
@@ -97,6 +105,7 @@ class _Scheduled:
         end = self.graph.output(tuple(outputs))
         end.meta = dict(joint.gm.graph.find_nodes(op="output")[0].meta)
         saved = self._saved(outputs[count:])
+        self._run_once(saved)
         sizes = [n for n in saved if is_sym_node(n)]
         self.graph.lint()
         forward, backward = extract_halves(
@@ -110,6 +119,13 @@ class _Scheduled:
             thread_graphsafe_rng_from_hops(forward, is_backward=False),
             thread_graphsafe_rng_from_hops(backward, is_backward=True),
         )
+
+    def _run_once(self, saved: list[fx.Node]) -> None:
+        """Keeps collectives of the forward half out of the backward half: PyTorch's extraction takes nodes for either
+        half, and leaves collectives there that have no reader."""
+        for n in self.early.difference(saved):
+            if is_collective(n):
+                n.meta["partitioner_tag"] = "must_be_in_forward"
 
     def _saved(self, backward_outputs: list[Any]) -> list[fx.Node]:
         """The values from before the handover that are read behind it, in the order in which they are made."""

@@ -23,14 +23,16 @@ from ._fuse import loops
 
 _T = TypeVar("_T")
 
+# It waits for its argument, and once more where that has arrived: no rank takes part in it.
+WAIT = "_c10d_functional.wait_tensor.default"
+
 # Operators whose result is another shape of their argument, although their schemas do not say so.
 _VIEWS = frozenset(
     [
         "aten._unsafe_view.default",
         "aten.detach.default",
         "aten.alias.default",
-        # It waits for its argument, and once more where that has arrived: no rank takes part in it.
-        "_c10d_functional.wait_tensor.default",
+        WAIT,
     ]
 )
 
@@ -278,7 +280,7 @@ class Joint:
             return not _is_size(n)  # a higher-order operator runs whole, and its body is not looked into
         return (
             _is_random(n)
-            or _is_collective(n)
+            or is_collective(n)
             or torch.Tag.data_dependent_output in target.tags
             or torch.Tag.dynamic_output_shape in target.tags
             or n.meta.get("recompute") == CheckpointPolicy.MUST_SAVE
@@ -298,7 +300,7 @@ class Joint:
         kept.update(r for n in self.mutations[1] for r in self.roots(n))
         at = sum(n in self.before for n in self.computed)
         nodes = [self._node(n, kept, machine) for n in self.computed]
-        _chain([out for n, out in zip(self.computed, nodes, strict=True) if any(map(_is_collective, self.loops[n]))])
+        _chain([out for n, out in zip(self.computed, nodes, strict=True) if any(map(is_collective, self.loops[n]))])
         return {
             "format": "memopt-instance",
             "version": 2,
@@ -382,7 +384,8 @@ def _is_random(n: fx.Node) -> bool:
     return True
 
 
-def _is_collective(n: fx.Node) -> bool:
+def is_collective(n: fx.Node) -> bool:
+    """Whether other ranks take part in a node, or it waits for them."""
     return isinstance(n.target, torch._ops.OpOverload) and n.target.namespace in _COLLECTIVE
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch.utils._pytree import tree_map, tree_map_only
 
-from .._workspace import Workspaces, measures
+from .._workspace import Workspaces, measures, of_collective
 from ._cost import hint, nbytes, value
 
 aten = torch.ops.aten
@@ -99,7 +99,11 @@ class KernelMemory:
         if self._cuda:
             return workspace(n)
         number = self._numbers.get(n, -1)
-        return max(0, self._peaks[number] - nbytes(value(n))) if number >= 0 else 0
+        if number >= 0:
+            return max(0, self._peaks[number] - nbytes(value(n)))
+        if not isinstance(n.target, torch._ops.OpOverload):
+            return 0
+        return of_collective(n.target, sum(nbytes(value(i)) for i in n.all_input_nodes), nbytes(value(n)))
 
     def unmeasured(self, nodes: Iterable[fx.Node]) -> tuple[str, ...]:
         """The operators of nodes whose kernels take memory that is not known."""
