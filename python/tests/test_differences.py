@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+from torch._functorch import aot_autograd
+from torch._functorch import config as functorch_config
 
 import memopt.torch
 from memopt.torch._compile import _differences, _joint, _whole
@@ -72,3 +74,16 @@ def test_attention_is_random_with_dropout():
         assert _joint._is_random(graph.call_function(attention, (q, q, q, *args), kwargs)) is wanted
     assert _joint._is_random(graph.call_function(aten.rand_like.default, (q,)))
     assert not _joint._is_random(graph.call_function(aten.relu.default, (q,)))
+
+
+def test_backward_half_at_once(monkeypatch):
+    """By an option, and where a version has none, by an argument of a function that its callers leave out."""
+    name = _differences._AT_ONCE
+    monkeypatch.setattr(aot_autograd, "prepare_aot_module_simplified", lambda **given: given)
+    for has in {False, _differences._HAS_AT_ONCE}:
+        monkeypatch.setattr(_differences, "_HAS_AT_ONCE", has)
+        with _differences.backward_at_once():
+            assert aot_autograd.prepare_aot_module_simplified() == ({} if has else {name: True})
+            assert getattr(functorch_config, name, False) is has
+        assert aot_autograd.prepare_aot_module_simplified() == {}
+        assert not getattr(functorch_config, name, False)

@@ -6,13 +6,15 @@ Each is found by the name that a version has or lacks, without a comparison of v
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch import partitioners
+from torch._functorch import aot_autograd, partitioners
+from torch._functorch import config as functorch_config
 from torch._functorch._aot_autograd import graph_compile
 from torch._functorch.compile_utils import fx_graph_cse
 from torch._inductor import config as inductor_config
@@ -29,6 +31,8 @@ HOLDS_TANGENTS = not hasattr(torch.autograd.Function, "boxed_grads_call")
 # Arguments of torch.compile for a compilation beside others of the same model, for which 2.13 and later have one.
 APART = {"isolate_recompiles": True} if "isolate_recompiles" in inspect.signature(torch.compile).parameters else {}
 
+_AT_ONCE = "force_non_lazy_backward_lowering"  # an option of AOTAutograd, from 2.10 on
+_HAS_AT_ONCE = hasattr(functorch_config, _AT_ONCE)
 _CSE_HAS_KEYS = "extra_node_key" in inspect.signature(fx_graph_cse).parameters  # from 2.14 on
 _HAS_OPAQUE = hasattr(graph_compile, "is_opaque_node")  # from 2.12 on
 _HAS_MARKS = hasattr(traceback, "_mark_autograd_backward")  # from 2.12 on
@@ -60,6 +64,22 @@ def extract_halves(joint: fx.GraphModule, saved: list[fx.Node], sizes: list[fx.N
         saved = [n for n in saved if not graph_compile.is_opaque_node(n)]
         given["saved_opaque_nodes"] = opaque
     return partitioners._extract_fwd_bwd_modules(joint, saved, saved_sym_nodes=sizes, **given)
+
+
+@contextlib.contextmanager
+def backward_at_once() -> Iterator[None]:
+    """Within the block, the backward half is compiled behind the forward half, and not when it first runs. 2.9 has that
+    as an argument of a function that its callers leave out."""
+    if _HAS_AT_ONCE:
+        with functorch_config.patch({_AT_ONCE: True}):
+            yield
+        return
+    prepare = aot_autograd.prepare_aot_module_simplified
+    aot_autograd.prepare_aot_module_simplified = functools.partial(prepare, force_non_lazy_backward_lowering=True)
+    try:
+        yield
+    finally:
+        aot_autograd.prepare_aot_module_simplified = prepare
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._functorch import config as functorch_config
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 from torch._inductor.lowering import fallbacks
@@ -19,9 +18,9 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import CheckpointPolicy
 
 from .._recorder import Recorder, levels_of
-from .._workspace import Workspaces
+from .._workspace import Workspaces, of_collective
 from ._cost import hint, value
-from ._differences import HOLDS_TANGENTS, WEIGHED_FUSIONS
+from ._differences import HOLDS_TANGENTS, WEIGHED_FUSIONS, backward_at_once
 from ._joint import kept_results
 
 aten = torch.ops.aten
@@ -96,7 +95,7 @@ class Code:
         """Compiles a graph, both halves at once, with a partitioner of its joint graph and options of torch.compile."""
         wrapper = torch._TorchCompileInductorWrapper(**options)
         patches = {**self._patches, **wrapper.config, "custom_partitioner_fn": cut}
-        with functorch_config.patch(force_non_lazy_backward_lowering=True):
+        with backward_at_once():
             return compile_fx(gm, inputs, inner_compile=self._half, config_patches=patches)  # type: ignore[return-value]
 
     def _half(self, gm: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
@@ -164,6 +163,7 @@ class _Bytes(Recorder):  # type: ignore[no-untyped-call]
         self.handover = 0  # the number of the first operator of the backward half
         self._numbers: list[int] = []  # by operator: its number among the workspaces, or -1
         self._made: list[int] = []  # by operator: the bytes of its results
+        self._beside: list[int] = []  # by operator: those that a collective takes beside them
 
     @property
     def now(self) -> int:
@@ -176,12 +176,15 @@ class _Bytes(Recorder):  # type: ignore[no-untyped-call]
         super().note(func, args, kwargs, given, out, made, fresh)
         self._numbers.append(self.workspaces.number(func, args, kwargs))
         self._made.append(sum(self.storages[n].bytes for n in fresh))
+        read = sum(t.nbytes for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor))
+        self._beside.append(of_collective(func, read, self._made[-1]))
 
     def finish(self) -> tuple[int, int]:
         """The most bytes at one time, of each half."""
         self.settle()
         peaks, _ = self.workspaces.measure({})
-        work = [max(0, peaks[n] - made) if n >= 0 else 0 for n, made in zip(self._numbers, self._made, strict=True)]
+        known = zip(self._numbers, self._made, self._beside, strict=True)
+        work = [max(0, peaks[n] - made) if n >= 0 else beside for n, made, beside in known]
         levels = levels_of(self.storages, work)
         return max(levels[: self.handover], default=0), max(levels[self.handover :], default=0)
 

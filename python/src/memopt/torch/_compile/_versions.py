@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 # All have the seams of both backends: partition_fn of AOTAutograd, custom_partitioner_fn of Inductor (from 2.9 on), and
-# an option to compile the backward half at once (from 2.10 on). _differences has all else that one lacks;
-# bench/torchcompile/versions.py tries them.
-KNOWN = ("2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
+# a way to compile the backward half at once. _differences has all that one lacks; bench/torchcompile/versions.py tries
+# them.
+KNOWN = ("2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15")
 
 # Those that compile on fake tensors, as a plan without a step has it.
-FAKING = KNOWN[1:]
+FAKING = KNOWN[2:]
 
 
 def require(version: str, known: tuple[str, ...] = KNOWN, feature: str = "memopt.torch.compile") -> None:
