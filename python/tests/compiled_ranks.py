@@ -115,8 +115,7 @@ def sharded(rank, net):
 
 
 def gathered(rank):
-    """Collectives of the graph run once and in one order, whatever the plans are. The promise has gloo's own copies, and
-    arguments that its threads free."""
+    """Collectives of the graph run once and in one order, whatever the plans are. The promise has gloo's own copies."""
     orders = []
     emit = _emit.emit
 

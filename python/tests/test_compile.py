@@ -95,6 +95,14 @@ class Slices(nn.Module):
         return F.pad(self.lin(y).mean(0), (0, 0, 0, 1))
 
 
+class Fourier(nn.Module):
+    """Transforms of FNet, and of filters of frequencies."""
+
+    def forward(self, x):
+        filtered = torch.fft.irfft(0.5 * torch.fft.rfft(x, dim=0), n=x.shape[0], dim=0)
+        return x + torch.fft.fft2(x).real / 32 + filtered
+
+
 class Noise(nn.Module):
     def forward(self, x):
         return F.dropout(x + 0.1 * torch.randn_like(x), 0.3)
@@ -142,6 +150,7 @@ ODD = {
     "statistics": Statistics,
     "batch_norm": lambda: nn.Sequential(nn.BatchNorm1d(16), nn.ReLU(inplace=True)),
     "pieces": Pieces,
+    "fourier": Fourier,
     "noise": Noise,
     "mixed": Mixed,
     "own": Own,
@@ -447,6 +456,23 @@ def test_sizes_may_change(odd):
             assert peak < promise.predicted_peak_bytes
         else:
             assert peak == pytest.approx(promise.predicted_peak_bytes, rel=1e-3)
+
+
+def test_declared_sizes():
+    """A plan is made for the largest size of a range that is declared, since no compiler may narrow it."""
+    model = Deep(nn.Identity())
+    compiled = memopt.torch.compile(model, budget="70%", backend="aot_eager")
+    for rows in (64, 16, 500):
+        x = torch.randn(rows, 16)
+        torch._dynamo.mark_dynamic(x, 0, min=8, max=500)
+        _, peak = gradients(model, compiled, x)
+        assert peak <= compiled.memopt.predicted_peak_bytes <= 0.7 * compiled.memopt.baseline_peak_bytes
+    assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=1e-3)
+    x = torch.randn(64, 16)
+    torch._dynamo.mark_dynamic(x, 0, min=32)
+    torch._dynamo.reset()
+    with pytest.warns(UserWarning, match="give mark_dynamic a max"):
+        memopt.torch.compile(model, budget="70%", backend="aot_eager")(x).backward()
 
 
 def test_small_batches_have_the_budget_of_large_ones():

@@ -25,6 +25,7 @@ from torch._inductor import config as inductor_config
 from torch._inductor.custom_graph_pass import CustomPartitionerFn, get_hash_for_files
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import StrictMinMaxConstraint
+from torch.utils._sympy.numbers import int_oo
 
 import memopt
 
@@ -106,6 +107,7 @@ class Unit:
         self.shapes = context.fake_mode.shape_env
         known: Any = context.tensor_to_context
         self.contexts = [known.get(t) if isinstance(t, torch.Tensor) else None for t in inputs]
+        self.largest = _largest(inputs, self.contexts)
         self.others = [None if isinstance(t, torch.Tensor) else t for t in inputs]
         self.part: Part | None = None
         self.plain: Steps = []  # without recomputation
@@ -245,6 +247,11 @@ class Backend:
         return _cost.machine(self.profile) if self.profile is not None else None
 
     def _compile(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
+        """Compiles a graph, by the largest sizes that are declared for its arguments."""
+        with _cost.larger(cut.unit.largest or 1):
+            return self._compiled(gm, inputs, cut)
+
+    def _compiled(self, gm: fx.GraphModule, inputs: Sequence[Any], cut: Partitioner) -> Callable[..., Any]:
         if self.name == "aot_eager":
             compiler = aot_autograd(
                 fw_compiler=boxed_nop, bw_compiler=boxed_nop, partition_fn=cut, keep_inference_input_mutations=True
@@ -596,22 +603,20 @@ class Partitioner(CustomPartitionerFn):
         if self.code is not None and answer is not None:
             self.code.limit = graph.peak_bytes if most is None else most
         if most is not None:
-            self._bound(joint, instance, beside, most)
+            self._bound(joint, beside, most)
         self.owner.planned(joint, graph, instance, steps)
 
-    def _bound(self, joint: Joint, instance: dict[str, Any], beside: int, most: int) -> None:
+    def _bound(self, joint: Joint, beside: int, most: int) -> None:
         """Has PyTorch compile the graph anew for sizes at which its schedule takes more than a number of bytes. Other
         graphs of a step have plans for the sizes that were traced."""
         sizes = [v for p in joint.placeholders if isinstance(v := value(p), torch.SymInt)]
-        if not sizes or any(_is_declared(c) for c in self.unit.contexts):
-            return
+        if not sizes or self.unit.largest is not None:
+            return  # no compiler may narrow a range that is declared
         assert self.plan is not None
         times = 1.0
         for larger in _LARGER if self.alone else ():
             with _cost.larger(larger):
                 nodes = joint.instance(1, _cost.CPU, beside, drops=self.drops)["nodes"]
-            for n, traced in zip(nodes, instance["nodes"], strict=True):
-                n["workspace"] = math.ceil(larger * traced.get("workspace", 0))
             if _solve.peak({"nodes": nodes}, self.plan.steps) > most:
                 break
             times = larger
@@ -743,9 +748,21 @@ def _at_handover(instance: dict[str, Any], steps: list[Any]) -> int:
     return sum(sizes[v] for v in live)
 
 
-def _is_declared(context: Any) -> bool:
-    """Whether a user has declared a range for sizes of an argument, which no compiler may narrow."""
-    return any(isinstance(c, StrictMinMaxConstraint) for c in getattr(context, "constraint_sizes", None) or ())
+def _largest(inputs: Sequence[Any], contexts: Sequence[Any]) -> float | None:
+    """How many times as large as those that were traced sizes of arguments may be that a user has declared a range for;
+    None: no range is declared."""
+    found = []
+    for t, context in zip(inputs, contexts, strict=True):
+        for i, c in enumerate(getattr(context, "constraint_sizes", None) or ()):
+            if isinstance(c, StrictMinMaxConstraint):
+                found.append(math.inf if c.vr.upper == int_oo else int(c.vr.upper) / hint(t.shape[i]))
+    if math.inf in found:
+        warnings.warn(
+            "sizes of an argument are declared without a largest one, up to which the budget would be kept: it is kept "
+            "for those of the first batch; give mark_dynamic a max",
+            stacklevel=2,
+        )
+    return max((f for f in found if 1 < f < math.inf), default=1.0) if found else None
 
 
 def _is_float(v: Any) -> bool:

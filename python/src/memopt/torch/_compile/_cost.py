@@ -85,6 +85,11 @@ def larger(times: float) -> Iterator[None]:
         _larger.reset(token)
 
 
+def growth() -> float:
+    """How many times as large as in the example that was traced sizes are here."""
+    return _larger.get()
+
+
 def hint(n: Any) -> int:
     """A symbolic size in the example that was traced."""
     if isinstance(n, (int, float)):
@@ -93,7 +98,7 @@ def hint(n: Any) -> int:
     if times == 1 and n.node.has_hint():
         return int(n.node.hint)
     expr, env = n.node.expr, n.node.shape_env
-    sizes = {s: int(times * _size(env, s)) for s in expr.free_symbols}
+    sizes = {s: round(times * _size(env, s)) for s in expr.free_symbols}
     return int(expr.subs(sizes))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import fx
 from torch.utils._pytree import tree_map, tree_map_only
 
 from .._workspace import Workspaces, measures, of_collective
-from ._cost import hint, nbytes, value
+from ._cost import growth, hint, larger, nbytes, value
 
 aten = torch.ops.aten
 
@@ -85,22 +86,27 @@ class KernelMemory:
     def __init__(self, graph: fx.Graph, workspaces: Workspaces, runs: Callable[[fx.Node], bool]) -> None:
         self._numbers: dict[fx.Node, int] = {}
         self._peaks: list[int] = []
+        self._beside: dict[fx.Node, int] = {}  # by node: the bytes beside its results
         self._cuda = any(_is_cuda(value(n)) for n in graph.find_nodes(op="placeholder"))
         if self._cuda:
             return
+        with larger(1):  # larger kernels would take long to run
+            self._measure(graph, workspaces, runs)
+
+    def _measure(self, graph: fx.Graph, workspaces: Workspaces, runs: Callable[[fx.Node], bool]) -> None:
         for n in graph.nodes:
             if isinstance(n.target, torch._ops.OpOverload) and runs(n):
                 args, kwargs = tree_map(_example, tree_map_only(fx.Node, value, (n.args, n.kwargs)))
                 self._numbers[n] = workspaces.number(n.target, args, kwargs)
         self._peaks, _ = workspaces.measure({})
+        self._beside = {n: self._peaks[i] - nbytes(value(n)) for n, i in self._numbers.items() if i >= 0}
 
     def __call__(self, n: fx.Node) -> int:
         """The bytes of a node's kernel; 0 where they are not known."""
         if self._cuda:
             return workspace(n)
-        number = self._numbers.get(n, -1)
-        if number >= 0:
-            return max(0, self._peaks[number] - nbytes(value(n)))
+        if n in self._beside:
+            return math.ceil(growth() * max(0, self._beside[n]))
         if not isinstance(n.target, torch._ops.OpOverload):
             return 0
         return of_collective(n.target, sum(nbytes(value(i)) for i in n.all_input_nodes), nbytes(value(n)))
