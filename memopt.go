@@ -190,7 +190,7 @@ func (m *Model) passes(strict bool) []graph.Pass {
 			Doc: "an If that always takes the same branch becomes that branch; the other one may " +
 				"contradict the shapes"},
 		{Name: "split", Run: op.SplitSequences,
-			Doc: "sequences of which each tensor has a known place become outputs of Split, which has a gradient"},
+			Doc: "sequences whose tensors all have known places become outputs of Split, which has a gradient"},
 		{Name: "scan", Run: op.ScanSequences,
 			Doc: "sequences that a Loop fills become its scan outputs, which have a gradient"},
 		{Name: "infer", Doc: "types of all values; needs operators in place of calls",

@@ -203,8 +203,8 @@ func (d *demands) unstashed(root graph.ValueID) string {
 	case def == graph.NoNode || op.IsConstant(g, def):
 		return "it is, or shows, an input, a weight or a constant, which is live throughout"
 	case d.a.Backward[def]:
-		return fmt.Sprintf("node %q makes it in the backward half, and only what the forward half makes for the "+
-			"backward half can be asked for", g.NodeLabel(def))
+		return fmt.Sprintf("node %q makes it in the backward half, but only values that the forward half makes for "+
+			"the backward half can be recomputed", g.NodeLabel(def))
 	case len(d.stashes[root]) == 0:
 		return "no backward node reads it"
 	}

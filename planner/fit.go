@@ -42,7 +42,7 @@ func (m *maker) hold(p *Plan) error {
 		if m.opts.Within == nil {
 			return nil
 		}
-		return errors.New("a plan can only be held to a budget of bytes or to a share: there is none")
+		return errors.New("a plan can only be held to a budget of bytes or to a share: no budget was given")
 	}
 	if p.Arena == nil {
 		return nil

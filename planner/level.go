@@ -182,8 +182,8 @@ func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, err
 	}
 	choices := []*levelChoice{all}
 	for _, every := range spacings(len(w.analysis.Graph.Nodes)) {
-		why := fmt.Sprintf("recomputing everything would not lower the peak, because nothing is left "+
-			"to start from: one value in %d is kept as a checkpoint (--save-plan records which; a "+
+		why := fmt.Sprintf("recomputing everything would not lower the peak, because no value is left to start "+
+			"from: one value in %d is kept as a checkpoint (--save-plan records which; a "+
 			"configuration cannot)", every)
 		c, err := w.weigh(full.withCheckpoints(w.analysis, every), why)
 		if err != nil {
@@ -201,7 +201,7 @@ func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, err
 		return floor, nil
 	}
 	return w.weigh(newSelection(),
-		"nothing is recomputed: recomputation would take more memory than the graph as it is")
+		"no node is recomputed: recomputation would take more memory than the graph as it is")
 }
 
 // weigh evaluates a selection.

@@ -56,7 +56,7 @@ func MakeSpan(ctx context.Context, m *graph.Model, types *op.Result, opts Option
 	b := opts.Budget()
 	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
 		return nil, errors.New("a plan for a range of sizes keeps within a number of bytes: no share, no limit of " +
-			"what is stashed, and no other runtime or device")
+			"stashes, and no other runtime or device")
 	}
 	s := &spanner{ctx: ctx, model: m, types: types, opts: opts, budget: *b, box: box}
 	p, err := s.find()

@@ -92,7 +92,7 @@ func (e *UnlikeError) Error() string {
 		return fmt.Sprintf("the %s of %s is %s, and that of %s %s: they do not compare",
 			e.Measure, e.A, e.Meanings[0], e.B, e.Meanings[1])
 	}
-	return fmt.Sprintf("%s is for %s=%s and %s for %s=%s: what they take does not compare",
+	return fmt.Sprintf("%s is for %s=%s and %s for %s=%s: their bytes and times do not compare",
 		e.A, e.Symbol, e.Sizes[0], e.B, e.Symbol, e.Sizes[1])
 }
 
@@ -134,7 +134,7 @@ func Compare(a, b *Subject) (*Result, error) {
 		}
 	}
 	if a.Schema != b.Schema && both == 0 {
-		return nil, fmt.Errorf("%s (%s) and %s (%s) have nothing in common that could be compared; wanted two of a "+
+		return nil, fmt.Errorf("%s (%s) and %s (%s) have no measure in common; wanted two of a "+
 			"kind, or plans", a.Name, a.Schema, b.Name, b.Schema)
 	}
 	for _, p := range r.Measures {

@@ -301,7 +301,7 @@ func TestReports(t *testing.T) {
 
 	_, err := diff.Compare(parse(t, []byte(`{"schema":"memopt.run/v1"}`), "a"),
 		parse(t, []byte(`{"schema":"memopt.ops/v1"}`), "b"))
-	require.ErrorContains(t, err, "a (memopt.run/v1) and b (memopt.ops/v1) have nothing in common")
+	require.ErrorContains(t, err, "a (memopt.run/v1) and b (memopt.ops/v1) have no measure in common")
 	verify := compare(t, parse(t, []byte(`{"schema":"memopt.verify/v1","slowdown":1.25}`), "a"),
 		parse(t, []byte(`{"schema":"memopt.recompute/v1","placements":[],"recompute":{"overhead":0.5}}`), "b"))
 	require.Equal(t, "0.25", verify.Measures[0].A.Text)
@@ -584,9 +584,9 @@ func TestUnlikeMeasures(t *testing.T) {
 		a, b  *diff.Subject
 		fails string
 	}{
-		{plan, estimate, "the peak of plan.json is of live bytes without inputs and weights, and that of " +
+		{plan, estimate, "the peak of plan.json is the peak of live bytes without inputs and weights, and that of " +
 			"estimate.json the total of a step: they do not compare"},
-		{verify, plan, "the overhead of verify.json is what was measured, and that of plan.json an estimate: " +
+		{verify, plan, "the overhead of verify.json is a measurement, and that of plan.json an estimate: " +
 			"they do not compare"},
 		{plan, run, ""},
 		{verify, run, ""},

@@ -35,11 +35,11 @@ var measures = [...]Measure{
 	{"arena", Bytes, "the planned step's values packed at offsets"},
 	{"persistent", Bytes, "inputs and weights, which are live throughout"},
 	{"total", Bytes, "arena and persistent bytes together"},
-	{"measured", Bytes, "bytes of the arena that a run was seen to take"},
-	{"overhead", Share, "time of what runs again, as a share of a step; of verify, what was measured"},
-	{"time", Millis, "of one step: the median of a run; of a planned model, the estimate"},
-	{"nodes", NoUnit, "nodes that run again"},
-	{"placements", NoUnit, "values that are made again"},
+	{"measured", Bytes, "bytes of the arena that a run took"},
+	{"overhead", Share, "time of the recomputed nodes, as a share of a step; for verify, the measured share"},
+	{"time", Millis, "time of one step: the median of a run; for a planned model, the estimate"},
+	{"nodes", NoUnit, "recomputed nodes"},
+	{"placements", NoUnit, "recomputed values"},
 }
 
 // source is the place of a measure in a schema.
@@ -82,9 +82,9 @@ var sources = map[string][]source{
 // meanings has, by measure and schema, the meanings of measures that differ between schemas; "" stands
 // for all other schemas.
 var meanings = map[string]map[string]string{
-	"peak":     {"": "of live bytes without inputs and weights", "memopt.estimate/v1": "the total of a step"},
-	"overhead": {"": "an estimate", "memopt.verify/v1": "what was measured"},
-	"time":     {"": "an estimate", "memopt.run/v1": "what was measured", "memopt.verify/v1": "what was measured"},
+	"peak":     {"": "the peak of live bytes without inputs and weights", "memopt.estimate/v1": "the total of a step"},
+	"overhead": {"": "an estimate", "memopt.verify/v1": "a measurement"},
+	"time":     {"": "an estimate", "memopt.run/v1": "a measurement", "memopt.verify/v1": "a measurement"},
 }
 
 // meaning is the meaning of a measure in a schema; "" for one that means the same in all.

@@ -114,9 +114,9 @@ func (r *Result) layerTable() *report.Table {
 // changeTable lists changes of one kind.
 func (r *Result) changeTable(kind ChangeKind, title string, rows int, layers bool) part {
 	p := part{fold: true, table: &report.Table{}}
-	p.table.Header = []string{"", "Name", "What"}
+	p.table.Header = []string{"", "Name", "Change"}
 	if layers {
-		p.table.Header = []string{"", "Layer", "Name", "What"}
+		p.table.Header = []string{"", "Layer", "Name", "Change"}
 	}
 	for i := range r.Changes {
 		c := &r.Changes[i]
@@ -152,7 +152,7 @@ func (r *Result) writeMarkdown(w io.Writer, rows int) error {
 	if !r.Same() {
 		fmt.Fprintf(&b, "%s\n\n", r.counts())
 	}
-	sides := report.Table{Header: []string{"", "Compared", "What it is"}}
+	sides := report.Table{Header: []string{"", "Compared", "Kind"}}
 	sides.Add("A", r.A.Name, r.A.description())
 	sides.Add("B", r.B.Name, r.B.description())
 	for _, t := range r.tables(rows, true) {
@@ -171,7 +171,7 @@ func (r *Result) writeMarkdown(w io.Writer, rows int) error {
 			b.WriteString("</details>\n\n")
 		}
 	}
-	b.WriteString("<details><summary>What was compared</summary>\n\n")
+	b.WriteString("<details><summary>Compared files</summary>\n\n")
 	if err := sides.WriteMarkdown(&b); err != nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func (r *Result) counts() string {
 	}
 	switch n := len(parts); n {
 	case 0:
-		return "Nothing else differs."
+		return "All else is equal."
 	case 1:
 		if r.single() {
 			return parts[0] + " differs."

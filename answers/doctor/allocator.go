@@ -21,7 +21,7 @@ var mallocVariables = []struct {
 		"this much freed memory stays with the process at the end of the heap; the limits no " +
 			"longer adapt themselves"},
 	{"MALLOC_MMAP_THRESHOLD_", "glibc.malloc.mmap_threshold", Hint,
-		"what is larger is mapped, and given back when it is freed: tensors above it cost page " +
+		"larger blocks are mapped, and given back when they are freed: tensors above it cost page " +
 			"faults in every step, " +
 			"and those below it stay in the heap; the limits no longer adapt themselves"},
 	{"MALLOC_TOP_PAD_", "glibc.malloc.top_pad", Hint,
@@ -58,8 +58,7 @@ func allocator(m *Machine) []Finding {
 	if n := max(c.Online, c.Allowed); n > 1 && !m.otherAllocator() {
 		list = append(list, Finding{Grade: Hint, What: "MALLOC_ARENA_MAX", Value: "not set",
 			Effect: fmt.Sprintf("glibc gives threads up to %d heaps of their own (8 for each of "+
-				"%d cores), and what is freed "+
-				"in one is of no use to the others", 8*n, n),
+				"%d cores), and the others cannot use memory that is freed in one", 8*n, n),
 			Fix: "MALLOC_ARENA_MAX=2 where many threads allocate", Source: mallocSource,
 			Try: []string{"MALLOC_ARENA_MAX=1", "MALLOC_ARENA_MAX=2"}})
 	}

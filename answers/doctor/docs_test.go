@@ -35,7 +35,7 @@ func TestDocs(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, m.Report(&b, report.TableFormat, m.Examine()))
 	sameBlock(t, "../../docs/doctor.md", "memopt doctor", b.String())
-	first, _, found := strings.Cut(b.String(), "\nWhat costs memory")
+	first, _, found := strings.Cut(b.String(), "\nCosts memory")
 	require.True(t, found)
 	sameBlock(t, "../../docs/tour.md", "memopt doctor", first+"…\n")
 }

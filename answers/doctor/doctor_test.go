@@ -388,7 +388,7 @@ func TestNothing(t *testing.T) {
 	require.Empty(t, m.Examine())
 	var b bytes.Buffer
 	require.NoError(t, m.Report(&b, report.TableFormat, nil))
-	require.Equal(t, "Nothing slows this machine down or costs memory.\n", b.String())
+	require.Equal(t, "No setting slows this machine down or costs memory.\n", b.String())
 }
 
 // TestOrder: the worst comes first, and the answer counts what it comes to.
@@ -396,8 +396,8 @@ func TestOrder(t *testing.T) {
 	m := machine(node(), map[string]string{"OPENBLAS_CORETYPE": "Haswell", "GOGC": "900",
 		"LD_PRELOAD": "/gone\x1b.so"})
 	list := m.Examine()
-	require.Equal(t, "2 things slow this machine down, 1 costs memory, 2 limit what fits or can "+
-		"be used; hints: 3.",
+	require.Equal(t, "2 things slow this machine down, 1 costs memory, 2 limit usable memory, cores or "+
+		"devices; hints: 3.",
 		Answer(list))
 	require.Equal(t, "OPENBLAS_CORETYPE", list[1].What)
 	require.Equal(t, Slows, list[0].Grade)
@@ -414,9 +414,9 @@ func TestOrder(t *testing.T) {
 		}
 	}
 	require.Equal(t, "1 thing slows this machine down.", Answer([]Finding{{Grade: Slows}}))
-	require.Equal(t, "2 cost memory, 1 limits what fits or can be used.",
+	require.Equal(t, "2 cost memory, 1 limits usable memory, cores or devices.",
 		Answer([]Finding{{Grade: Memory}, {Grade: Memory}, {Grade: Limits}}))
-	require.Equal(t, "Nothing slows this machine down or costs memory; hints: 1.",
+	require.Equal(t, "No setting slows this machine down or costs memory; hints: 1.",
 		Answer([]Finding{{Grade: Hint}}))
 }
 

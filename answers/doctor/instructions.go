@@ -126,7 +126,7 @@ func (c *ceiling) judge(value string, have level) Finding {
 		f.Grade, f.Effect, f.Fix = Hint, c.library+" does not know this value, as far as memopt "+
 			"knows", "unset "+c.variable
 	case asked == unknownLevel || asked == have:
-		f.Grade, f.Effect, f.Try = Fine, c.library+" uses what the processor has", nil
+		f.Grade, f.Effect, f.Try = Fine, c.library+" uses the processor's instructions", nil
 	case asked < have:
 		f.Grade, f.Fix = Slows, "unset "+c.variable
 		f.Effect = fmt.Sprintf("%s uses %v on a processor with %v", c.library, asked, have)

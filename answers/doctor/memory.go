@@ -50,12 +50,12 @@ func memoryLimits(m *Machine) []Finding {
 		free, _ := m.sizeField("proc/meminfo", "MemAvailable")
 		list = append(list, Finding{Grade: Fine, What: "memory",
 			Value:  fmt.Sprintf("%s, %s of it free", report.Bytes(total), report.Bytes(free)),
-			Effect: "memopt refuses what does not fit before it takes it", Source: "/proc/meminfo"})
+			Effect: "memopt refuses sizes that do not fit before it takes memory", Source: "/proc/meminfo"})
 	}
 	if limit.File != "" && (total == 0 || limit.Bytes < total) {
 		list = append(list, Finding{Grade: Limits, What: "memory limit",
 			Value: report.Bytes(limit.Bytes),
-			Effect: "the system kills what takes more, though the machine has " +
+			Effect: "the system kills processes that take more, though the machine has " +
 				"" + report.Bytes(total),
 			Fix:    "give plans this budget, or raise the container's limit",
 			Source: limit.File})

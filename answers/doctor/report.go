@@ -53,20 +53,20 @@ func Answer(list []Finding) string {
 	}
 	add(count(list, Slows), "thing slows this machine down", "things slow this machine down")
 	add(count(list, Memory), "costs memory", "cost memory")
-	add(count(list, Limits), "limits what fits or can be used", "limit what fits or can be used")
+	add(count(list, Limits), "limits usable memory, cores or devices", "limit usable memory, cores or devices")
 	hints := ""
 	if n := count(list, Hint); n > 0 {
 		hints = fmt.Sprintf("; hints: %d", n)
 	}
 	if len(parts) == 0 {
-		return "Nothing slows this machine down or costs memory" + hints + "."
+		return "No setting slows this machine down or costs memory" + hints + "."
 	}
 	return strings.Join(parts, ", ") + hints + "."
 }
 
 // titles are the headings of the findings of a grade.
-var titles = map[Grade]string{Slows: "What slows it down", Memory: "What costs memory",
-	Limits: "What limits it",
+var titles = map[Grade]string{Slows: "Slows it down", Memory: "Costs memory",
+	Limits: "Limits it",
 	Hint:   "Worth a try, or to know", Fine: "Looked at, and fine"}
 
 // Report writes the findings of Examine: for people the answer, then those that need action, then
@@ -76,7 +76,7 @@ func (m *Machine) Report(w io.Writer, format report.Format, list []Finding) erro
 	case report.JSONFormat:
 		return report.WriteJSON(w, m.json(list))
 	case report.CSVFormat, report.MarkdownFormat:
-		t := report.Table{Header: []string{"Grade", "What", "Value", "Effect", "Fix", "Source"}}
+		t := report.Table{Header: []string{"Grade", "Subject", "Value", "Effect", "Fix", "Source"}}
 		for i := range list {
 			f := &list[i]
 			t.Add(string(f.Grade), f.What, f.Value, f.Effect, f.Fix, f.Source)

@@ -119,8 +119,8 @@ func ortSettings(m *Machine) []Finding {
 	c := m.Cores()
 	list := []Finding{
 		{What: "enable_mem_pattern", Value: "on by default",
-			Effect: "from the second run on a block for all values is taken beside what the " +
-				"arena kept: 192 MiB became 384; " +
+			Effect: "from the second run on a block for all values is taken beside the arena's memory: 192 MiB " +
+				"became 384; " +
 				"where sizes vary, each new size takes another",
 			Fix:    "enable_mem_pattern = False; memopt run -e ort --mem-pattern off",
 			Source: "docs/onnxruntime.md, measured with 1.30.0"},
@@ -130,7 +130,7 @@ func ortSettings(m *Machine) []Finding {
 			Fix:    "kSameAsRequested; memopt run -e ort --arena-extend-strategy kSameAsRequested",
 			Source: "ONNX Runtime, OrtArenaCfg"},
 		{What: "arena shrinkage", Value: "off by default",
-			Effect: "what one large run has taken stays with the session",
+			Effect: "the memory of one large run stays with the session",
 			Fix:    `run option memory.enable_memory_arena_shrinkage = "cpu:0", after runs of rare sizes`,
 			Source: "ONNX Runtime, onnxruntime_run_options_config_keys.h"},
 		{What: "intra_op_num_threads", Value: "one per core by default",
@@ -153,9 +153,9 @@ func ortSettings(m *Machine) []Finding {
 var ortModuleVariables = []struct{ name, effect string }{
 	{"ORTMODULE_MEMORY_OPT_LEVEL", "plan, apply, run, verify and train take it for --level"},
 	{"ORTMODULE_MEMORY_OPT_CONFIG", "plan, apply, run, verify and train take it for --config"},
-	{"ORTMODULE_ALLOW_AUTOGRAD_CHECKPOINT", "means nothing to memopt"},
-	{"ORTMODULE_ENABLE_COMPUTE_OPTIMIZER", "means nothing to memopt"},
-	{"ORTMODULE_CACHE_DIR", "means nothing to memopt"},
+	{"ORTMODULE_ALLOW_AUTOGRAD_CHECKPOINT", "memopt ignores it"},
+	{"ORTMODULE_ENABLE_COMPUTE_OPTIMIZER", "memopt ignores it"},
+	{"ORTMODULE_CACHE_DIR", "memopt ignores it"},
 }
 
 // ortModule lists variables of ORTModule's that are set.

@@ -209,7 +209,7 @@ func (o *Outcome) Answer() string {
 	if len(base.Runs) < 2 {
 		add("Single runs are not compared: -r 5 makes more.")
 	} else if small == nil && quick == nil {
-		add("No setting saves memory or time beyond what runs differ by.")
+		add("No setting saves memory or time beyond the difference between runs.")
 	} else if n := len(base.Runs); n < fewRuns {
 		add("With %d runs each that can be chance: -r 5 makes more.", n)
 	}

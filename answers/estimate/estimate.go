@@ -150,7 +150,7 @@ func (r *Result) note() {
 		most = max(most, inner(p))
 	}
 	if most > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("Of these, %s are for what lives inside subgraphs of Loop, Scan or If "+
+		r.Notes = append(r.Notes, fmt.Sprintf("%s of these are for values inside subgraphs of Loop, Scan or If "+
 			"while they run.", report.Bytes(most)))
 	}
 }

@@ -43,9 +43,9 @@ func (r *Result) planAnswer() string {
 	case r.Lowest > 0:
 		return fmt.Sprintf("No plan that was found fits, either; the least was %s.", report.Bytes(r.Lowest))
 	case r.Least > 0:
-		return fmt.Sprintf("No plan fits, either: none in this order takes less than %s.", report.Bytes(r.Least))
+		return fmt.Sprintf("No plan fits, either: every plan in this order takes %s or more.", report.Bytes(r.Least))
 	}
-	return "No plan fits, either: what stays throughout a step takes more than that."
+	return "No plan fits, either: the values that stay throughout a step take more than that."
 }
 
 // resultJSON is the form of a result.
@@ -192,7 +192,7 @@ func (l *Ledger) answer() string {
 	if l.Exact() {
 		return text + ": every figure is as predicted, to the byte."
 	}
-	return text + ": nothing was more than predicted."
+	return text + ": no figure was above its prediction."
 }
 
 // table is the ledger, in one unit.
@@ -202,7 +202,7 @@ func (l *Ledger) table() *report.Table {
 		sizes = append(sizes, line.Predicted, line.Measured)
 	}
 	unit, size := report.SizeUnit(sizes...)
-	t := &report.Table{Header: []string{"run", "what", "predicted, " + unit, "measured, " + unit, "off by"},
+	t := &report.Table{Header: []string{"run", "figure", "predicted, " + unit, "measured, " + unit, "off by"},
 		Right: []bool{false, false, true, true, true}, Fit: []report.Fit{report.Wrap, report.Wrap}}
 	for _, line := range l.Lines {
 		off := "0 bytes"
@@ -224,7 +224,7 @@ func (r *Result) adviceTable() *report.Table {
 		sizes = append(sizes, a.Total)
 	}
 	unit, size := report.SizeUnit(sizes...)
-	t := &report.Table{Title: "What else would make it fit, the cheapest first",
+	t := &report.Table{Title: "Other changes that would make it fit, the cheapest first",
 		Header: []string{"change", "takes, " + unit, "price"},
 		Right:  []bool{false, true, false}, Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
 	for _, a := range r.Advice {

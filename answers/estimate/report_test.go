@@ -82,7 +82,7 @@ func TestNoteOfSubgraphs(t *testing.T) {
 			continue
 		}
 		told++
-		require.Contains(t, strings.Join(r.Notes, " "), "Of these, "+report.Bytes(inside)+" are for what lives inside")
+		require.Contains(t, strings.Join(r.Notes, " "), report.Bytes(inside)+" of these are for values inside")
 	}
 	require.Positive(t, told)
 	require.Less(t, told, 6)

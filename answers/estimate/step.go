@@ -150,7 +150,7 @@ func (s *step) describe() *Result {
 	}
 	if r.Lossless = s.lossless; s.lossless {
 		r.Notes = append(r.Notes, "The model makes no loss: gradients of its outputs are inputs of the step, and "+
-			"what a loss takes comes on top.")
+			"the memory of a loss comes on top.")
 	}
 	if r.Precision != parts.AsIs {
 		t := r.Precision.Types()

@@ -167,7 +167,7 @@ func (e *explainer) offload(v *Value) (*Fix, error) {
 	}
 	bytes := e.program.Bytes[v.program]
 	return &Fix{What: Offload, Hint: true,
-		How:    "to the host and back at 31.5 GB/s, if nothing hides it; memopt does not do that",
+		How:    "to the host and back at 31.5 GB/s, if no computation hides it; memopt does not do that",
 		Saves:  e.t.Peak.Bytes - t.Peak.Bytes,
 		Millis: 2 * float64(bytes) / pcieBytesPerSecond * 1e3, Peak: t.Peak.Bytes,
 		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil

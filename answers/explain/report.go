@@ -43,7 +43,7 @@ func (r *Result) Answer() string {
 	case len(r.Values) == 0 && len(r.Elsewhere) == 1:
 		return text + fmt.Sprintf(" %s is not in it: %s.", r.Elsewhere[0].Name, r.Elsewhere[0].Why)
 	case len(r.Values) == 0:
-		return text + fmt.Sprintf(" Nothing of %q is in it.", r.Name)
+		return text + fmt.Sprintf(" No value of %q is in it.", r.Name)
 	case len(r.Values) == 1:
 		v := r.Values[0]
 		return text + fmt.Sprintf(" %s takes %s of it: %s.", v.title(), report.Bytes(v.Bytes), v.Why)
@@ -307,7 +307,7 @@ func (v *Value) key(by string) string {
 
 // facts has the facts about one value.
 func (r *Result) facts(v *Value) *report.Table {
-	t := &report.Table{Header: []string{"What", "Value"}, Fit: []report.Fit{report.Whole, report.Wrap}}
+	t := &report.Table{Header: []string{"Fact", "Value"}, Fit: []report.Fit{report.Whole, report.Wrap}}
 	size := fmt.Sprintf("%s, %s bytes", report.Bytes(v.Bytes), report.Thousands(v.Bytes))
 	if e := expression(v.Expr); e != "" {
 		size += " = " + e
@@ -337,7 +337,7 @@ func parenthesis(text string) string {
 
 // fixes lists changes that would lower the peak: the fixes of one value, or the best of each.
 func (r *Result) fixes(top int, single bool) *report.Table {
-	t := &report.Table{Title: "What would lower the peak, tried one at a time",
+	t := &report.Table{Title: "Changes that would lower the peak, tried one at a time",
 		Header: []string{"Saves", "Costs", "Peak then", "How"}, Right: []bool{true, true, true},
 		Fit: []report.Fit{report.Whole, report.Whole, report.Whole, report.Wrap}}
 	var list []Fix

@@ -70,7 +70,7 @@ func (e *explainer) whyLive(v *Value, x graph.ValueID) string {
 	case e.outputs[x]:
 		return "it is an output of the graph"
 	}
-	return fmt.Sprintf("nobody reads it any more, but other values in its buffer are live up to %q",
+	return fmt.Sprintf("no later node reads it, but other values in its buffer are live up to %q",
 		e.label(e.t.Ranges[v.root].End-1))
 }
 
@@ -144,7 +144,7 @@ func (e *explainer) absent(x, src graph.ValueID) *Absent {
 	root := e.t.Root[src]
 	switch {
 	case e.program.Bytes[x] < 0:
-		a.Why = "its size depends on data or is unknown: it counts as nothing"
+		a.Why = "its size depends on data or is unknown: it counts as 0 bytes"
 	case root == graph.NoValue && x != src:
 		a.Why = fmt.Sprintf("it shows %q, which is live throughout, beside the peak", e.g.ValueName(e.origin[src]))
 	case root == graph.NoValue && e.t.State != nil && e.t.State[src] != graph.NoValue && e.made[src] >= 0:
@@ -168,7 +168,7 @@ func (e *explainer) lifetime(a *Absent, src graph.ValueID) {
 	case a.First > e.peak:
 		a.Why = fmt.Sprintf("it is made after the peak, by %q", a.Producer)
 	case a.Until < e.peak && a.LastReader == "":
-		a.Why = "nobody reads it: it dies where it is made, before the peak"
+		a.Why = "no node reads it: it dies where it is made, before the peak"
 	case a.Until < e.peak:
 		a.Why = fmt.Sprintf("it is dead before the peak: %q is the last to read it", a.LastReader)
 	case e.program.Bytes[src] == 0:

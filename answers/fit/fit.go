@@ -95,7 +95,7 @@ type Result struct {
 }
 
 // ErrNothing means that not even the smallest size fits.
-var ErrNothing = errors.New("nothing fits")
+var ErrNothing = errors.New("no size fits")
 
 // Largest finds the largest sizes that make a training step fit. The model must have a backward half, and every
 // symbol that is not varied must be bound. The deadline of the context ends the search with the largest sizes so

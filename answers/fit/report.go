@@ -187,7 +187,7 @@ func (s *Size) text() string {
 
 func (r *Result) frontierAnswer(t *Target) string {
 	if r.Fits() != nil {
-		text := fmt.Sprintf("Nothing fits %s, not even the smallest sizes", t.name())
+		text := fmt.Sprintf("No size fits %s, not even the smallest", t.name())
 		if len(r.Frontier) > 0 && r.Frontier[0].Lowest() > 0 {
 			text += fmt.Sprintf(": the least that was reached is %s with the reserve",
 				report.Bytes(r.Frontier[0].Lowest()+t.Reserve))
@@ -396,7 +396,7 @@ func (d *Devices) Answer() string {
 		return "none"
 	}
 	if d.Smallest(Best) == nil && d.Smallest(Level1) == nil {
-		return "The step fits none of the devices."
+		return "The step fits no device."
 	}
 	return fmt.Sprintf("The smallest device that the step fits is %s without a plan, and %s with a plan that takes at "+
 		"most an estimated %s more time.", name(Plain), name(Best), report.Percent(d.Options.MaxOverhead))

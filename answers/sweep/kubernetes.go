@@ -35,7 +35,7 @@ func (k *Kubernetes) Write() (path string, err error) {
 		return "", err
 	}
 	if below, err := filepath.Rel(here, folder); err != nil || strings.HasPrefix(below, "..") {
-		return "", fmt.Errorf("-o %s: lies outside of %s, which is what pods see; name a folder below it", folder, here)
+		return "", fmt.Errorf("-o %s: lies outside of %s, and pods see only that; name a folder below it", folder, here)
 	}
 	if k.Image == "" || k.Claim == "" {
 		return "", errors.New("--on kubernetes: wanted --image, which has memopt, and --claim, the " +

@@ -313,7 +313,7 @@ func (r *Runner) execute(ctx context.Context, p *Point, id string) (*Result, err
 		if err == nil {
 			res.Report = report
 		} else if res.Outcome == Done {
-			res.Outcome, res.Error = Failed, fmt.Sprintf("what it printed is no JSON: %v", err)
+			res.Outcome, res.Error = Failed, fmt.Sprintf("its output is not JSON: %v", err)
 		}
 	}
 	if res.Outcome == Done {

@@ -55,7 +55,7 @@ func TestChart(t *testing.T) {
 	for _, columns := range []int{60, 90, 200} {
 		out := onTerminal(t, columns, line)
 		require.Contains(t, out, axis)
-		require.Contains(t, out, "░ what the")
+		require.Contains(t, out, "░ the rest")
 		require.Contains(t, onTerminal(t, columns, line+" -w"), axis)
 		for _, other := range []string{line + " --no-chart", line + " -O json", line + " -O markdown", line + " -O csv",
 			"plan forward.onnx -q"} {

@@ -17,10 +17,10 @@ func configCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Show every setting's value and where it comes from",
-		Long:  "config shows what memopt's flags are set to: memopt config show.",
+		Long:  "config shows the values of memopt's flags: memopt config show.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Usage("%s wants to be told what to do: memopt config show [VERB]",
+			return cli.Usage("%s needs a command: memopt config show [VERB]",
 				cmd.CommandPath())
 		},
 	}
@@ -33,17 +33,18 @@ func configShowCommand(a *cli.App) *cobra.Command {
 		Use:   "show [VERB] [FLAGS]",
 		Short: "Show every flag's value and where it comes from",
 		Long: `config show lists every flag of a verb, or of all verbs, with the value that it
-has and where that comes from: the flag itself, where it stands behind the verb;
-a variable of its name, such as MEMOPT_THREADS; a variable of ORTModule's; or
-the default. A flag beats its variable, that beats ORTModule's, and that the
-default. What is not as by default comes first. Variables that stand for no
-flag and are set follow (see memopt help environment).
+has and where that comes from: the flag itself, where it stands behind the
+verb; a variable of its name, such as MEMOPT_THREADS; a variable of
+ORTModule's; or the default. A flag beats its variable, that beats ORTModule's,
+and that the default. Settings that differ from the default come first.
+Variables that are set and stand for no flag follow (see memopt help
+environment).
 
-Nothing is run, and no file is read.`,
+The command runs no verb and reads no file.`,
 		Example: `  memopt config show
         all settings of all verbs
   memopt config show plan --level 1
-        what "memopt plan --level 1" would be told, here and now`,
+        the settings of "memopt plan --level 1", here and now`,
 		DisableFlagsInUseLine: true,
 		DisableFlagParsing:    true, // the flags are those of the verb that is asked about
 		ValidArgsFunction:     completeVerbs,

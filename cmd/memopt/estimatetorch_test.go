@@ -116,9 +116,9 @@ func TestTorchRefused(t *testing.T) {
 		{"modules.onnx --runtime torch --optimizer lion", cli.ExitUsage, "wanted sgd, adam, adamw or none"},
 		{"example:mlp --runtime torch", cli.ExitInvalid, "leave out --runtime torch"},
 		{tracedStep + " --runtime memopt", cli.ExitUsage, "is a step that PyTorch traced"},
-		{tracedStep + " --dim batch=2", cli.ExitUsage, "--dim says nothing of it"},
-		{tracedStep + " --outputs loss", cli.ExitUsage, "--outputs says nothing of it"},
-		{tracedStep + " --freeze head", cli.ExitUsage, "--freeze says nothing of it"},
+		{tracedStep + " --dim batch=2", cli.ExitUsage, "--dim has no effect on it"},
+		{tracedStep + " --outputs loss", cli.ExitUsage, "--outputs has no effect on it"},
+		{tracedStep + " --freeze head", cli.ExitUsage, "--freeze has no effect on it"},
 		{tracedStep + " --momentum 1 --optimizer none", cli.ExitUsage, "--momentum configures an optimizer"},
 	} {
 		got := inProcess(t.Context(), nil, "estimate "+c.line)

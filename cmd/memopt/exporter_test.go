@@ -148,7 +148,7 @@ func TestMergedParameters(t *testing.T) {
 	writeArrays(t, "in.npz", inputs)
 	end = inProcess(t.Context(), nil, "train "+filepath.Join(folder, "pairs.onnx")+job)
 	require.Equal(t, cli.ExitInvalid, end.code, end.errors)
-	require.Contains(t, end.errors, `the job would train "mix" apart from what the exporter computed of it (sub)`)
+	require.Contains(t, end.errors, `the job would train "mix" apart from the values that the exporter computed of it (sub)`)
 }
 
 // TestSymbolsOfExporter: a file whose inputs have symbols of their own for two sizes is bound by two; symbols

@@ -126,13 +126,13 @@ func TestPlanTraced(t *testing.T) {
 	require.Equal(t, []int64{5, 16}, plan.Parameters["head.weight"])
 	require.LessOrEqual(t, float64(plan.Peak-plan.Held), 0.7*float64(plan.Baseline-plan.Held))
 
-	require.Contains(t, run(tracedStep+" -O torch").out, "Nothing needs to run again")
+	require.Contains(t, run(tracedStep+" -O torch").out, "No module needs a checkpoint")
 	every := run(tracedStep + " --level 1 -O torch")
 	require.Contains(t, every.out, `"h.3"`)
 	require.Equal(t, cli.ExitInfeasible, run(tracedStep+" --budget 60KiB").code)
 	for flags, want := range map[string]string{
 		" --dim batch=2":       "a step that PyTorch traced at one size",
-		" --module-map m.json": "--dim and --module-map say nothing of it",
+		" --module-map m.json": "--dim and --module-map have no effect on it",
 		" --level 2":           "wanted 0, or 1 for every block",
 		" --budget 3parsecs":   "--budget",
 	} {
@@ -179,7 +179,7 @@ func TestPlanModules(t *testing.T) {
 	require.Contains(t, got.out, "    \"h.0\",\n    \"h.1\",\n):")
 	require.Contains(t, got.out, "preserve_rng_state=False")
 	require.Contains(t, run(line+"-O torch").out, "leave the model as it is")
-	require.Contains(t, run(line).out, "Nothing runs again")
+	require.Contains(t, run(line).out, "No recomputation")
 	require.Contains(t, run(line+"-O csv").out, "every block,")
 	require.Contains(t, run(line+"-O markdown").out, "| every block |")
 

@@ -113,16 +113,16 @@ func command(a *cli.App) *cobra.Command {
 		Use:   "memopt",
 		Short: "Make training fit in memory: plan and apply recomputation in ONNX training graphs",
 		Long: `memopt reads an ONNX training graph, finds the activations that are stashed for
-the backward half, shows what recomputing them would save, rewrites the graph
-to do so, and executes both graphs to prove equal numbers and the promised
-peak.
+the backward half, shows how much recomputing them would save, rewrites the
+graph to do so, and executes both graphs to prove equal numbers and the
+promised peak.
 
 A model is a path, "-" for standard input, or example:NAME for a built-in model
 (memopt examples lists them).
 
 Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 --threads 2 (see memopt help environment).`,
-		Example: `  memopt plan example:transformer              what could be recomputed, and where the peak is
+		Example: `  memopt plan example:transformer              the clusters that could be recomputed, and the peak
   memopt plan example:transformer --level 1    the plan that recomputes layer by layer
   memopt apply model.onnx --level 1 -o out.onnx --dim batch=8,seq=1024
   memopt verify example:mlp --level 1 --init random:1 --dim batch=64
@@ -155,8 +155,7 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 		"80 columns, and long names are cut in the middle")
 	f.BoolVar(&a.Global.Strict, "strict", false, "reject a model with nodes that contradict their "+
 		"operators' definitions")
-	f.Int64Var(&a.Global.Seed, "seed", 0, "seed from which random nodes without a seed of their "+
-		"own get one")
+	f.Int64Var(&a.Global.Seed, "seed", 0, "seed of random nodes without a seed of their own")
 	cli.NumberVar(f, &a.Global.Threads, "threads", "", 0, cli.Bounds{Least: 0, Most: float64(cli.MaxThreads())},
 		"threads to run on; 0: one per core")
 	root.PersistentPreRunE = a.Prepare

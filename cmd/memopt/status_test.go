@@ -20,7 +20,7 @@ func TestSearchText(t *testing.T) {
 		want string
 	}{
 		{planner.SearchProgress{LowestArena: 3 << 30},
-			"searching for a plan, nothing fits yet, lowest arena 3.00 GiB"},
+			"searching for a plan, no plan fits yet, lowest arena 3.00 GiB"},
 		{planner.SearchProgress{Fits: true, Overhead: 0.0971, LowestArena: 1},
 			"searching for a plan, best +9.7 % time"},
 	} {

@@ -246,7 +246,7 @@ func TestScaleOfGradients(t *testing.T) {
 	require.Zero(t, plain.code, plain.errors)
 	got := inProcess(t.Context(), nil, train+"--loss-scale 8")
 	require.Zero(t, got.code, got.errors)
-	require.Contains(t, got.errors, "--loss-scale 8: gradients.onnx has gradients of its own, which nothing scales")
+	require.Contains(t, got.errors, "--loss-scale 8: gradients.onnx has gradients of its own, without a scale")
 	loss := regexp.MustCompile(`"loss_last": *([^,]*)`)
 	require.Equal(t, loss.FindString(plain.out), loss.FindString(got.out))
 	got = inProcess(t.Context(), nil, "train frozen.onnx --data data.npz --max-steps 1 --freeze none")

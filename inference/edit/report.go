@@ -26,7 +26,7 @@ func was(before, after int64, format func(int64) string) string {
 
 // Facts begins a table of two columns with the change of a model's size.
 func Facts(out string, before, after Size) *report.Table {
-	t := &report.Table{Header: []string{"what", "value"}, Right: []bool{false, true}}
+	t := &report.Table{Header: []string{"item", "value"}, Right: []bool{false, true}}
 	t.Add("written to", out)
 	t.Add("nodes before", fmt.Sprint(before.Nodes))
 	t.Add("nodes after", fmt.Sprint(after.Nodes))

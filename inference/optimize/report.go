@@ -58,7 +58,7 @@ func Report(w io.Writer, format report.Format, v View) error {
 	if format == report.JSONFormat {
 		return report.WriteJSON(w, v.json())
 	}
-	done := &report.Table{Header: []string{"pass", "what", "places", "bits"},
+	done := &report.Table{Header: []string{"pass", "kind", "places", "bits"},
 		Right: []bool{false, false, true, false}}
 	for _, d := range v.Result.Done {
 		bits := "may change"

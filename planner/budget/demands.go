@@ -86,11 +86,11 @@ func (t *tasks) firstNeed(task int32, first []int32) (x remat.Extra, why string)
 	}
 	switch until := t.graph.Tasks[task].Until; {
 	case t.graph.Tasks[task].Once:
-		return x, "it is a view of what another node makes"
+		return x, "it is a view of another node's output"
 	case x.Before == math.MaxInt32:
-		return x, "no backward node reads what it makes"
+		return x, "no backward node reads its outputs"
 	case until > 0 && until < x.Before:
-		return x, "what it reads in the memory of a state is overwritten before a backward node needs it"
+		return x, "an operand in the memory of a state is overwritten before a backward node needs it"
 	}
 	return x, ""
 }

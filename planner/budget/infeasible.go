@@ -68,8 +68,8 @@ func (e *InfeasibleError) Error() string {
 		text = fmt.Sprintf("no %s fits the budget of %d bytes: inputs and weights alone take %d", object,
 			e.Budget+e.Persistent, e.Persistent)
 	case e.Persistent > 0:
-		text += fmt.Sprintf(", which is what inputs and weights (%d) leave of the budget of %d",
-			e.Persistent, e.Budget+e.Persistent)
+		text += fmt.Sprintf(", the rest of the budget of %d after inputs and weights (%d)",
+			e.Budget+e.Persistent, e.Persistent)
 	}
 	switch w := e.Whole; {
 	case !e.Searched() && e.LowerBound > 0:

@@ -24,8 +24,8 @@ func TestPartsOfParts(t *testing.T) {
 	}{
 		{dim: "0", again: "0"},
 		{dim: "0", again: "1"},
-		{dim: "1", again: "0", why: "draws at random, and its parts cannot draw what it draws"},
-		{dim: "1", again: "1", why: "draws at random, and its parts cannot draw what it draws"},
+		{dim: "1", again: "0", why: "draws at random, and its parts cannot draw the same numbers"},
+		{dim: "1", again: "1", why: "draws at random, and its parts cannot draw the same numbers"},
 	} {
 		cut, err := chunk.Around(b.bound, b.order, "d", c.dim, 2, 0, chunk.Fast)
 		require.NoError(t, err)

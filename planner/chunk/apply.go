@@ -161,7 +161,7 @@ func (f *finder) resolve(c *Cut) (*region, error) {
 	case err != nil:
 		return nil, err
 	case len(r.nodes) != len(c.Nodes):
-		return nil, fmt.Errorf("of its %d nodes, %d can be cut together: wanted all", len(c.Nodes), len(r.nodes))
+		return nil, fmt.Errorf("it has %d nodes, but only %d can be cut together", len(c.Nodes), len(r.nodes))
 	case c.Parts < 2 || int64(c.Parts) > r.rows:
 		return nil, fmt.Errorf("%d parts of %d places along dim %s: wanted 2 to %d parts", c.Parts, r.rows, s, r.rows)
 	case c.Exact && r.grain == 0:

@@ -68,10 +68,10 @@ func (f *finder) rejectMean(n *graph.Node) string {
 		return ""
 	}
 	if graph.OpsetVersion(f.opsets, "") < lossOpset {
-		return "takes a mean, for which the operator set lacks NegativeLogLikelihoodLoss"
+		return "takes a mean, but the operator set lacks NegativeLogLikelihoodLoss for it"
 	}
 	if n.Input(m.weights) != graph.NoValue {
-		return "weighs classes: the number that its mean divides by is none of labels"
+		return "weighs classes: its mean does not divide by a number of labels"
 	}
 	if d := f.g.Values[n.Input(0)].Type.DType; d != graph.Float32 && d != graph.Float64 {
 		return "takes a mean in " + d.String() + ", which a quotient in parts would round"

@@ -184,7 +184,7 @@ func (f *finder) reject(n *graph.Node, a *along) string {
 		}
 	}
 	if op.Of(n.Kind).Random && !drawnInParts(n, a) {
-		return "draws at random, and its parts cannot draw what it draws"
+		return "draws at random, and its parts cannot draw the same numbers"
 	}
 	if f.mode == Exact && a.grain == 0 {
 		return "gives other bits in parts"

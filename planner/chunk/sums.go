@@ -83,7 +83,7 @@ func (f *finder) rejectSum(n *graph.Node, a *along, slot int) string {
 	case a.reduce == op.MeanOf && (meanOf(n) == nil || slot != 0):
 		return "takes a mean over the parts"
 	case a.reduce != op.MeanOf && a.reduce != op.SumOf:
-		return "has an output that is none of the parts' together"
+		return "has an output that is not made of the parts' outputs"
 	case len(a.once) > 0 && (!f.goesOn(n) || !slices.Equal(a.once, []int{2})):
 		return "has an input that one part alone may have"
 	}

@@ -73,7 +73,7 @@ func (h *ready) Pop() any {
 func (w *writer) cut(r *region, number int32, parts int) error {
 	starts := r.starts(parts)
 	if len(starts) < 2 {
-		return fmt.Errorf("%d places of which %d may begin a part: wanted two parts", r.rows, 1)
+		return fmt.Errorf("%d places, and %d of them may begin a part: wanted two parts", r.rows, 1)
 	}
 	w.numbers(r)
 	w.index()

@@ -100,7 +100,7 @@ func (b *Buffer) checkGaps() error {
 		case g.Lower >= g.Upper:
 			return fmt.Errorf("the gap from %d to %d must end after it starts", g.Lower, g.Upper)
 		case g.Lower < b.Lower || g.Upper > b.Upper:
-			return fmt.Errorf("the gap from %d to %d leaves the time from %d to %d in which the buffer exists",
+			return fmt.Errorf("the gap from %d to %d is outside the buffer's lifetime from %d to %d",
 				g.Lower, g.Upper, b.Lower, b.Upper)
 		case g.Lower < from:
 			return fmt.Errorf("the gap from %d to %d begins before %d, where the gap before it ends",
@@ -111,7 +111,7 @@ func (b *Buffer) checkGaps() error {
 	live := false
 	b.pieces(func(_, _ int64) { live = true })
 	if !live {
-		return fmt.Errorf("the gaps leave no time in which the buffer is live")
+		return fmt.Errorf("the gaps leave the buffer no time to live")
 	}
 	return nil
 }

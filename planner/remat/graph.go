@@ -132,7 +132,7 @@ func (g *Graph) checkExtra(x Extra) error {
 	case g.Tasks[x.Task].Once:
 		return fmt.Errorf("remat: task %d must not run again", x.Task)
 	case x.Before < g.From:
-		return fmt.Errorf("remat: task %d cannot run again before task %d: nothing can before task %d",
+		return fmt.Errorf("remat: task %d cannot run again before task %d: no task can before task %d",
 			x.Task, x.Before, g.From)
 	case !g.intime(x.Task, x.Before):
 		return fmt.Errorf("remat: task %d cannot run again before task %d: it can up to task %d",

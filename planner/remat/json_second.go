@@ -134,7 +134,7 @@ func (r *reader) live() error {
 	if len(s.nodes) > 0 {
 		return errors.New(`"live" stands behind "nodes": it must come before`)
 	}
-	if err := r.open('[', "the list of what lives throughout"); err != nil {
+	if err := r.open('[', "the list of values that live throughout"); err != nil {
 		return err
 	}
 	for at := 0; r.More(); at++ {

@@ -203,7 +203,7 @@ func (p *Problem) BaseCost() float64 {
 // Validate names the first invalid node.
 func (p *Problem) Validate() error {
 	if p.Budget < 0 || p.Resident < 0 {
-		return fmt.Errorf("remat: the budget is %d bytes, of which %d live throughout: neither may be negative",
+		return fmt.Errorf("remat: the budget is %d bytes, and %d of them live throughout: neither may be negative",
 			p.Budget, p.Resident)
 	}
 	if p.Resident > maxTotal {

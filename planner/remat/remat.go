@@ -96,11 +96,11 @@ type InfeasibleError struct {
 }
 
 func (e *InfeasibleError) Error() string {
-	why := "none was found"
+	text := "remat: found no schedule"
 	if e.Proved() {
-		why = "there is none"
+		text = "remat: there is no schedule"
 	}
-	text := fmt.Sprintf("remat: no schedule within the budget of %d bytes: %s (", e.Budget, why)
+	text += fmt.Sprintf(" within the budget of %d bytes (", e.Budget)
 	if e.LowestPeak > 0 {
 		text += fmt.Sprintf("lowest peak found %d, ", e.LowestPeak)
 	}

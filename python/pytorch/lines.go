@@ -16,7 +16,7 @@ func (p *Plan) Lines(w io.Writer) error {
 	fmt.Fprintf(&b, "# %s: peak in PyTorch %s instead of %s, %s of a step more.\n", report.Plain(p.Source.Path),
 		report.Bytes(x.Usage.Peak), report.Bytes(p.Baseline.Usage.Peak), report.Percent(p.Overhead(x)))
 	if len(x.Calls) == 0 {
-		b.WriteString("# Nothing needs to run again: leave the model as it is.\n")
+		b.WriteString("# No module needs a checkpoint: leave the model as it is.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}

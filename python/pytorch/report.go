@@ -136,13 +136,13 @@ func (p *Plan) sentences() []string {
 	if at.Again {
 		where += ", where it runs again"
 	}
-	out = append(out, fmt.Sprintf("Peak in PyTorch: %s, of which %s are parameters, buffers and inputs; in %s.",
+	out = append(out, fmt.Sprintf("Peak in PyTorch: %s, with %s of parameters, buffers and inputs; in %s.",
 		report.Bytes(x.Usage.Peak), report.Bytes(p.Program.Held), where))
 	switch {
 	case len(x.Calls) == 0 && !p.Fits:
-		return append(out, "Nothing runs again: no checkpoint lowers this peak.", "")
+		return append(out, "No recomputation: no checkpoint lowers this peak.", "")
 	case len(x.Calls) == 0:
-		return append(out, "Nothing runs again: no budget or level was given, or nothing needs to.", "")
+		return append(out, "No recomputation: no budget or level was given, or the step fits without.", "")
 	}
 	exact := ""
 	if x.Exact && p.Limit > 0 {
@@ -195,7 +195,7 @@ func follows(a, b string) bool {
 
 // table compares the plan with others.
 func (p *Plan) table() *report.Table {
-	t := &report.Table{Title: "What PyTorch takes", Header: []string{"Choice", "Peak", "Saved", "GPU blocks",
+	t := &report.Table{Title: "Memory in PyTorch", Header: []string{"Choice", "Peak", "Saved", "GPU blocks",
 		"More time", "Under checkpoints"}, Right: []bool{false, true, true, true, true, false}}
 	list := p.choices()
 	if len(p.Chosen.Calls) > 0 && !slices.ContainsFunc(list, func(c choiceJSON) bool {

@@ -94,11 +94,11 @@ func Apply(
 	if format == JSONFormat {
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
 	t.Add("written to", out)
 	t.Add("nodes", fmt.Sprint(j.Nodes))
-	t.Add("nodes that run again", fmt.Sprint(j.Clones))
-	t.Add("values made again", fmt.Sprint(j.Placements))
+	t.Add("recomputed nodes", fmt.Sprint(j.Clones))
+	t.Add("recomputed values", fmt.Sprint(j.Placements))
 	t.Add("random nodes given a seed", fmt.Sprint(len(j.Seeded)))
 	if p.Base != nil {
 		t.Add("peak before, live", Bytes(p.Baseline().Base.Peak.Bytes))

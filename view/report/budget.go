@@ -74,11 +74,11 @@ func othersTable(p *planner.Plan, view PlanView) *Table {
 		peaks = append(peaks, o.Live)
 	}
 	unit, size := SizeUnit(peaks...)
-	t := &Table{Title: "Alternatives", Header: []string{"Peak, " + unit, "Less", "Time", "What runs again"},
+	t := &Table{Title: "Alternatives", Header: []string{"Peak, " + unit, "Less", "Time", "Plan"},
 		Right: []bool{true, true, true, false}, Fit: []Fit{Whole, Whole, Whole, Wrap}}
 	for _, o := range list {
 		if p.Recompute.Nodes == 0 && p.Whole == nil && o.Name == thisPlan {
-			o.Name = "nothing"
+			o.Name = "no recomputation"
 		}
 		less := 0.0
 		if base := p.Baseline().Base.Peak.Bytes; base > 0 {
@@ -143,7 +143,7 @@ func Pareto(w io.Writer, f Format, model string, c *planner.Curve, folder string
 		var unit string
 		unit, size = curveUnit(c)
 		t.Header = []string{"Budget, " + unit, "Peak, " + unit, "Arena, " + unit, "Overhead", "At least",
-			"Nodes run again"}
+			"Recomputed nodes"}
 		if cutsAny(c) {
 			t.Header = append(t.Header, "Cuts")
 		}
@@ -250,7 +250,7 @@ func againTable(p *planner.Plan) *Table {
 		sizes = append(sizes, r.bytes)
 	}
 	unit, size := SizeUnit(sizes...)
-	t := &Table{Title: "What runs again", Header: []string{"Runs", "Makes, " + unit, "Time of a step", "Op"},
+	t := &Table{Title: "Recomputed nodes", Header: []string{"Runs", "Makes, " + unit, "Time of a step", "Op"},
 		Right: []bool{true, true, true, false}}
 	for _, r := range rows {
 		t.Add(Thousands(int64(r.nodes)), size(r.bytes), "+"+Percent(r.time), r.op)

@@ -60,7 +60,7 @@ func timeChart(w io.Writer, p *planner.Plan, columns int) error {
 		legend += ", ┴ where its backward half begins"
 	}
 	if p.Rewrites() {
-		legend += ", ░ what the baseline takes beyond it"
+		legend += ", ░ the rest of the baseline"
 	}
 	return Paragraph(w, legend)
 }

@@ -86,7 +86,7 @@ func compositionMarkdown(w io.Writer, p *planner.Plan) error {
 	if at == nil {
 		return nil
 	}
-	t := Table{Title: "Live at the worst steps", Header: []string{"what"}, Right: []bool{false}}
+	t := Table{Title: "Live at the worst steps", Header: []string{"part"}, Right: []bool{false}}
 	var moments []*live.Moment
 	for i, c := range []*live.Composition{p.Baseline().Before, p.After} {
 		for ph, name := range phaseNames {

@@ -27,7 +27,7 @@ func Export(w io.Writer, format Format, r Exported) error {
 	if format == JSONFormat {
 		return WriteJSON(w, r)
 	}
-	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
 	t.Add("written to", r.Out)
 	t.Add("checkpoint", r.Checkpoint)
 	t.Add("step", fmt.Sprint(r.Step))

@@ -42,7 +42,7 @@ func Grad(w io.Writer, format Format, out, apply string, m *graph.Model, j *auto
 	if format == JSONFormat {
 		return WriteJSON(w, r)
 	}
-	t := Table{Header: []string{"what", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value"}, Right: []bool{false, true}, Fit: []Fit{Wrap, Wrap}}
 	t.Add("written to", out)
 	if apply != "" {
 		t.Add("update written to", apply)

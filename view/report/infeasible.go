@@ -109,7 +109,7 @@ func InfeasibleBudgetReport(w io.Writer, format Format, u *InfeasibleBudget) err
 
 // table has the figures for spreadsheets, in bytes.
 func (j *infeasibleJSON) table() *Table {
-	t := &Table{Header: []string{"what", "value"}}
+	t := &Table{Header: []string{"item", "value"}}
 	add := func(what string, n *int64) {
 		if n != nil {
 			t.Add(what, fmt.Sprint(*n))
@@ -144,7 +144,8 @@ func (u *InfeasibleBudget) sentences() []string {
 	out := []string{"Does not fit: " + infeasibleLimit(e) + "."}
 	if !e.Searched() {
 		if e.LowerBound > 0 {
-			out = append(out, fmt.Sprintf("No plan in this order takes an arena of less than %s: nothing was searched.",
+			out = append(out, fmt.Sprintf("No plan in this order takes an arena of less than %s; the search did not "+
+				"start.",
 				Bytes(e.LowerBound)))
 		}
 		return out
@@ -155,13 +156,13 @@ func (u *InfeasibleBudget) sentences() []string {
 		if w.Arena > 0 {
 			low += fmt.Sprintf("; without them %s (%s live)", Bytes(w.Arena), Bytes(w.Live))
 		} else {
-			low += "; without them nothing was searched"
+			low += "; no search without them"
 		}
 		if w.Bound > 0 {
-			low += fmt.Sprintf(", none in this order below %s", Bytes(w.Bound))
+			low += fmt.Sprintf("; no plan in this order is below %s", Bytes(w.Bound))
 		}
 	} else if e.LowerBound > 0 {
-		low += fmt.Sprintf("; none in this order is below %s", Bytes(e.LowerBound))
+		low += fmt.Sprintf("; no plan in this order is below %s", Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		low += "; the time limit ended the search, and more time may find a plan"

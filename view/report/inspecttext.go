@@ -123,7 +123,7 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 		line("Boundary", "node %s (%s); %d stashed activations: %s bytes = %s", g.NodeLabel(in.Boundary.Node),
 			in.Boundary.Kind, len(stashed), in.number(total), total)
 	} else {
-		line("Boundary", "none: this graph has no backward half")
+		line("Boundary", "this graph has no backward half")
 	}
 	if n := len(in.States); n > 0 {
 		line("States", "%d inputs with a next value among the outputs: %s bytes; %s is followed by %s",

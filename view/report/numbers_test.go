@@ -185,7 +185,7 @@ func TestPlanNumbers(t *testing.T) {
 	for _, line := range []string{
 		"- Does not fit: arena in stock ONNX Runtime 174 B, budget 71 B: 103 B over.",
 		"- Peak: 1021 B → 1022 B (0.1 % more); with inputs and weights 2.00 KiB.",
-		"- Price: +37.0 % time by the a100 profile (an estimate); 34 nodes run again.",
+		"- Price: +37.0 % time by the a100 profile (an estimate); 34 recomputed nodes.",
 		"| Mul+ | 1 | Mul+:1:-1 | 11 | 0.25 | 13 | 12.0\\*n | 14 | true | 15 | 16 |",
 		"| baseline, live | 1021 |", "| planned, live | 1022 |", "| lower bound | 1023 |", "| planned, arena | 1024 |",
 		"| inputs and weights | 1025 |", "| total | 2049 |",
@@ -202,7 +202,7 @@ func TestPlanNumbers(t *testing.T) {
 	for _, line := range []string{
 		"Does not fit: arena in stock ONNX Runtime 174 B, budget 71 B: 103 B over.\n" +
 			"Peak: 1021 B → 1022 B (0.1 % more); with inputs and weights 2.00 KiB.\n" +
-			"Price: +37.0 % time by the a100 profile (an estimate); 34 nodes run again.\n\n",
+			"Price: +37.0 % time by the a100 profile (an estimate); 34 recomputed nodes.\n\n",
 		"Memory Optimizer: ON; Level: [TRANSFORMER_LAYERWISE_RECOMPUTE_WITH_COMPROMISE], " +
 			"Config: [c.json]\n",
 		"State Freq Saving, B Peak drop, B Saving, bytes Saving, formula Configuration\n",
@@ -315,7 +315,7 @@ func TestBudgetTable(t *testing.T) {
 		"Total there 2,090 2,090 arena + inputs and weights\n",
 		"Found by a solver; no plan in this order is cheaper.\n",
 		"The next lower plan found: 51 B live, an arena of 52 B, for +53.0 % time.\n",
-		"Peak, B Less Time What runs again\n",
+		"Peak, B Less Time Plan\n",
 		"1,022 -0.1 % +37.0 % this plan\n", "1,033 -1.2 % +61.0 % --level 1 (does not fit)\n",
 		fmt.Sprintf("\n 2 320 +%s Mul\n", Percent(2*seconds[0]/33)),
 		fmt.Sprintf("\n 1 4 +%s ReduceMean\n", Percent(seconds[1]/33)),
@@ -336,7 +336,7 @@ func TestBudgetTable(t *testing.T) {
 	view := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "an offer", Live: 510, Overhead: 0.62,
 		Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, view) }))
-	require.Contains(t, table, "1,022 -0.1 % +37.0 % nothing\n 510 50.0 % +62.0 % an offer\n\n")
+	require.Contains(t, table, "1,022 -0.1 % +37.0 % no recomputation\n 510 50.0 % +62.0 % an offer\n\n")
 	require.NotContains(t, table, "The price of a budget")
 	budget := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "--budget 50%", Live: 510, Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, budget) }))
@@ -345,7 +345,7 @@ func TestBudgetTable(t *testing.T) {
 	require.Contains(t, csv, "\nan offer,,,,,,,,,,,alternative,510,0.620000,true\n")
 	require.Contains(t, csv, fmt.Sprintf("\nMul,,,2,,,,,,,,again,320,%.6f,\n", 2*seconds[0]/33))
 	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p, view) })
-	require.Equal(t, []string{"### What runs again", "### Alternatives", "### Clusters", "### Peak of one step",
+	require.Equal(t, []string{"### Recomputed nodes", "### Alternatives", "### Clusters", "### Peak of one step",
 		"### Live at the worst steps", "### Stashed activations (2)"}, linesWith(markdown, "###"))
 	require.Contains(t, markdown, "| 510 | 50.0 % | +62.0 % | an offer |\n")
 }
@@ -392,7 +392,7 @@ Total                2,049
 	p.Placements = nil
 	require.NotContains(t, printed(t, func(w io.Writer) error { return compositionTables(w, p) }), "baseline")
 	markdown := printed(t, func(w io.Writer) error { return compositionMarkdown(w, p) })
-	require.Contains(t, markdown, "| what | baseline, forward | baseline, backward | baseline, update |"+
+	require.Contains(t, markdown, "| part | baseline, forward | baseline, backward | baseline, update |"+
 		" planned, forward | planned, backward | planned, update |\n")
 	require.Contains(t, markdown, "| Gradients | 202 | 212 | 222 | 0 | 112 | 122 |\n")
 	require.Contains(t, markdown, "Gaps in the arena at the peak: 1188 bytes.\n")
@@ -459,7 +459,7 @@ func TestApplyNumbers(t *testing.T) {
 		"peak.clone_bytes": "1067", "fission": "[]", "sizes": "<nil>"}
 	require.Equal(t, want, leaves(t, "apply", form(JSONFormat)))
 	csv := printed(t, form(CSVFormat))
-	for _, line := range []string{"written to,out.onnx", "nodes,3", "nodes that run again,71", "values made again,7",
+	for _, line := range []string{"written to,out.onnx", "nodes,3", "recomputed nodes,71", "recomputed values,7",
 		"random nodes given a seed,1", `"peak before, live",1021 B`,
 		`"peak after, live",1022 B`,
 		"anchors,8", "nodes of anchors,72", `"peak before, in ONNX Runtime",73 B`, `"peak after, in ONNX Runtime",75 B`,
@@ -501,7 +501,7 @@ func TestGradNumbers(t *testing.T) {
 		"forward_nodes": "3", "nodes": "6", "opset_from": "11", "opset_to": "17", "changes.0": "a change",
 		"apply_out": "apply.onnx", "fused.0.pattern": "GELU", "fused.0.count": "12"},
 		leaves(t, "grad", form(JSONFormat)))
-	require.Equal(t, "what,value\nwritten to,out.onnx\nupdate written to,apply.onnx\n"+
+	require.Equal(t, "item,value\nwritten to,out.onnx\nupdate written to,apply.onnx\n"+
 		"parameters with gradients,2\nnodes before,3\n"+
 		"nodes,6\nfused gradients of GELU,12\noperator set,\"17, raised from 11\"\n", printed(t, form(CSVFormat)))
 	j.Raised = false
@@ -656,7 +656,7 @@ func TestRuntimeNumbers(t *testing.T) {
 			"277 B of second buffers for the others, such as \"w\": because",
 		"measured arena 222 B of the first step, outputs included; the session holds another 251 B",
 		"later steps 999 B the largest peak of a step after the first",
-		"arena reserved 233 B taken from the system, including what the session holds", "Note: " + facts[0] + ".",
+		"arena reserved 233 B taken from the system, with the bytes that the session holds", "Note: " + facts[0] + ".",
 		"Note: " + facts[1] + "."} {
 		require.Contains(t, table, line+"\n")
 	}
@@ -665,8 +665,7 @@ func TestRuntimeNumbers(t *testing.T) {
 	got := leaves(t, "run", form(JSONFormat))
 	require.Equal(t, "with the memory pattern on, later steps take 404 B of the process's memory, 2.00 times the "+
 		"first step's 202 B", got["runtime.facts.0"])
-	require.Equal(t, "without its arena the runtime counts nothing: only the memory of the "+
-		"process is measured",
+	require.Equal(t, "without its arena the runtime does not count: only the memory of the process is measured",
 		got["runtime.facts.1"])
 	require.Equal(t, [3]string{"<nil>", "404", "[]"},
 		[3]string{got["runtime.later_arena_bytes"], got["runtime.later_rss_bytes"], got["runtime.config"]})
@@ -736,13 +735,13 @@ func TestVerifyNumbers(t *testing.T) {
 		"time of a step 5.00 ms 6.00 ms medians of 3 steps, 1.200 times: one graph ran after the other\n")
 	v.Bitwise, v.Seeds, v.Unchanged = false, 1, true
 	require.Contains(t, printed(t, form(TableFormat)),
-		"Equal: all 2 outputs, within the tolerance, on 1 set of inputs. Nothing is selected, so both graphs are "+
-			"the same: try --level 1.\n")
+		"Equal: all 2 outputs, within the tolerance, on 1 set of inputs. No recomputation is selected, so both "+
+			"graphs are the same: try --level 1.\n")
 	v.Asked = true
-	require.Contains(t, printed(t, form(TableFormat)), "The selection recomputes nothing: both graphs are the same.\n")
+	require.Contains(t, printed(t, form(TableFormat)), "The selection recomputes no node: both graphs are the same.\n")
 	v.Baseline.Virtual = true
 	require.Contains(t, printed(t, form(TableFormat)),
-		"Nothing was computed on cuda: peaks are counted, and no outputs are compared.\n")
+		"No values were computed on cuda: peaks are counted, and no outputs are compared.\n")
 	require.NotContains(t, printed(t, form(TableFormat)), "time of a step")
 }
 
@@ -844,7 +843,7 @@ func TestVersionNumbers(t *testing.T) {
 	require.Equal(t, map[string]string{"version": "1.2", "revision": "abc", "modified": "true", "go": "go9",
 		"os": "plan9", "arch": "mips"}, leaves(t, "version", form(JSONFormat)))
 	require.Equal(t, "memopt 1.2 abc (modified) go9 plan9/mips\n", printed(t, form(TableFormat)))
-	require.Equal(t, "what,value\nversion,1.2\nrevision,abc (modified)\ngo,go9\nos,plan9\narch,mips\n",
+	require.Equal(t, "item,value\nversion,1.2\nrevision,abc (modified)\ngo,go9\nos,plan9\narch,mips\n",
 		printed(t, form(CSVFormat)))
 	v.Revision, v.Modified = "", false
 	require.Equal(t, "<nil>", leaves(t, "version", form(JSONFormat))["revision"])
@@ -905,7 +904,7 @@ func TestInspectNumbers(t *testing.T) {
 	got = leaves(t, "inspect", form(JSONFormat))
 	require.Equal(t, [4]string{"<nil>", "<nil>", "[]", "<nil>"},
 		[4]string{got["boundary"], got["groups.0.bytes"], got["stashed"], got["persistent_bytes"]})
-	require.Contains(t, printed(t, form(TableFormat)), "none: this graph has no backward half\n")
+	require.Contains(t, printed(t, form(TableFormat)), "this graph has no backward half\n")
 }
 
 func TestChromeTrace(t *testing.T) {

@@ -97,7 +97,7 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 	if f.Words {
 		return f.sentences(w, rows)
 	}
-	return Paragraph(w, "Class: what it costs to compute again. Probe: the level of --probe from which on ONNX "+
+	return Paragraph(w, "Class: the cost of recomputing it. Probe: the lowest level of --probe with which ONNX "+
 		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.")
 }
 
@@ -130,8 +130,8 @@ func (f *OpFacts) sentences(w io.Writer, rows []*op.Info) error {
 func (f *OpFacts) cuda(r *op.Info) (cell, sentence string) {
 	why := f.CUDA(r)
 	if why == "" {
-		return "yes", "with -e cuda the device runs it; the host runs nodes with element types or " +
-			"attributes for which the device has no kernel"
+		return "yes", "with -e cuda the device runs it; the host runs nodes with element types or attributes " +
+			"without a kernel of the device"
 	}
 	if f.CPU(r) == "" {
 		return "host: " + why, "with -e cuda the host runs it, and its operands are copied to the " +
@@ -227,7 +227,7 @@ func Examples(w io.Writer, format Format, list []examples.Example) error {
 		}
 		return WriteJSON(w, map[string]any{"schema": ExamplesSchema, "examples": out})
 	}
-	t := Table{Header: []string{"Model", "What it is", "Default bindings"}, Fit: []Fit{Whole, Wrap, Wrap}}
+	t := Table{Header: []string{"Model", "Contents", "Default bindings"}, Fit: []Fit{Whole, Wrap, Wrap}}
 	for _, e := range list {
 		t.Add("example:"+e.Name, e.Summary, dimsText(e.Dims))
 	}

@@ -21,7 +21,7 @@ type Overlay struct {
 
 // Overlays are the measures, in the order of reports.
 var Overlays = []Overlay{
-	{Name: "bytes", Doc: "bytes of what the node makes", of: func(t *timeline.Timeline) []float64 {
+	{Name: "bytes", Doc: "bytes that the node makes", of: func(t *timeline.Timeline) []float64 {
 		return floats(t.Made())
 	}},
 	{Name: "peak-bytes", Doc: "of these, the bytes that are live at the peak",
@@ -30,7 +30,7 @@ var Overlays = []Overlay{
 		}},
 	{Name: "live-bytes", Doc: "all bytes that are live while the node runs", of: liveBytes},
 	{Name: "decision",
-		Doc: "what the plan does: 0 plain, 1 stashed, 2 recomputed later, 3 the clone that does so",
+		Doc: "the plan's decision: 0 plain, 1 stashed, 2 recomputed later, 3 the clone of such a node",
 		of:  decisions, classes: []string{"#f2f2f2", "#e69f00", "#56b4e9", "#009e73"}},
 	{Name: "milliseconds", Doc: "the time of one run of the node", of: milliseconds},
 }

@@ -43,7 +43,7 @@ func Pack(w io.Writer, format Format, v *PackView) error {
 		}
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+	t := Table{Header: []string{"item", "value", ""}, Right: []bool{false, true, false},
 		Fit: []Fit{Wrap, Whole, Wrap}}
 	t.Add("buffers", fmt.Sprint(v.Buffers), "")
 	note := "as small as possible: equal to the lower bound"

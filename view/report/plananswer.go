@@ -32,13 +32,13 @@ func fitsText(p *planner.Plan, view PlanView) string {
 	case p.Options.Budget() != nil:
 		return "Fits: nodes stash no more than they may."
 	case !p.Options.Enabled():
-		return "Nothing is recomputed: no budget, level, configuration or plan was given."
+		return "No recomputation: no budget, level, configuration or plan was given."
 	case view.ConfigPath != "":
-		return fmt.Sprintf("No budget was given: this is what %s enables.", view.ConfigPath)
+		return fmt.Sprintf("No budget was given: these are the clusters of %s.", view.ConfigPath)
 	case p.Options.Level() > 0:
 		return fmt.Sprintf("No budget was given: this is level %d.", p.Options.Level())
 	case p.Options.Strategy == nil:
-		return "No budget was given: this is what --recompute asks for."
+		return "No budget was given: these are the values of --recompute."
 	}
 	return "No budget was given: this is the plan as it was saved."
 }
@@ -63,9 +63,9 @@ func peakText(p *planner.Plan) string {
 
 // priceText is the cost of the plan.
 func priceText(p *planner.Plan) string {
-	text := fmt.Sprintf("Price: +%s time %s (an estimate); %s %s again", Percent(p.Overhead),
+	text := fmt.Sprintf("Price: +%s time %s (an estimate); %s recomputed %s", Percent(p.Overhead),
 		costNote(p.ProfileName()), Thousands(int64(p.Recompute.Nodes)),
-		plural(p.Recompute.Nodes, "node runs", "nodes run"))
+		plural(p.Recompute.Nodes, "node", "nodes"))
 	if parts := p.FissionText(); parts != "" {
 		text += "; " + parts
 	}

@@ -29,7 +29,7 @@ func optimizerText(p *planner.Plan, configPath string) string {
 	case !p.Options.Enabled():
 		return "Memory Optimizer: OFF; --level 1, --level 2 or --config FILE enables clusters."
 	case p.Options.Budget() != nil:
-		return "Memory Optimizer: ON; what the budget needs."
+		return "Memory Optimizer: ON; clusters for the budget."
 	}
 	if configPath == "" {
 		return fmt.Sprintf("Memory Optimizer: ON; Level: [%s]", p.Options.Level())

@@ -92,7 +92,7 @@ func peakMarkdown(w io.Writer, p *planner.Plan) error {
 	if p.Base == nil {
 		return nil
 	}
-	t := Table{Title: "Peak of one step", Header: []string{"what", "bytes"}, Right: []bool{false, true}}
+	t := Table{Title: "Peak of one step", Header: []string{"item", "bytes"}, Right: []bool{false, true}}
 	for _, r := range peakRows(p) {
 		t.Add(lower(r.name), fmt.Sprint(r.bytes))
 	}

@@ -222,7 +222,7 @@ func RunReport(w io.Writer, format Format, v *RunView) error {
 			}
 		}
 	}
-	t := Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+	t := Table{Header: []string{"item", "value", ""}, Right: []bool{false, true, false},
 		Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.runRows(v)
 	if err := t.WriteAs(w, format); err != nil || format != TableFormat || v.Virtual {

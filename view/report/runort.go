@@ -89,8 +89,8 @@ func (v *RunView) runtimeFacts() []string {
 				"an upper bound")
 	}
 	if !r.Arena {
-		facts = append(facts, "without its arena the runtime counts nothing: only the memory of "+
-			"the process is measured")
+		facts = append(facts, "without its arena the runtime does not count: only the memory of the process is "+
+			"measured")
 	}
 	return facts
 }
@@ -133,8 +133,7 @@ func (t *Table) runtimeRows(v *RunView) {
 	if !r.Arena {
 		return
 	}
-	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, including what "+
-		"the session holds")
+	t.Add("arena reserved", Bytes(v.Run.Arena.Reserved), "taken from the system, with the bytes that the session holds")
 }
 
 // runtimeSettings lists the runtime's settings.
@@ -175,7 +174,7 @@ func (v *VerifyView) runtimeVerify(w io.Writer, format Format) error {
 			return err
 		}
 	}
-	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
+	t := Table{Header: []string{"item", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
 		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b, r, s := v.Verdict.Baseline, v.Verdict.Planned, v.Baseline.Run.Runtime, v.Planned.Run.Runtime
 	t.Add("ONNX Runtime", r.Version, s.Version, runtimeSettings(r))

@@ -177,7 +177,7 @@ func Solve(w io.Writer, format Format, in *remat.Instance, r *remat.Result) erro
 
 // solveTable is the table of an answer; note is about the least overhead: a bound, or that it is reached.
 func solveTable(nodes int, peak, lowest int64, overhead float64, note, solver string) *Table {
-	t := &Table{Header: []string{"what", "value", ""}, Right: []bool{false, true, false},
+	t := &Table{Header: []string{"item", "value", ""}, Right: []bool{false, true, false},
 		Fit: []Fit{Wrap, Whole, Wrap}}
 	t.Add("nodes", fmt.Sprint(nodes), "")
 	t.Add("peak", Bytes(peak), fmt.Sprintf("no schedule has less than %s", Bytes(lowest)))

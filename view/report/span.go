@@ -17,7 +17,7 @@ func spanTable(w io.Writer, format Format, p *planner.Plan) error {
 		Header: []string{"At", "Takes", "Overhead", "A plan for this alone"},
 		Right:  []bool{false, true, true, true}}
 	for _, x := range s.Prices {
-		own := "none was found"
+		own := "no plan was found"
 		if x.Own != nil {
 			own = Percent(x.Own.Overhead)
 		}
@@ -33,7 +33,7 @@ func spanTable(w io.Writer, format Format, p *planner.Plan) error {
 	}
 	parts := "Values share memory alike at all sizes, and the arena for the largest ones holds all others."
 	if s.Parts > 1 {
-		parts = fmt.Sprintf("There are %d parts in each of which values share memory alike, and the arena for its "+
+		parts = fmt.Sprintf("The range has %d parts. Within a part values share memory alike, and the arena for its "+
 			"largest sizes holds all others.", s.Parts)
 	}
 	return Sentences(w, format, fmt.Sprintf("Everywhere in the range it takes at most %s of the budget, at %s. %s",

@@ -87,7 +87,7 @@ func TrainForetold(w io.Writer, format Format, v *TrainView) error {
 
 // TrainEvaluation writes the result of an evaluation alone.
 func TrainEvaluation(w io.Writer, format Format, v *TrainView) error {
-	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("evaluation", lossText(v.EvalLast), "loss of "+v.Data)
 	if v.Saved != "" {
 		t.Add("checkpoint", v.Saved, fmt.Sprintf("after update %s", Thousands(v.Done)))
@@ -108,7 +108,7 @@ func TrainEvaluation(w io.Writer, format Format, v *TrainView) error {
 
 // start is the plan and the memory of a job.
 func (v *TrainView) start() *Table {
-	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	t.Add("training step", Thousands(v.Forward+v.Backward)+" nodes",
 		fmt.Sprintf("%s forward, %s backward and update; on %s", Thousands(v.Forward), Thousands(v.Backward),
 			v.Backend))
@@ -147,7 +147,7 @@ var zeroTexts = [...]string{"", "; they share the optimizer's states",
 // planText is the memory and cost of a plan.
 func planText(p *planner.Plan) string {
 	if p.Recompute.Nodes == 0 && p.Whole == nil {
-		return "nothing is computed again"
+		return "no recomputation"
 	}
 	parts := ""
 	if text := p.FissionText(); text != "" {
@@ -193,7 +193,7 @@ func (v *TrainView) addParts(t *Table) {
 		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")
 	}
 	if v.Staging > 0 {
-		t.Add("beside it", Bytes(v.Staging), "what the ranks exchange, on its way")
+		t.Add("beside it", Bytes(v.Staging), "data on its way between ranks")
 	}
 }
 
@@ -205,7 +205,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	if format == JSONFormat {
 		return trainJSON(w, v)
 	}
-	t := Table{Header: []string{"what", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value", ""}, Fit: []Fit{Wrap, Wrap, Wrap}}
 	var end []string
 	if v.Stopped {
 		end = append(end, "stopped by a signal")
@@ -220,7 +220,7 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 	}
 	t.Add("time", fmt.Sprintf("%.2f s", v.Took.Seconds()), perSecond(v.PerSecond)+" updates per second")
 	if v.Ranks > 1 {
-		t.Add("  waited", fmt.Sprintf("%.2f s", v.Waited.Seconds()), "for what other ranks had to send")
+		t.Add("  waited", fmt.Sprintf("%.2f s", v.Waited.Seconds()), "for data of other ranks")
 	}
 	arena := max(v.Arena, v.EvalArena)
 	t.Add("predicted arena", Bytes(arena), "")

@@ -108,7 +108,7 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 			return err
 		}
 	}
-	t := Table{Header: []string{"what", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
+	t := Table{Header: []string{"item", "baseline", "planned", ""}, Right: []bool{false, true, true, false},
 		Fit: []Fit{Wrap, Whole, Whole, Wrap}}
 	a, b := v.Verdict.Baseline, v.Verdict.Planned
 	if v.Parts != "" {
@@ -199,7 +199,7 @@ func (v *VerifyView) headline() string {
 		how = "bit for bit"
 	}
 	if v.Baseline.Virtual {
-		return fmt.Sprintf("Nothing was computed on %s: peaks are counted, and no outputs are "+
+		return fmt.Sprintf("No values were computed on %s: peaks are counted, and no outputs are "+
 			"compared.\n",
 			v.Baseline.Backend)
 	}
@@ -215,9 +215,9 @@ func (v *VerifyView) headline() string {
 	}
 	switch {
 	case v.Unchanged && v.Asked:
-		return text + " The selection recomputes nothing: both graphs are the same.\n"
+		return text + " The selection recomputes no node: both graphs are the same.\n"
 	case v.Unchanged:
-		return text + " Nothing is selected, so both graphs are the same: try --level 1.\n"
+		return text + " No recomputation is selected, so both graphs are the same: try --level 1.\n"
 	}
 	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.needed(v.Verdict.Baseline)),
 		Percent(float64(v.saved())/math.Max(1, float64(v.needed(v.Verdict.Baseline)))))

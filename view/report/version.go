@@ -45,7 +45,7 @@ func VersionReport(w io.Writer, format Format, v Version) error {
 		}
 		return WriteJSON(w, j)
 	}
-	t := Table{Header: []string{"what", "value"}, Fit: []Fit{Wrap, Wrap}}
+	t := Table{Header: []string{"item", "value"}, Fit: []Fit{Wrap, Wrap}}
 	t.Add("version", v.Version)
 	t.Add("revision", revision)
 	t.Add("go", v.Go)

@@ -295,7 +295,7 @@ func TestRunFaults(t *testing.T) {
 		"{\"step\": 1}\n{\"loss\": 1}":     "line 2 is no object with a step",
 		"{\"step\": 1}\n{":                 "line 2 is no object with a step",
 		`{"traceEvents": []}`:              `is a trace with schema ""`,
-		`{"traceEvents": 1, "otherData": {"schema": "memopt.trace/v1"}}`:  "has events that are none of a trace",
+		`{"traceEvents": 1, "otherData": {"schema": "memopt.trace/v1"}}`:  "has events that do not belong to a trace",
 		`{"traceEvents": [], "otherData": {"schema": "memopt.trace/v1"}}`: "is a trace without events of nodes",
 	} {
 		file := filepath.Join(t.TempDir(), "measured.json")

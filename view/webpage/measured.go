@@ -85,7 +85,7 @@ func ReadRun(path string) (*Run, error) {
 }
 
 // wanted ends errors about files of an unknown kind.
-const wanted = "wanted what verify, run or train print with -O json, a job's metrics.jsonl, or a trace of " +
+const wanted = "wanted the output of verify, run or train with -O json, a job's metrics.jsonl, or a trace of " +
 	"run --profile"
 
 // head is the fields that tell the kinds of files apart.
@@ -171,7 +171,7 @@ func (r *Run) readProfile(h *head) error {
 	}
 	p := &profileJSON{Backend: h.About.Backend}
 	if err := p.read(h.Events); err != nil {
-		return fmt.Errorf("has events that are none of a trace: %w; %s", err, wanted)
+		return fmt.Errorf("has events that do not belong to a trace: %w; %s", err, wanted)
 	}
 	if len(p.Nodes) == 0 {
 		return errors.New("is a trace without events of nodes; " + wanted)

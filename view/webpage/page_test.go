@@ -277,7 +277,7 @@ func TestSearch(t *testing.T) {
 	node := eval[[]string](b, `[...document.querySelectorAll("#graph .column")].map((e) => e.textContent)`)
 	require.Len(t, node, 5)
 	b.fill("#stash-table-search", "no such name")
-	require.Contains(t, b.text("#stash-table tbody"), "Nothing is found")
+	require.Contains(t, b.text("#stash-table tbody"), "No row is found")
 	b.clean()
 }
 

@@ -23,7 +23,7 @@ func (r *Result) Arithmetic(st *Stage) []Line {
 		r.shared("weights", st.States.Weight, 3),
 		r.shared("gradients", st.States.Gradient, 2),
 		r.shared("optimizer state", st.States.Master+st.States.Moments, 1),
-		{"inputs", "data, and what the stage receives, of one micro-batch", run.Inputs},
+		{"inputs", "data, and the values that the stage receives, of one micro-batch", run.Inputs},
 	}
 	if st.Constants > 0 {
 		lines = append(lines, Line{"constants", "as in the graph", st.Constants})
@@ -36,7 +36,7 @@ func (r *Result) Arithmetic(st *Stage) []Line {
 	}
 	if st.Gather > 0 {
 		lines = append(lines, Line{"gathered operands", fmt.Sprintf(
-			"sequence parallel: what one node reads whole on all %d", l.TP), st.Gather})
+			"sequence parallel: operands that one node reads whole on all %d", l.TP), st.Gather})
 	}
 	if p.Reserve > 0 {
 		lines = append(lines, Line{"reserve", "driver, context and libraries", p.Reserve})

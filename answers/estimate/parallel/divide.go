@@ -112,7 +112,7 @@ func (d *divider) run(order graph.Order) error {
 			break
 		}
 		if !d.stop(stop) {
-			return fmt.Errorf("parallel: %w, and nothing is left to keep whole", err)
+			return fmt.Errorf("parallel: %w, and no node is left to keep whole", err)
 		}
 		d.reset()
 	}

@@ -320,7 +320,7 @@ func mark(m *graph.Model, last, first int) error {
 		return nil
 	}
 	if out == graph.NoValue {
-		return &StageError{fmt.Errorf("node %q makes nothing", g.NodeLabel(graph.NodeID(last)))}
+		return &StageError{fmt.Errorf("node %q makes no value", g.NodeLabel(graph.NodeID(last)))}
 	}
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: graph.NodeID(last), Loss: out,
 		Backward: graph.NodeID(first)}

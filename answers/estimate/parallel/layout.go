@@ -55,7 +55,7 @@ func (l Layout) Check() error {
 	case l.Zero < 0 || l.Zero > 3:
 		return hint.Errorf("%v is %d, wanted 0, 1, 2 or 3", hint.Zero, l.Zero)
 	case l.SequenceParallel && l.TP == 1:
-		return hint.Errorf("%v divides what %v leaves whole: it needs %v or more", hint.SequenceParallel,
+		return hint.Errorf("%v divides the values that %v leaves whole: it needs %v or more", hint.SequenceParallel,
 			hint.TensorParallel, hint.TensorParallel.With("2"))
 	case l.Interleave > 1 && l.PP == 1:
 		return hint.Errorf("%v needs %v or more", hint.Interleave.With(strconv.Itoa(l.Interleave)),

@@ -80,8 +80,8 @@ func (r *Result) notes(f *Facts) []string {
 	if r.Options.Memory > 0 {
 		list = append(list, "For stage "+fmt.Sprint(r.Limiting)+", "+r.budgetSum(&r.Stages[r.Limiting])+".")
 	}
-	return append(list, "Not counted: buffers of communication, but for what is gathered, and what "+
-		"allocators round up.")
+	return append(list, "Not counted: buffers of communication, except for gathered values, and the rounding of "+
+		"allocators.")
 }
 
 func scheduleName(l Layout) string {
@@ -92,7 +92,7 @@ func scheduleName(l Layout) string {
 }
 
 func (r *Result) stageTable() *report.Table {
-	t := &report.Table{Title: "What a device of each stage takes",
+	t := &report.Table{Title: "Memory of a device of each stage",
 		Header: []string{"stage", "flight", "states", "activations", "rest", "total"},
 		Right:  []bool{true, true, true, true, true, true, true}}
 	planned := false
@@ -149,7 +149,7 @@ func (r *Result) arithmeticTable(st *Stage) *report.Table {
 	if len(r.Stages) == 1 {
 		title = "On each device"
 	}
-	t := &report.Table{Title: title, Header: []string{"what", "bytes", "sum"}, Right: []bool{false, true, false},
+	t := &report.Table{Title: title, Header: []string{"item", "bytes", "sum"}, Right: []bool{false, true, false},
 		Fit: []report.Fit{report.Whole, report.Whole, report.Wrap}}
 	for _, l := range r.Arithmetic(st) {
 		t.Add(l.What, report.Thousands(l.Bytes), l.Sum)
@@ -159,7 +159,7 @@ func (r *Result) arithmeticTable(st *Stage) *report.Table {
 
 // weightTable lists the division of weights by tensor parallel.
 func (r *Result) weightTable(verbose bool) *report.Table {
-	t := &report.Table{Title: fmt.Sprintf("What %d ranks of tensor parallel divide, by %s", r.Layout.TP, r.Rule),
+	t := &report.Table{Title: fmt.Sprintf("Values that %d ranks of tensor parallel divide, by %s", r.Layout.TP, r.Rule),
 		Header: []string{"weights", "dims", "divided"}, Right: []bool{true, false, false, false},
 		Fit: []report.Fit{report.Whole, report.Whole, report.Wrap, report.Wrap}}
 	t.Header = append(t.Header, "such as")

@@ -100,7 +100,7 @@ func (v *visit) other(i int, f *op.Factor, s stretch, c cut) error {
 func (v *visit) reduce(f *op.Factor) error {
 	info := op.Of(v.n.Kind)
 	if !v.backward() && !info.Has(op.Loss) && (info.Class != op.Expensive || f.Reduce != op.SumOf) {
-		return v.block("its output needs all of what is divided")
+		return v.block("its output needs all of the divided values")
 	}
 	v.summed()
 	return nil
@@ -153,7 +153,8 @@ func (v *visit) without(lead int, c cut) error {
 	info := op.Of(v.n.Kind)
 	moves := info.Cuts != nil || info.Joins != nil
 	if !moves && !info.Has(op.Loss) && !v.backward() && c.kind == tensor {
-		return v.block("it needs all of what is divided along axis %d of %q", c.axis, v.g.ValueName(v.n.Input(lead)))
+		return v.block("it needs all of the values that are divided along axis %d of %q", c.axis,
+			v.g.ValueName(v.n.Input(lead)))
 	}
 	dims := v.shape(lead)
 	for i, in := range v.n.Inputs {

@@ -27,7 +27,7 @@ usage:
   gpuverify list [NAME]                                  the stages, or those whose name is NAME or starts with NAME-
   gpuverify probe --bundle DIR [--backend NAME]          whether there is a GPU: one line and exit code 7 if not
   gpuverify stage NAME --bundle DIR --models DIR --out DIR [--backend NAME] [--toy]
-  gpuverify report --out DIR                             the table of what the stages found; exit code 1 if a check has failed
+  gpuverify report --out DIR                             the table of all stages' findings; exit code 1 if a check has failed
   gpuverify half MODEL OUT                               a forward model with bfloat16 in place of float32`
 
 // Main runs a command line.

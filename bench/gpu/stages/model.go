@@ -100,7 +100,7 @@ func (r *runner) listModels() []*model {
 	if len(files) == 0 {
 		r.row("models",
 			NotAvailable,
-			"there are none in "+r.models+
+			"no models in "+r.models+
 				": gpu-verify build --models DIR puts them into the bundle, run --models DIR names another folder")
 	}
 	return list

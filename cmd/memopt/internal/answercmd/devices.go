@@ -14,8 +14,8 @@ func Devices(a *cli.App) *cobra.Command {
 		Use:   "devices [NAME...]",
 		Short: "List the built-in device profiles: memory, reserve, rates",
 		Long: `devices lists the profiles that --device takes by name: the memory of a device,
-the reserve that no step can have, and the rates by which times are estimated.
--O json has all figures, and where they are from; a file of that form is a
+the reserve that no step can have, and its rates for estimates of times. -O
+json has all figures, and where they are from; a file of that form is a
 profile, too (--device FILE.json).`,
 		Example: `  memopt devices                       all of them
   memopt devices h100 a100 -O json     the figures of two, and their sources`,

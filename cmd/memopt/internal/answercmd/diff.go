@@ -33,7 +33,7 @@ func Diff(a *cli.App) *cobra.Command {
 	var unlike bool
 	cmd := &cobra.Command{
 		Use:   "diff A B",
-		Short: "What changed between two models, plans or reports, and whether it is too much",
+		Short: "Compare two models, plans or reports, and say whether a change is too much",
 		Long: `diff compares two models, which it plans as the selection flags say, plan files
 (plan --save-plan), plans of operators (memopt.torch.plan) or reports of verbs
 (-O json), in any combination: the peak, the time, and by layer which
@@ -56,7 +56,7 @@ Fields are:
 and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 -O markdown is a comment for a pull request.`,
 		Example: `  memopt diff old.onnx new.onnx --dim batch=8
-        what became of the peak, and of what is stashed, in each layer
+        the changes of the peak, and of the stashes of each layer
   memopt diff main.json plan.json --model model.onnx --fail-if 'peak>+2%' --fail-if 'overhead>+1pp'
         two plan files of a model, with all that follows from them
   memopt diff before.json after.json -O markdown
@@ -106,8 +106,8 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
-	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of what "+
-		"they come to is compared")
+	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of their "+
+		"results are compared")
 	cmd.Flags().BoolVar(&unlike, "unlike", false, "compare sides with other sizes of symbols, or "+
 		"other meanings of measures, too")
 	cmd.Flags().StringArrayVar(&conditions, "fail-if", nil, "'FIELD>+N%': end with exit code 8 if that is so "+

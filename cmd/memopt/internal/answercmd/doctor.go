@@ -28,22 +28,22 @@ func Doctor(a *cli.App) *cobra.Command {
 	var df doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor [--try [SETTINGS] -- CMD...]",
-		Short: "Say what this machine and its environment do to memory and speed",
+		Short: "Show how this machine and its environment affect memory and speed",
 		Long: `doctor looks at cores, quotas and limits of memory, at huge pages, at variables
-that hold libraries back, at which libraries there are and why others are not,
-and at the settings of glibc's allocator and of ONNX Runtime. Each finding has
-its value, its effect, what to do, and where that is written. It changes
-nothing, and exits with 0 whatever it finds.
+that hold libraries back, at the libraries that are there and the reasons why
+others are not, and at the settings of glibc's allocator and of ONNX Runtime.
+Each finding has its value, its effect, a remedy and its source. doctor changes
+no setting, and exits with 0 whatever it finds.
 
 With --try it runs a command as it is and with one variable changed at a time,
 in turn, and prints the peak of resident memory and the time side by side,
 medians of the runs. A setting is NAME=VALUE, or NAME= to leave a variable out;
-without any, it tries what the findings speak of and the settings of glibc's
-allocator. The command gets no input; -v shows what it writes.`,
+without any, it tries the settings of the findings and those of glibc's
+allocator. The command gets no input; -v shows its output.`,
 		Example: `  memopt doctor
-        what slows this machine down, and what costs memory
+        the settings that slow this machine down or cost memory
   memopt doctor -O json
-        the same for scripts: "slows" counts what costs time
+        the same for scripts: "slows" counts the findings that cost time
   memopt doctor --try -- python train.py --steps 20
         which settings take less memory, or less time
   memopt doctor --try MALLOC_ARENA_MAX=1 OMP_NUM_THREADS=4 -r 9 -- python train.py
@@ -69,9 +69,8 @@ allocator. The command gets no input; -v shows what it writes.`,
 	f.StringVar(&df.limit, "time-limit", "10m",
 		"with --try: when to end a run: 10s, 2m, or a number of seconds")
 	f.StringVar(&df.memLimit, "mem-limit", "",
-		"with --try: when to end a run: once its processes have more than this resident, for "+
-			"example "+
-			"8GiB; default what is free")
+		"with --try: when to end a run: once its processes have more than this resident, for example 8GiB; default "+
+			"the free memory")
 	return cmd
 }
 

@@ -39,22 +39,22 @@ func Estimate(a *cli.App) *cobra.Command {
 	var f estimateFlags
 	cmd := &cobra.Command{
 		Use:   "estimate MODEL",
-		Short: "Say before a run whether a training step fits, and what its memory is made of",
+		Short: "Say before a run whether a training step fits, and show the parts of its memory",
 		Long: `estimate says first whether a training step fits into the memory of a device,
-and ends with 0 or 3; then what that memory is made of when it is at its worst,
-without a plan and with the cheapest one that fits, and what else would make
-the step fit.
+and ends with 0 or 3; then the parts of that memory at its worst moment,
+without a plan and with the cheapest one that fits, and other changes that
+would make the step fit.
 
-Of a forward model the whole step is made, as memopt train makes it, with
-train's defaults; a graph that has a backward half is taken as it is. The
-figures are those of the same plans and the same simulation by which train
-promises its peak; the reserve is what the driver, the context and the
-libraries take, and what allocators round up.
+A forward model becomes the whole step, as memopt train makes it, with train's
+defaults; a graph that has a backward half is taken as it is. The figures are
+those of the same plans and the same simulation as train's promised peak; the
+reserve is the memory of the driver, the context and the libraries, and the
+rounding of allocators.
 
---runtime torch estimates PyTorch's own step in eager mode in its place: of a
-model that PyTorch exported, or of the file of a step that memopt.torch traced.
+--runtime torch estimates PyTorch's own step in eager mode in its place: for a
+model that PyTorch exported, or for the file of a step that memopt.torch traced.
 
---precision asks what if the step kept its values in other types. It counts
+--precision asks about a step that keeps its values in other types. It counts
 sizes and changes no file:
   fp32        everything in float32
   bf16        weights, activations and gradients in bfloat16; master weights

@@ -26,8 +26,7 @@ type layoutFlags struct{ parallel.Layout }
 func (f *layoutFlags) register(s *pflag.FlagSet) {
 	cli.NumberVar(s, &f.DP, "dp", "", 1, cli.Positive, "replicas of the model, each with data of its own")
 	cli.NumberVar(s, &f.Zero, "zero", "", 0, cli.Bounds{Least: 0, Most: 3},
-		"what replicas share by ZeRO: 1 the optimizer's "+
-			"state, 2 gradients, too, 3 weights, too")
+		"the parts that replicas share by ZeRO: 1 the optimizer's state, 2 gradients, too, 3 weights, too")
 	cli.NumberVar(s, &f.TP, "tp", "", 1, cli.Positive,
 		"devices that tensors are divided among: as the file's annotations "+
 			"say (IR version 11), else by Megatron's rule")
@@ -35,7 +34,8 @@ func (f *layoutFlags) register(s *pflag.FlagSet) {
 	cli.NumberVar(s, &f.Microbatches, "microbatches", "", 0, cli.NotNegative, "micro-batches of an update under 1F1B; "+
 		"0: those of --gradient-accumulation-steps, else one for each stage")
 	cli.NumberVar(s, &f.Interleave, "interleave", "", 1, cli.Positive, "runs of layers on each device of the pipeline")
-	s.BoolVar(&f.SequenceParallel, "sequence-parallel", false, "divide along the sequence what --tp leaves whole")
+	s.BoolVar(&f.SequenceParallel, "sequence-parallel", false, "divide the values that --tp leaves whole along the "+
+		"sequence")
 }
 
 // several reports whether anything is divided, or said of several devices.

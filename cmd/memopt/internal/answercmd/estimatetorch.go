@@ -84,8 +84,8 @@ func estimateTraced(a *cli.App, name string, traced *torchsim.Traced, hash strin
 		given = append(given, "--dim")
 	}
 	if len(given) > 0 {
-		return nil, cli.Usage("%s is a step that PyTorch traced at one size, with the loss alone: %s says nothing of "+
-			"it",
+		return nil, cli.Usage("%s is a step that PyTorch traced at one size, with the loss alone: %s has no effect "+
+			"on it",
 			name, given[0])
 	}
 	if err := f.step.Check(); err != nil {

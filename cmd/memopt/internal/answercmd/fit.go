@@ -37,18 +37,19 @@ func Fit(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fit MODEL --gpu SIZE --vary SYMBOL",
 		Short: "The largest size that fits a device, or the smallest device that fits",
-		Long: `fit finds the largest value of a symbol, such as batch, at which a training
-step fits a device: without a plan, with level 1, and with the best plan whose
+		Long: `fit finds the largest value of a symbol, such as batch, for a training step
+that fits a device: without a plan, with level 1, and with the best plan whose
 overhead is allowed. All other symbols are bound by --dim.
 
 The peak is a formula over all sizes, so that the largest one follows by
 algebra; it is then packed, and verified: one above it does not fit. With a
 plan that means that no plan was found.
 
-Of two symbols it prints the frontier: for 1, 2, 4, … of the first the largest
+For two symbols it prints the frontier: for 1, 2, 4, … of the first the largest
 of the second. With --vary device it finds the smallest of the devices that it
 knows (memopt plan --device lists them). --dim batch=8..64 says between which
-values to look. If nothing fits, fit ends with 3 and the least that was reached.`,
+values to look. If no size fits, fit ends with 3 and the lowest memory that was
+reached.`,
 		Example: `  memopt fit gpt2.onnx --optimizer adamw --dim seq=1024 --gpu 24GiB --vary batch
         the largest batch of a whole training step
   memopt fit gpt2.onnx --optimizer adamw --device rtx4090 --vary batch,seq
@@ -149,7 +150,7 @@ func fitDevices(a *cli.App, name string, m *memopt.Model, step *report.Step, o *
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {
-		return &cli.ExitError{Code: cli.ExitInfeasible, Err: fmt.Errorf("%s: fits none of the devices", name)}
+		return &cli.ExitError{Code: cli.ExitInfeasible, Err: fmt.Errorf("%s: fits no device", name)}
 	}
 	return nil
 }
@@ -202,7 +203,7 @@ func (f *fitFlags) target(a *cli.App, o *fit.Options) (*fit.Target, error) {
 	case at.Bytes == 0 && f.Device != "":
 		return nil, cli.Usage("--device %s: its profile has no memory: name it with --gpu SIZE", f.Device)
 	case at.Bytes == 0:
-		return nil, cli.Usage("nothing to fit: name the memory with --gpu SIZE, or a device with --device NAME")
+		return nil, cli.Usage("no memory to fit: name it with --gpu SIZE, or a device with --device NAME")
 	}
 	t := &fit.Target{Memory: at.Bytes, Reserve: at.Reserve}
 	switch {

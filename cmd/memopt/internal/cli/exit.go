@@ -143,9 +143,9 @@ func (a *App) ExitCodesTopic() *cobra.Command {
     1  internal error: a bug in memopt, please report it
     2  usage: a wrong flag, an unbound symbol, a file that cannot be read or
        written
-    3  does not fit: into a budget, in which case the lower bound that rules it
-       out is printed, at once, or else the lowest peak that a search reached;
-       or into memory, in which case the bytes and the limit are printed
+    3  does not fit: into a budget (the error names the lower bound that rules
+       it out, at once, or else the lowest peak that a search reached), or into
+       memory (the error names the bytes and the limit)
     4  numbers differ between the baseline and the planned graph; or the loss of
        a training job is not finite
     5  the measured peak is above the prediction or the budget

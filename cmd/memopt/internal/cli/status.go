@@ -160,5 +160,5 @@ func SearchText(p *planner.SearchProgress) string {
 	if p.Fits {
 		return "searching for a plan, best +" + report.Percent(p.Overhead) + " time"
 	}
-	return "searching for a plan, nothing fits yet, lowest arena " + report.Bytes(p.LowestArena)
+	return "searching for a plan, no plan fits yet, lowest arena " + report.Bytes(p.LowestArena)
 }

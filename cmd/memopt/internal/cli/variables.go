@@ -24,8 +24,8 @@ type variable struct{ Name, meaning string }
 
 // Variables lists them. A test looks for others in the code.
 var Variables = []variable{
-	{"MEMOPT_OPENBLAS", "path of OpenBLAS, for the CPU; off: none"},
-	{"MEMOPT_DNNL", "path of oneDNN 2.6, for the CPU; off: none"},
+	{"MEMOPT_OPENBLAS", "path of OpenBLAS, for the CPU; off: do without"},
+	{"MEMOPT_DNNL", "path of oneDNN 2.6, for the CPU; off: do without"},
 	{ort.LibraryVariable, "path of ONNX Runtime's library, for -e ort"},
 	{"MEMOPT_LIBCUDA", "path of NVIDIA's driver library, for -e cuda"},
 	{"MEMOPT_CUBLAS", "path of libcublas; off: own kernels"},

@@ -43,7 +43,8 @@ func (i *inferenceFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&i.check, "check", "auto",
 		"on: run both models and compare their outputs; off: do not; auto: compare if --data-dir or "+
 			"--dim give all dims")
-	f.StringVarP(&i.engine.Backend, "backend", "e", "cpu", "what runs the models for the comparison: cpu or ort")
+	f.StringVarP(&i.engine.Backend, "backend", "e", "cpu", "the engine that runs the models for the comparison: cpu "+
+		"or ort")
 	f.StringVar(&i.dataDir, "data-dir", "",
 		"inputs for the comparison, as for run; without it they are made up")
 	f.StringVar(&i.init, "init", "random:0", "random:SEED: how inputs and weights without data are made up")

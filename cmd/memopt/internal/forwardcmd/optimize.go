@@ -29,29 +29,29 @@ func Optimize(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "optimize MODEL -o OUT",
 		Short: "Write a forward model with fewer nodes: constants folded, operators fused",
-		Long: `optimize computes what depends on constants or on fixed shapes once, removes
-what has no effect, merges what is there twice, and writes operators in place
-of the nodes that together compute them: norms of batches go into convolutions,
-products and sums become Gemm, decomposed norms and activations the operators
-that the model's operator set has (--opset raises it). Only ONNX's own
-operators are used, so that every runtime reads the file.
+		Long: `optimize computes values that depend on constants or on fixed shapes once,
+removes nodes without effect, merges equal nodes and constants, and writes
+operators in place of the nodes that together compute them: norms of batches go
+into convolutions, products and sums become Gemm, decomposed norms and
+activations the operators that the model's operator set has (--opset raises
+it). Only ONNX's own operators are used, so that every runtime reads the file.
 
 Both models are run on the same data, made up or given (--data-dir), and their
 outputs compared: the largest differences are printed, and where one is beyond
---atol and --rtol, nothing is written and the exit code is 4. What keeps all
-bits and what may change the last ones is in the table; --exact leaves out the
-latter. Without --dim for the symbols of a model there is no data and no
-comparison.
+--atol and --rtol, no file is written and the exit code is 4. The table says
+which passes keep all bits and which may change the last ones; --exact leaves
+out the latter. Without --dim for the symbols of a model there is no data and
+no comparison.
 
-The file does not grow: constants that are larger than what they replace stay
-as they are (--growth). Nodes in training mode stay, too, unless --inference
-asks for the form in which networks are evaluated. A training graph is refused.`,
+The file does not grow: constants that are larger than the nodes that they
+replace stay as they are (--growth). Nodes in training mode stay, too, unless
+--inference asks for the form for evaluation. A training graph is refused.`,
 		Example: `  memopt optimize model.onnx -o smaller.onnx --dim batch=1
         optimize, and compare the outputs on made-up data
   memopt optimize model.onnx -o smaller.onnx --opset 20 --data-dir test_data_set_0
         with LayerNormalization and Gelu, compared on given data
   memopt optimize model.onnx -o smaller.onnx --exact --check off
-        only what keeps every bit
+        only passes that keep every bit
   memopt optimize model.onnx -o smaller.onnx --dim batch=1 -e ort
         compared in stock ONNX Runtime`,
 		Args: cli.ExactModel,
@@ -62,12 +62,12 @@ asks for the form in which networks are evaluated. A training graph is refused.`
 	f.StringSliceVar(&of.skip, "skip", nil, "leave out passes: globs of names (constants, targets, identities, "+
 		"chains, duplicates, affine, products, patterns)")
 	f.BoolVar(&of.exact, "exact", false, "leave out passes that may change bits")
-	f.BoolVar(&of.inference, "inference", false, "first make the form for evaluation: nothing is dropped, norms "+
-		"take the running statistics")
+	f.BoolVar(&of.inference, "inference", false, "first make the form for evaluation: Dropout drops no element, "+
+		"norms take the running statistics")
 	cli.NumberVar(f, &of.within.Abs, "atol", "", verify.DefaultTolerance.Abs, cli.NotNegative, "absolute tolerance")
 	cli.NumberVar(f, &of.within.Rel, "rtol", "", verify.DefaultTolerance.Rel, cli.NotNegative, "relative tolerance")
-	f.StringVar(&of.growth, "growth", "0", "by how much a constant may be larger than what it replaces, for "+
-		"example 1MiB")
+	f.StringVar(&of.growth, "growth", "0", "by how much a constant may be larger than the nodes that it replaces, "+
+		"for example 1MiB")
 	return cmd
 }
 
@@ -134,6 +134,6 @@ func differs(name string, s *compare.Summary) error {
 		return nil
 	}
 	return &cli.ExitError{Code: cli.ExitDiffers,
-		Err: fmt.Errorf("%s: the numbers differ beyond --atol and --rtol, and nothing was "+
-			"written: %s", name, s.First())}
+		Err: fmt.Errorf("%s: the numbers differ beyond --atol and --rtol, and no file was written: "+
+			"%s", name, s.First())}
 }

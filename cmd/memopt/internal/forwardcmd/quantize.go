@@ -34,18 +34,19 @@ func Quantize(a *cli.App) *cobra.Command {
 other factor of a product is quantized in every run, so that no data is needed
 beforehand. The file has only ONNX's own operators (DynamicQuantizeLinear,
 MatMulInteger, DequantizeLinear; operator set 11 or newer, see --opset), in the
-forms of onnxruntime.quantization.quantize_dynamic. Before, what optimize does
-without changing a bit is done.
+forms of onnxruntime.quantization.quantize_dynamic. Before, the passes of
+optimize that keep every bit run.
 
 Both models are run on the same data, made up or given (--data-dir), and the
 largest differences of the outputs are printed, relative to the largest element
 of the output. Data that is made up says little about accuracy: judge by data
 of the model's task. Without --dim for the symbols of a model there is no data
 and no comparison. With --fail-above, a larger share is an error (exit code 4),
-and nothing is written.
+and no file is written.
 
 A weight that several nodes read is quantized for all of them or not at all.
-The table says what was left alone, and why. A training graph is refused.`,
+The table lists the nodes that were left alone, with the reasons. A training
+graph is refused.`,
 		Example: `  memopt quantize model.onnx -o small.onnx --data-dir test_data_set_0
         quantize, and say by how much the outputs differ on given data
   memopt quantize model.onnx -o small.onnx --per-channel --exclude 'lm_head*'
@@ -65,8 +66,8 @@ The table says what was left alone, and why. A training graph is refused.`,
 	f.BoolVar(&qf.reduceRange, "reduce-range", false, "weights of 7 bits: with int8, processors without VNNI "+
 		"saturate sums of two products of 8 bits in ONNX Runtime")
 	f.StringSliceVar(&qf.exclude, "exclude", nil, "globs of nodes, operators or weights that stay as they are")
-	f.BoolVar(&qf.inference, "inference", false, "first make the form for evaluation: nothing is dropped, norms "+
-		"take the running statistics")
+	f.BoolVar(&qf.inference, "inference", false, "first make the form for evaluation: Dropout drops no element, "+
+		"norms take the running statistics")
 	cli.NumberVar(f, &qf.failAbove, "fail-above", "", 0, cli.NotNegative,
 		"the largest difference that is accepted, as a "+
 			"share of the output's largest element; 0: any")
@@ -141,8 +142,8 @@ func (qf *quantizeFlags) tooFar(name string, s *compare.Summary) error {
 	}
 	if output, share := s.Worst(); !(share <= qf.failAbove) {
 		return &cli.ExitError{Code: cli.ExitDiffers,
-			Err: fmt.Errorf("%s: output %q differs by %.3g of its largest element, above "+
-				"--fail-above %g, and nothing was written: leave out nodes with --exclude, or try --per-channel", name,
+			Err: fmt.Errorf("%s: output %q differs by %.3g of its largest element, above --fail-above %g, and no "+
+				"file was written: leave out nodes with --exclude, or try --per-channel", name,
 				output, share, qf.failAbove)}
 	}
 	return nil

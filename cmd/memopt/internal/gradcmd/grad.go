@@ -45,12 +45,13 @@ The loss is the first scalar float output; outputs of loss operators come
 first. --loss cross-entropy:logits:labels adds one to a model that makes
 logits only, with a new input for the labels.
 
-The parameters are what the file says (the signature that PyTorch's exporter
-leaves), else the float initializers that are weights by their role, and the
-float inputs of static shape that are no data. Constants, such as an exponent
-or an epsilon, scales of quantization and running statistics are none; a line
-counts them, and -v names each. --params and --freeze select by globs (*
-matches any characters); --params may name what is no parameter by its role.
+The parameters are those that the file names (in the signature that PyTorch's
+exporter leaves), else the float initializers that are weights by their role,
+and the float inputs of static shape that are no data. Constants, such as an
+exponent or an epsilon, scales of quantization and running statistics are not
+parameters; a line counts them, and -v names each. --params and --freeze select
+by globs (* matches any characters); --params may name a value that is no
+parameter by its role.
 
 --outputs names the original outputs to keep. An output that training does not
 need, such as the logits beside the loss, otherwise stays in memory to the end
@@ -189,7 +190,7 @@ func NoteGrad(a *cli.App, j *autograd.Joint) {
 	}
 	if len(j.DataInputs) > 0 {
 		a.Warn("treated as data, because they have as many rows as other data, or because the weights are "+
-			"initializers: %s (--params names what is trained)", strings.Join(j.DataInputs, ", "))
+			"initializers: %s (--params names the parameters)", strings.Join(j.DataInputs, ", "))
 	}
 	if len(j.GuessedInputs) > 0 {
 		a.Warn("treated as parameters, because their shapes are static: the inputs %s (leave out "+

@@ -28,7 +28,7 @@ type optimizerFlags struct {
 }
 
 func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
-	f.StringVar(&o.Kind, "optimizer", kind, "what updates the parameters: sgd, adam, adamw, or none")
+	f.StringVar(&o.Kind, "optimizer", kind, "the optimizer that updates the parameters: sgd, adam, adamw, or none")
 	cli.NumberVar(f, &o.WeightDecay, "weight-decay", "", 0, cli.NotNegative,
 		"weight decay, of parameters with two dims or "+
 			"more")
@@ -39,8 +39,7 @@ func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
 	cli.NumberVar(f, &o.Beta2, "adam-beta2", "", 0.999, cli.ShareBelow1, "of adam and adamw")
 	cli.NumberVar(f, &o.Eps, "adam-epsilon", "", 1e-8, cli.NotNegative, "of adam and adamw")
 	cli.NumberVar(f, &o.Clip, "max-grad-norm", "", 1, cli.NotNegative,
-		"upper bound of the norm of all gradients, which "+
-			"keeps them until it is known; 0: none")
+		"upper bound of the norm of all gradients, which keeps them until it is known; 0: no bound")
 	f.StringArrayVar(&o.Groups, "group", nil, "parameters with a rate of so many times the others', or a decay of "+
 		"their own: GLOBS:lr=0.1,weight-decay=0 (repeatable; the first that matches counts)")
 }

@@ -55,7 +55,8 @@ func (s *StepFlags) RegisterGraph(f *pflag.FlagSet) {
 
 func (s *StepFlags) register(f *pflag.FlagSet, optimizer string, outputs []string) {
 	s.set = f
-	f.StringArrayVar(&s.loss, "loss", nil, "what of a forward model is differentiated: NAME, NAME=WEIGHT, NAME=seed "+
+	f.StringArrayVar(&s.loss, "loss", nil, "the outputs of a forward model to differentiate: NAME, NAME=WEIGHT, "+
+		"NAME=seed "+
 		"for an output whose gradient is an input, or a loss that is added: "+lossForms+" (repeatable)")
 	f.StringSliceVar(&s.params, "params", nil, "globs of the parameters to train, instead of all that are parameters "+
 		"by their role")
@@ -105,7 +106,8 @@ func (s *StepFlags) Check() error {
 		return cli.Usage("--optimizer: optimizer %q: wanted sgd, adam, adamw or none", kind)
 	}
 	if given := s.Asked(OptimizerDetails...); len(given) > 0 && !s.Updates() {
-		return cli.Usage("%s configures an optimizer, but there is none: add --optimizer sgd, adam or adamw", given[0])
+		return cli.Usage("%s configures an optimizer, but the step has no optimizer: add --optimizer sgd, adam or "+
+			"adamw", given[0])
 	}
 	return nil
 }
@@ -179,8 +181,8 @@ func MakeStep(a *cli.App, m *memopt.Model, f *StepFlags, guarded bool) (*memopt.
 	}
 	NoteGrad(a, s.Joint)
 	if s.Lossless {
-		a.Note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss says what is "+
-			"differentiated)", m.Path)
+		a.Note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss names the outputs to "+
+			"differentiate)", m.Path)
 	}
 	if s.Update != nil {
 		noteUpdate(a, s)

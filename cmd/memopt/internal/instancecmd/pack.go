@@ -31,7 +31,7 @@ func Pack(a *cli.App) *cobra.Command {
 steps [lower, upper)) and gives each an offset, so that no two buffers that are
 live at the same time overlap. With --capacity it stops when they fit; without,
 it looks for the smallest arena (for 20,000 buffers or more, only if
---time-limit is given: the first answer is close to what a search finds).
+--time-limit is given: the first answer is close to the result of a search).
 
 The format is that of google/minimalloc: CSV with a header, columns in any
 order, and gaps (2-5 8-9) if buffers are free for others in between. The answer
@@ -61,7 +61,7 @@ found is written all the same.`,
 	cmd.Flags().StringVarP(&out, "out", "o", "",
 		"where to write the buffers with their offset column; - is standard output")
 	cmd.Flags().StringVar(&capacity, "capacity", "",
-		"largest size of the arena, for example 1048576 or 1MiB; none: as small as possible")
+		"largest size of the arena, for example 1048576 or 1MiB; default: as small as possible")
 	limits.RegisterLimit(cmd.Flags())
 	return cmd
 }

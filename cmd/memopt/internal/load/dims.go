@@ -28,8 +28,8 @@ func CheckDims(a *cli.App, models ...*memopt.Model) error {
 		_, found := slices.BinarySearch(symbols, b.Symbol)
 		switch {
 		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.Symbol) }):
-			a.Warn("--dim %s: has no effect: the file uses that symbol as a label only, and "+
-				"inference has replaced it by what it stands for", b.Symbol)
+			a.Warn("--dim %s: has no effect: the file uses that symbol as a label only, and inference has replaced "+
+				"it by its value", b.Symbol)
 		case !found && sameSize(models, b):
 			a.Warn("--dim %s=%d: has no effect: the file's regions in parts hold for that size alone", b.Symbol,
 				b.Value)
@@ -78,7 +78,7 @@ func symbolText(symbols []string) string {
 	const most = 12
 	switch n := len(symbols); {
 	case n == 0:
-		return "there is none: all dims are numbers"
+		return "the model has no symbols: all dims are numbers"
 	case n > most:
 		return fmt.Sprintf("there are %s, … (%d in all)", strings.Join(symbols[:most], ", "), n)
 	case n == 1:

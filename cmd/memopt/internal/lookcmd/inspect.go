@@ -20,8 +20,8 @@ func Inspect(a *cli.App) *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
-		Short: "Show what is in the graph: operators, dims, sizes as formulas",
-		Long: `inspect prints what a model holds: its operator sets, symbols, inputs and
+		Short: "Show the contents of the graph: operators, dims, sizes as formulas",
+		Long: `inspect prints the contents of a model: its operator sets, symbols, inputs and
 outputs, and then its operators, nodes, layers or categories of values with
 their sizes as formulas, and which of them are stashed for the backward half.
 
@@ -57,7 +57,7 @@ types.`,
 			return a.Next(format, afterInspect(a, args[0], l))
 		},
 	}
-	cmd.Flags().StringVar(&by, "by", "op", "what to group values by: op, node, layer or category")
+	cmd.Flags().StringVar(&by, "by", "op", "group values by op, node, layer or category")
 	cli.NumberVar(cmd.Flags(), &top, "top", "", 0, cli.NotNegative, "how many groups to print; 0 is all")
 	cmd.Flags().BoolVar(&text, "text", false, "print the graph in ONNX's textual syntax")
 	return cmd

@@ -70,13 +70,13 @@ func OperatorNames() []string {
 func Ops(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ops [NAME]",
-		Short: "Show what memopt knows about each operator",
+		Short: "Show memopt's knowledge of each operator",
 		Long: `ops prints the rows of the operator tables: versions, the recompute class,
 whether the output is a view or may be written in place, whether the CPU
 executor has a kernel (or why not), whether the CUDA device has one (or why the
-host runs it instead), whether it can be differentiated, and at which probe
-level ONNX Runtime recomputes it. For a single operator it also explains where
-its nodes run with -e cuda.`,
+host runs it instead), whether it can be differentiated, and the probe level
+with which ONNX Runtime recomputes it. For a single operator it also explains
+where its nodes run with -e cuda.`,
 		Example: `  memopt ops
         all operators
   memopt ops Softmax

@@ -36,15 +36,14 @@ func (b *BudgetFlags) Register(f *pflag.FlagSet) {
 		"find the cheapest plan that fits: 16GiB for inputs, weights and arena together, or 50% "+
 			"of the baseline peak for the arena")
 	f.StringArrayVar(&b.limits, "budget-for",
-		nil, "'GLOB=SIZE': limit what nodes with matching names stash to SIZE at the end of the "+
-			"forward half (repeatable)")
+		nil, "'GLOB=SIZE': limit the stashes of nodes with matching names to SIZE at the end of the forward half "+
+			"(repeatable)")
 	f.StringVar(&b.In, "budget-in", "memopt",
 		"where the budget applies: memopt, in memopt's own order and arena; ort, in the simulated "+
 			"arena of stock ONNX Runtime, with the anchors of the file that apply writes")
 	f.StringVar(&b.What, "select", "nodes",
-		"what a plan to a budget chooses from: nodes, any that can run again; clusters, what "+
-			"an ONNX Runtime configuration can express; or, for plan, modules, what "+
-			"torch.utils.checkpoint can")
+		"the choices of a plan to a budget: nodes, any that can run again; clusters, as an ONNX Runtime "+
+			"configuration can express them; or, for plan, modules, as under torch.utils.checkpoint")
 	f.StringVar(&b.Solver, "solver", "auto",
 		"auto; greedy, which stops at the first plan that fits; or lns, the search without "+
 			"dynamic programming over layers")
@@ -63,7 +62,8 @@ func (b *BudgetFlags) Search(a *cli.App) (*planner.Budget, error) {
 	case "nodes", "clusters":
 		out.Clusters = b.What == "clusters"
 	case ModulesName:
-		return nil, cli.Usage("--select modules is for plan, which says what a PyTorch program is to run again; " +
+		return nil, cli.Usage("--select modules is for plan, which chooses modules of a PyTorch program to " +
+			"recompute; " +
 			"memopt.torch.check proves it there")
 	default:
 		return nil, cli.Usage("--select %q: wanted nodes, clusters or modules", b.What)
@@ -123,7 +123,7 @@ func (b *BudgetFlags) ofDevice(a *cli.App, out *planner.Budget) error {
 		return nil
 	}
 	if b.Budget != "" {
-		return cli.Usage("--gpu and --budget cannot be combined: both say what a step may take")
+		return cli.Usage("--gpu and --budget cannot be combined: both limit the memory of a step")
 	}
 	m, err := b.Memory(a)
 	if err != nil {

@@ -37,7 +37,7 @@ func (b *BudgetFlags) Mode(a *cli.App, limit *planner.Budget) chunk.Mode {
 	case limit.Clusters:
 		why = "with --select clusters: a configuration of ONNX Runtime cannot express it"
 	case len(limit.StashLimits) > 0:
-		why = "with --budget-for: what nodes stash is limited for the graph as it is"
+		why = "with --budget-for: the stashes of nodes are limited for the graph as it is"
 	default:
 		return mode
 	}

@@ -64,7 +64,7 @@ func (s *SelectionFlags) warnStale(a *cli.App, t *configs.Trace, l *memopt.Model
 			s.cost, dimText(about.Dims), dimText(dims))
 	}
 	if about.Backend == "null" {
-		a.Warn("%s: was measured on the null device, which computes nothing", s.cost)
+		a.Warn("%s: was measured on the null device, which does not compute", s.cost)
 	}
 }
 

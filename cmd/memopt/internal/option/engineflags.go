@@ -30,8 +30,8 @@ type EngineFlags struct {
 func (e *EngineFlags) Register(f *pflag.FlagSet) {
 	e.set = f
 	f.StringVarP(&e.Backend, "backend", "e", "cpu",
-		"what executes the model: cpu; cuda, or cuda:N for GPU number N; ort, ONNX Runtime's "+
-			"library; or null, which computes nothing and only counts memory")
+		"the device that executes the model: cpu; cuda, or cuda:N for GPU number N; ort, ONNX Runtime's "+
+			"library; or null, which only counts memory")
 	f.StringVar(&e.memLimit, "mem-limit", "", "the most that the arena may take, for example 2GiB")
 	f.StringVar(&e.memPattern, "mem-pattern", "on",
 		"on: plan all offsets before the run; off: allocate memory when a value is made")

@@ -35,8 +35,8 @@ func (e *ExecFlags) Register(f *pflag.FlagSet) {
 	cli.NumberVar(f, &e.repeat, "repeat", "r", 1, cli.Positive, "measured steps")
 	cli.NumberVar(f, &e.warmup, "warmup", "",
 		1, cli.NotNegative,
-		"unmeasured steps before the measured ones; by default 2 with --cuda-graph, which "+
-			"captures the second, and none with -e null")
+		"unmeasured steps before the measured ones; by default 2 with --cuda-graph, which captures the second, and "+
+			"0 with -e null")
 	f.BoolVar(&e.independent, "independent-steps", false,
 		"let every step begin with the given states, such as weights and moments, in place of those that the "+
 			"step before left")

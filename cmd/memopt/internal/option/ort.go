@@ -27,7 +27,7 @@ func (o *ortFlags) register(f *pflag.FlagSet) {
 		string(ort.All), "with -e ort: graph optimizations: disable, basic, extended or all")
 	f.StringVar(&o.arena, "ort-arena", "on",
 		"with -e ort: on; exact, which splits chunks to fit, so that the arena counts live bytes; "+
-			"or off, which takes values from malloc, where nothing is counted")
+			"or off, which takes values from malloc, without a count")
 	f.StringVar(&o.execution, "ort-execution", "sequential",
 		"with -e ort: sequential, or parallel, which runs operators side by side")
 	cli.NumberVar(f, &o.interOp, "ort-inter-op", "", 0, cli.Bounds{Least: 0, Most: float64(cli.MaxThreads())},

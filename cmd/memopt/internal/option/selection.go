@@ -63,7 +63,7 @@ func (s *SelectionFlags) registerDemands(f *pflag.FlagSet) {
 // RegisterPlan adds the flags of the selection, the order and the costs.
 func (s *SelectionFlags) RegisterPlan(f *pflag.FlagSet) {
 	f.StringVar(&s.Level, "level", "",
-		"0: recompute what the configuration lists (default); 1: every cluster, layer by layer; "+
+		"0: recompute the clusters of the configuration (default); 1: every cluster, layer by layer; "+
 			"2: with compromises")
 	f.StringVar(&s.Config, "config", "",
 		"ONNX Runtime configuration, a JSON array of \"ClusterID:Strategy:Count\", for level 0")
@@ -75,7 +75,7 @@ func (s *SelectionFlags) RegisterPlan(f *pflag.FlagSet) {
 		"looks for a lower peak")
 	f.StringVar(&s.aliases, "aliases", "",
 		"JSON {\"aliased\": [node, …]}: the nodes whose outputs share the memory of their first "+
-			"input, for a runtime that writes nothing in place, such as Deeploy")
+			"input, for a runtime that does not write in place, such as Deeploy")
 	f.StringVar(&s.cloneBytes, "clone-bytes", "",
 		"memory that each clone takes throughout, in addition to its outputs, such as 200 or 1KiB")
 	f.StringArrayVar(&s.States, "state", nil,
@@ -200,8 +200,8 @@ func (s *SelectionFlags) hold(a *cli.App, c *Chosen, flag string, how Planning) 
 		return cli.Usage("%s and --budget cannot be combined here; memopt plan with both says whether "+
 			"the file fits the budget", flag)
 	case len(s.limits) > 0:
-		return cli.Usage("%s and --budget-for cannot be combined: the file chooses what each part of the graph "+
-			"stashes; hold it to a --budget", flag)
+		return cli.Usage("%s and --budget-for cannot be combined: the file chooses the stashes of each part of the "+
+			"graph; hold it to a --budget", flag)
 	case s.Level != "" && s.Level != "0":
 		return cli.Usage("--level %s and --budget cannot be combined: a level is no file that can be held to "+
 			"a budget", s.Level)
@@ -210,7 +210,7 @@ func (s *SelectionFlags) hold(a *cli.App, c *Chosen, flag string, how Planning) 
 	if err != nil {
 		return err
 	}
-	s.BudgetFlags.warnIdle(a, "where "+flag+" says what to recompute",
+	s.BudgetFlags.warnIdle(a, "where "+flag+" chooses the recomputed nodes",
 		"select", "solver", "time-limit", "effort", "require-optimal", "chunk")
 	c.Options.Within = b
 	return nil
@@ -221,11 +221,11 @@ func (s *SelectionFlags) hold(a *cli.App, c *Chosen, flag string, how Planning) 
 func (s *SelectionFlags) resolveBudget(a *cli.App, c *Chosen) error {
 	for _, f := range []struct{ flag, text string }{{"--level", s.Level}, {"--config", s.Config}} {
 		if f.text != "" {
-			return cli.Usage("%s and --budget cannot be combined: a plan to a budget chooses what to "+
-				"recompute", f.flag)
+			return cli.Usage("%s and --budget cannot be combined: a plan to a budget chooses the recomputed "+
+				"nodes", f.flag)
 		}
 	}
-	WarnUnused(a, "--budget, which chooses what to recompute")
+	WarnUnused(a, "--budget, which chooses the recomputed nodes")
 	b, err := s.BudgetFlags.resolve(a)
 	if err != nil {
 		return err

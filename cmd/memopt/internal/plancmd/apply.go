@@ -24,18 +24,18 @@ func Apply(a *cli.App) *cobra.Command {
 	var out, external, anchors string
 	cmd := &cobra.Command{
 		Use:   "apply MODEL -o OUT",
-		Short: "Rewrite the graph so that it recomputes what a plan says",
-		Long: `apply writes a copy of the model in which the plan's subgraphs run again right
-before the first backward node that needs them, in the order of execution that
-the plan assumes. Weights, inputs and outputs stay as they are. Random nodes
+		Short: "Rewrite the graph so that it recomputes the values of a plan",
+		Long: `apply writes a copy of the model whose backward half recomputes the plan's
+subgraphs, each right before the first backward node that needs it, in the
+order of execution that the plan assumes. Weights, inputs and outputs stay as they are. Random nodes
 that run again get seeds, so that they draw the same numbers twice; calls to
 the model's own functions are inlined, and an If that always takes the same
 branch is replaced by that branch. The rewrite is recorded in the model's
 metadata; that of each node says how many bytes it makes, how long these live,
-and what the plan decided, which viewers such as Netron show.
+and the plan's decision, which viewers such as Netron show.
 
 Anchors preserve the saving in a runtime that reorders nodes and merges equal
-ones, as ONNX Runtime does. An anchor is a view, which copies nothing, and
+ones, as ONNX Runtime does. An anchor is a view, which copies no data, and
 waits for gradients computed earlier. Anchors are placed where they lower the
 simulated peak in stock ONNX Runtime's default order. Where ONNX Runtime is
 installed, it opens the file once, in a process of its own, for up to 5 s; a
@@ -43,7 +43,7 @@ file that it refuses is warned about.`,
 		Example: `  memopt apply model.onnx --level 1 -o out.onnx
         recompute layer by layer
   memopt apply model.onnx --config config.json -o out.onnx --dim batch=8,seq=1024
-        what a configuration lists; with bindings, clones are placed to lower the peak
+        the clusters of a configuration; with bindings, clones are placed to lower the peak
   memopt apply model.onnx --budget 16GiB --budget-in ort -o out.onnx
         the cheapest file that stays within 16 GiB in stock ONNX Runtime
   memopt apply model.onnx --level 1 --anchor off -o out.onnx
@@ -63,8 +63,8 @@ file that it refuses is warned about.`,
 				return cli.Usage("--anchor %q: wanted on or off", anchors)
 			}
 			if anchors == "off" && sel.In == cli.OrtName {
-				return cli.Usage("--budget-in ort and --anchor off cannot be combined: without " +
-					"anchors a plan saves nothing in ONNX Runtime")
+				return cli.Usage("--budget-in ort and --anchor off cannot be combined: without anchors a plan saves " +
+					"no memory in ONNX Runtime")
 			}
 			threshold, err := cli.ParseThreshold(external)
 			if err != nil {

@@ -18,23 +18,24 @@ func Explain(a *cli.App) *cobra.Command {
 	view := explain.View{}
 	cmd := &cobra.Command{
 		Use:   "explain MODEL [NAME]",
-		Short: "Say why memory is live at the peak, and what would lower it",
-		Long: `explain says what is live when the memory of a step is at its worst: every
-value, who makes it, which node it is held for, and why it is or is not
-recomputed. All rows together are the peak. For the largest ones it tries what
-would lower the peak, one change at a time, and says what the peak is then.
+		Short: "Say why memory is live at the peak, and how to lower it",
+		Long: `explain lists the values that are live when the memory of a step is at its
+worst: for every value, the node that makes it, the node that holds it, and why
+it is or is not recomputed. All rows together are the peak. For the largest
+ones it tries changes that would lower the peak, one at a time, and prints the
+peak of each.
 
 NAME is the name of a value, a node or a layer, or a glob of these: then only
 their values are explained, those too that are not live at the peak.
 
-The flags that select what is recomputed say which plan is explained; without
+The flags that select recomputed values say which plan is explained; without
 them it is the graph as it is.`,
 		Example: `  memopt explain model.onnx --dim batch=8,seq=1024
-        what is live at the peak, and what would lower it
+        the values that are live at the peak, and changes that would lower it
   memopt explain model.onnx --dim batch=8,seq=1024 --by layer
         the same, summed up by layer
   memopt explain model.onnx --level 1 '/model/layers.3/*'
-        what a layer has live at the peak of the plan of level 1
+        the live values of a layer at the peak of the plan of level 1
   memopt explain model.onnx --budget 60% '/lm_head/MatMul_output_0' -O json
         why a value is live, for scripts`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -89,7 +90,7 @@ func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, view ex
 	if view.By != explain.ByValue && format != report.JSONFormat {
 		o.Top = -1 // no row has room for fixes
 	}
-	a.Status.Say("trying what would lower the peak")
+	a.Status.Say("trying changes that would lower the peak")
 	r, err := explain.Explain(a.Search, p, o)
 	if err != nil {
 		return cli.Classify(cli.Wrap(args[0], err))

@@ -80,7 +80,8 @@ func modulePlan(a *cli.App, name string, sel *option.SelectionFlags, moduleMap s
 	case err != nil:
 		return nil, cli.Invalid(cli.Wrap(name, err))
 	case traced != nil && (moduleMap != "" || len(a.Global.Dims) > 0):
-		return nil, cli.Usage("%s is a step that PyTorch traced at one size: --dim and --module-map say nothing of it",
+		return nil, cli.Usage("%s is a step that PyTorch traced at one size: --dim and --module-map have no effect "+
+			"on it",
 			name)
 	}
 	o, err := moduleOptions(a, sel, moduleMap)

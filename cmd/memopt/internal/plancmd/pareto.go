@@ -93,7 +93,8 @@ func newFolder(flag, what, path string) error {
 	case err != nil:
 		return cli.Usage("%s %s: wanted a folder %s: %w", flag, path, what, err)
 	case len(list) > 0:
-		return cli.Usage("%s %s: has files already (%q is one), and none is overwritten; name a new folder", flag, path,
+		return cli.Usage("%s %s: has files already (%q is one), and memopt overwrites no file; name a new "+
+			"folder", flag, path,
 			list[0].Name())
 	}
 	return nil

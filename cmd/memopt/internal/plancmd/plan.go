@@ -25,30 +25,31 @@ func Plan(a *cli.App) *cobra.Command {
 	var saveConfig, savePlan, planFormat, plot, moduleMap string
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
-		Short: "Show what to recompute, what it saves and where the peak is",
+		Short: "Show the nodes to recompute, their saving and the peak",
 		Long: `plan answers in three lines: whether the step fits, its peak before and after,
-and what recomputation costs. Then come what else could be had at which price,
-and the clusters of subgraphs that can be recomputed instead of stashed, as
-ONNX Runtime's memory optimizer lists them, with what each saves in total and
-by how much each alone lowers the peak; of a plan to a budget, what runs again.
-Below are the peak, what it is made of, and the stashed activations with the
-reason why each is kept; on a terminal, a chart of what is live over the step.
+and the cost of recomputation. Then come alternatives with their prices, and
+the clusters of subgraphs that can be recomputed instead of stashed, as ONNX
+Runtime's memory optimizer lists them, with the bytes that each saves in total
+and by how much each alone lowers the peak; for a plan to a budget, the
+recomputed nodes. Below are the peak, its parts, and the stashed activations
+with the reason why each is kept; on a terminal, a chart of the live bytes over
+the step.
 
 A plan to a budget recomputes, and computes regions of the graph in parts where
 that is cheaper or fits only so (--chunk).
 
-With --select modules it plans for a PyTorch program, of which the model is an
-export: whole modules run again, as torch.utils.checkpoint does it, and the
-peak is the one that PyTorch will have. -O torch prints the lines of Python
-that do it; --save-plan writes a plan for memopt.torch.
+With --select modules it plans for a PyTorch program whose model is an export:
+whole modules run again, as torch.utils.checkpoint does it, and the peak is the
+one that PyTorch will have. -O torch prints the lines of Python that do it;
+--save-plan writes a plan for memopt.torch.
 
-Where nothing fits a budget, plan says how low it went and what the largest
+Where no plan fits a budget, plan says how low it went and which is the largest
 batch is that fits, and exits with 3.
 
 If some symbols are not bound, it prints formulas instead of bytes; -w adds
 formulas, exact bytes and whole names in any case.`,
 		Example: `  memopt plan example:transformer
-        the clusters of a built-in training graph, nothing enabled
+        the clusters of a built-in training graph, all of them off
   memopt plan model.onnx --dim batch=8,seq=1024 --level 1
         recompute layer by layer; the peak before and after
   memopt plan model.onnx --level 1 --device h100
@@ -56,9 +57,9 @@ formulas, exact bytes and whole names in any case.`,
   memopt plan model.onnx --level 1 --save-config config.json
         a configuration for ORTMODULE_MEMORY_OPT_CONFIG
   memopt plan model.onnx --config config.json -O json
-        what a configuration does, for scripts
+        the effect of a configuration, for scripts
   memopt plan model.onnx --budget 60% --plot step.svg
-        a picture of what is live before and after
+        a picture of the live bytes before and after
   memopt plan model.onnx --plan plan.json --budget 16GiB
         whether a plan that was saved still fits, and by how much: exit code 3 if not
   memopt plan model.onnx --select modules --budget 60% -O torch
@@ -103,8 +104,8 @@ formulas, exact bytes and whole names in any case.`,
 			}
 			if saveConfig != "" && sel.BudgetFlags.Asks() && sel.What != "clusters" && sel.Plan == "" &&
 				sel.Config == "" {
-				return cli.Usage("--save-config: a configuration cannot express what a plan to a " +
-					"budget recomputes; add --select clusters, or save the plan with --save-plan")
+				return cli.Usage("--save-config: a configuration cannot express the nodes that a plan to a budget " +
+					"recomputes; add --select clusters, or save the plan with --save-plan")
 			}
 			p, c, err := MakePlan(a, args[0], &sel, option.Planning{Shown: true, Deeploy: deeploy,
 				Reading: load.Reading{Ranged: true}})
@@ -155,19 +156,18 @@ formulas, exact bytes and whole names in any case.`,
 	sel.RegisterGraph(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().BoolVar(&noChart, "no-chart",
-		false, "leave out the chart of what is live that a terminal of 60 columns "+
-			"or more shows")
+		false, "leave out the chart of live bytes that a terminal of 60 columns or more shows")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json; with "+
 		"--pareto, a folder with a plan for each budget")
 	cmd.Flags().StringVar(&plot, "plot", "",
-		"draw what is live over the step, by kind, as FILE.svg or FILE.png; with --pareto, the curve")
+		"draw the live bytes over the step, by kind, as FILE.svg or FILE.png; with --pareto, the curve")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
-		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, for "+
-			"which memory is counted as Deeploy's replay counts it")
+		"format of --save-plan: memopt; or deeploy, a schedule {\"seq\": [[node, 0|1], …]}, and memory is counted "+
+			"as Deeploy's replay counts it")
 	cmd.Flags().StringVar(&moduleMap, "module-map", "",
-		"with --select modules: JSON {\"h.0\": [\"/h.0/*\"], …}, which nodes are of which module, by globs of "+
-			"names; default what the exporter wrote")
+		"with --select modules: JSON {\"h.0\": [\"/h.0/*\"], …}, the nodes of each module, by globs of names; "+
+			"default the exporter's metadata")
 	cli.NumberVar(cmd.Flags(), &pareto, "pareto", "", 0, cli.Bounds{Least: 2, Most: 1000},
 		"print the cost of this many budgets, from the lowest peak that was reached to no budget")
 	return cmd
@@ -273,7 +273,7 @@ func compare(a *cli.App, format report.Format, p *memopt.Plan, view *report.Plan
 	case p.Bound != nil:
 		view.Level1, err = p.Layerwise()
 	case !p.Options.Enabled():
-		a.Status.Say("looking for what lower peaks cost")
+		a.Status.Say("looking for the cost of lower peaks")
 		view.TradeOffs, err = p.TradeOffs(a.Search)
 	}
 	return err

@@ -31,36 +31,36 @@ func Report(a *cli.App) *cobra.Command {
 		Use:   "report MODEL -o OUT.html",
 		Short: "Make one offline page of a plan: memory over time, the arena, the peak, the costs",
 		Long: `report writes one HTML file about a plan that need not have run: the bytes that
-are live over the nodes of the step or over its estimated time, by what they
-are, beside the baseline's; which bytes of the arena hold what from when to
-when; what the peak is made of; what lower peaks cost; clusters and stashed
-activations with why each is kept and its cheapest fix; and the graph around
-every node.
+are live over the nodes of the step or over its estimated time, by kind, beside
+the baseline's; the values in the arena, with their bytes and their lifetimes;
+the parts of the peak; the cost of lower peaks; clusters and stashed
+activations with the reason why each is kept and its cheapest fix; and the
+graph around every node.
 
 The page asks no network for anything and opens by a double click. It follows
 the light or dark colours of the system, prints, and can be used by keyboard
 and screen reader.
 
-The flags that select what is recomputed say which plan is shown; without them
-it is the graph as it is. --run adds what was measured.`,
+The flags that select recomputed values say which plan is shown; without them
+it is the graph as it is. --run adds measurements.`,
 		Example: `  memopt report example:transformer --level 1 -o report.html
         the plan of level 1 beside the baseline
   memopt report model.onnx --dim batch=8,seq=1024 --budget 16GiB -o report.html
         the cheapest plan that fits, with the budget marked
   memopt report model.onnx --level 1 -o report.html --run verify.json --run job/metrics.jsonl
-        with what verify measured (-O json) and the losses of a training job`,
+        with the measurements of verify (-O json) and the losses of a training job`,
 		Args: cli.ExactModel,
 		RunE: func(_ *cobra.Command, args []string) error { return reportPage(a, args[0], &sel, &page) },
 	}
 	sel.RegisterJob(cmd.Flags())
 	cmd.Flags().StringVarP(&page.out, "out", "o", "", "where to write the page; - is standard output")
-	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "what was measured: a file that verify, run or train "+
-		"printed with -O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")
+	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "measurements: a file that verify, run or train printed with "+
+		"-O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")
 	cli.NumberVar(cmd.Flags(), &page.top, "top", "", 5, cli.NotNegative,
-		"of how many of the largest values at the peak to try fixes; 0 is all")
+		"number of the largest values at the peak to try fixes for; 0 is all")
 	cli.NumberVar(cmd.Flags(), &page.pareto, "pareto", "", 9, cli.Bounds{Least: 0, Most: 1000},
-		"to how many budgets below the baseline's peak to plan, each by the plan that is found first, to show what "+
-			"lower peaks cost; 0: none")
+		"to how many budgets below the baseline's peak to plan, each by the plan that is found first, to show the "+
+			"cost of lower peaks; 0: no budget")
 	return cmd
 }
 
@@ -86,7 +86,7 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *page
 	if a.Ctx.Err() == nil {
 		a.Keeper.Release() // the rest takes little time
 	}
-	a.Status.Say("explaining the plan, and what others cost")
+	a.Status.Say("explaining the plan, and the cost of others")
 	o, err := pageOptions(a, p, flags)
 	if err != nil {
 		return cli.Classify(cli.Wrap(name, err))

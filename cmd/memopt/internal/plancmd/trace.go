@@ -33,29 +33,30 @@ func Trace(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace MODEL -o OUT",
 		Short: "Write the predicted step for the viewers that people have",
-		Long: `trace writes a step that has not run: what is live at which node, for what,
-and how long the nodes take, as estimated or as --cost says.
+		Long: `trace writes a step that has not run: the values that are live at each node,
+the nodes that hold them, and the times of nodes, as estimated or as --cost
+says.
 
 -F perfetto writes a trace for ui.perfetto.dev and chrome://tracing: nodes and
 phases on tracks, live bytes by kind as counters, and arrows from a node to its
 recomputation. Its times are estimates, so --cost refuses it.
 
 -F torch-snapshot writes a snapshot of PyTorch's allocator for
-pytorch.org/memory_viz: the blocks of the arena with what lies in them, who
-makes it, who reads it last, and the layer. Each kind has a colour.
+pytorch.org/memory_viz: the blocks of the arena with the values in them, their
+producers, last readers and layers. Each kind has a colour.
 
 -F model-explorer writes a folder of node data for Model Explorer, a file for
 each measure, to be laid over the file that apply writes with the same flags:
 bytes, peak-bytes, live-bytes, decision and milliseconds.
 
-The flags that select what is recomputed say which plan is traced; without them
+The flags that select recomputed values say which plan is traced; without them
 it is the graph as it is.`,
 		Example: `  memopt trace model.onnx --dim batch=8,seq=1024 -o step.json
         the step as it is, for ui.perfetto.dev
   memopt trace model.onnx --budget 60% -F torch-snapshot -o snapshot.pickle
         a plan to a budget, for pytorch.org/memory_viz
   memopt trace model.onnx --level 1 -F model-explorer -o overlays
-        what level 1 does, as overlays for Model Explorer
+        the plan of level 1, as overlays for Model Explorer
   memopt trace model.onnx --budget 60% --baseline -F torch-snapshot -o before.pickle
         the graph that the plan is compared with`,
 		Args: cli.ExactModel,
@@ -67,10 +68,11 @@ it is the graph as it is.`,
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
-	cmd.Flags().StringVarP(&format, "format", "F", perfettoFormat, "what to write: "+strings.Join(TraceFormats, ", "))
+	cmd.Flags().StringVarP(&format, "format", "F", perfettoFormat, "format of the output: "+
+		""+strings.Join(TraceFormats, ", "))
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write it: a file, - for standard output; with "+
 		"-F model-explorer a new folder")
-	cmd.Flags().BoolVar(&baseline, "baseline", false, "trace the graph as it was given, not what the plan makes of it")
+	cmd.Flags().BoolVar(&baseline, "baseline", false, "trace the graph as it was given, not as the plan rewrites it")
 	return cmd
 }
 

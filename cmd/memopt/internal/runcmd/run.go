@@ -35,15 +35,17 @@ Weights and other states that the model updates carry over from step to step:
 --independent-steps every step starts from the given values; so it does if a data
 set has expected outputs.
 
-Inputs come from --data-dir; --init random:SEED generates what has no data:
-norm scales are 1, biases 0, indices lie within the tables that they index, and
-weights are normally distributed with standard deviation 0.02.
+Inputs come from --data-dir; --init random:SEED generates inputs and weights
+that have no data: norm scales are 1, biases 0, indices lie within the tables
+that they index, and weights are normally distributed with standard deviation
+0.02.
 
 With -e ort, ONNX Runtime executes the file that apply writes, in a process of
-its own: what its arena counts and the growth of that process are measured. Next
-values of states are bound to the old ones' buffers, where these have been read by
-then, or to second buffers; the report says what that costs. The library is
-found through MEMOPT_ORT_LIB, or where npm, pip and the system install it.`,
+its own: the count of its arena and the growth of that process are measured.
+Next values of states are bound to the old ones' buffers, where these have been
+read by then, or to second buffers; the report says how much that costs. The
+library is found through MEMOPT_ORT_LIB, or where npm, pip and the system
+install it.`,
 		Example: `  memopt run example:mlp --dim batch=64 --init random:1
         a built-in training graph on generated data
   memopt run model.onnx --data-dir test_data_set_0

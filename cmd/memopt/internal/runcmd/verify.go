@@ -44,20 +44,20 @@ It exits with 0 if all is as promised, with 4 if numbers differ (the first
 value that differs is named), and with 5 if the measured arena is larger than
 the planned one.
 
-With -e ort, ONNX Runtime executes both files; the planned one is what apply
-writes. The peak of its arena is compared with the simulated peak. ONNX Runtime
+With -e ort, ONNX Runtime executes both files; the planned one is the output of
+apply. The peak of its arena is compared with the simulated peak. ONNX Runtime
 may optimize the two graphs differently, so outputs are compared within the
 tolerance; with --ort-opt basic or disable, they are equal bit for bit
 (--bitwise on).`,
 		Example: `  memopt verify example:mlp --level 1 --dim batch=64 --init random:1
         a built-in training graph and its rewritten form
   memopt verify model.onnx --config config.json --data-dir test_data_set_0
-        what a configuration does, on given inputs
+        the effect of a configuration, on given inputs
   memopt run model.onnx --level 0 --init random:1 -r 5 --profile times.json
   memopt verify model.onnx --level 1 --init random:1 -r 5 --cost times.json
         predict the slowdown from times on this machine, then measure it
   memopt verify model.onnx --budget 60% --init random:1 -e ort -r 5
-        what the plan saves in stock ONNX Runtime
+        the saving of the plan in stock ONNX Runtime
   memopt verify model.onnx rewritten.onnx --data-dir test_data_set_0 --seeds 3
         two files, on three sets of inputs`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -58,7 +58,7 @@ func Sweep(a *cli.App, fresh func() *cobra.Command) *cobra.Command {
 
 A flag of the verb has one value, a list of values, each of which makes points,
 or null, which leaves it out; a list in the list gives a flag several times.
-Variables that stand for flags do not count: the grid alone says what is run.
+Variables that stand for flags do not count: the grid alone defines the runs.
 
 Each point is a process, and has a file in DIR/points, written whole; its name is
 a hash of the arguments and of the contents of the files that they name. What
@@ -74,9 +74,9 @@ docs/cluster.md has more.`,
 		Example: `  memopt sweep grid.json -o results --jobs 2
         two points at a time; the table of all when they are done
   memopt sweep grid.json -o results --gather -O csv
-        what is known so far; nothing is run
+        the results so far; no point is run
   memopt sweep grid.json -o results --on slurm --jobs 20 --sbatch=--cpus-per-task=4
-        an array job of which 20 tasks run at a time; waits, and gathers
+        an array job with 20 tasks at a time; waits, and gathers
   memopt sweep grid.json -o results --on kubernetes --write --image registry/memopt --claim work
         an Indexed Job for kubectl create -f results/kubernetes.json
   memopt sweep grid.json -o results --plot cost.svg
@@ -99,9 +99,9 @@ func (f *sweepFlags) register(s *pflag.FlagSet) {
 	cli.NumberVar(s, &f.jobs, "jobs", "", 1, cli.Positive,
 		"how many points run at a time: here they share cores and memory; "+
 			"a cluster runs all without it")
-	cli.NumberVar(s, &f.index, "index", "", 0, cli.NotNegative, "run the point of this number only; default: what "+
-		"SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says, else all")
-	s.BoolVar(&f.gather, "gather", false, "run nothing: collect the results that there are")
+	cli.NumberVar(s, &f.index, "index", "", 0, cli.NotNegative, "run the point of this number only; default: the "+
+		"value of SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, else all")
+	s.BoolVar(&f.gather, "gather", false, "run no point: collect the results that there are")
 	s.BoolVar(&f.retry, "retry", false, "run points again that failed")
 	s.StringVar(&f.on, "on", "local", "where points run: local, slurm or kubernetes")
 	s.BoolVar(&f.write, "write", false, "only write the script of Slurm's array job, or Kubernetes' manifest")
@@ -109,8 +109,8 @@ func (f *sweepFlags) register(s *pflag.FlagSet) {
 		"seconds that a cluster leaves a point to save a checkpoint "+
 			"and end")
 	s.StringArrayVar(&f.sbatch, "sbatch", nil, "a further argument of sbatch, such as --sbatch=--mem=8G (repeatable)")
-	s.StringVar(&f.image, "image", "", "of --on kubernetes: the image that has memopt")
-	s.StringVar(&f.claim, "claim", "", "of --on kubernetes: the PersistentVolumeClaim whose volume is this folder")
+	s.StringVar(&f.image, "image", "", "with --on kubernetes: the image that has memopt")
+	s.StringVar(&f.claim, "claim", "", "with --on kubernetes: the PersistentVolumeClaim whose volume is this folder")
 	s.StringVar(&f.plot, "plot", "", "draw cost over budget, a line per model, as .svg or .png")
 }
 
@@ -181,7 +181,7 @@ func (f *sweepFlags) check(path string) error {
 	case f.write && (f.on == onLocal || f.gather):
 		return cli.Usage("--write: wanted --on slurm or --on kubernetes, without --gather")
 	case f.gather && f.set.Changed("index"):
-		return cli.Usage("--gather and --index cannot be combined: --gather runs nothing")
+		return cli.Usage("--gather and --index cannot be combined: --gather runs no point")
 	}
 	return nil
 }
@@ -343,8 +343,7 @@ func sweepWrite(a *cli.App, r *sweep.Runner, f *sweepFlags) error {
 func sweepFault(a *cli.App, err error) error {
 	if a.Ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return &cli.ExitError{Code: cli.ExitInterrupted,
-			Err: errors.New("interrupted; what is finished stays: run the same " +
-				"sweep again, and it goes on")}
+			Err: errors.New("interrupted; finished points stay: run the same sweep again, and it goes on")}
 	}
 	return cli.FileError("%w", err)
 }
@@ -397,8 +396,9 @@ var ownFlags = map[string]string{
 	"dim": `it stands in "dims"`, "output": "the sweep reads the verb's JSON",
 	"out":    "the sweep gives each job a folder",
 	"resume": "the sweep goes on with each job's own checkpoint",
-	"help":   "it runs nothing", "quiet": "it is always set", "verbose": "nobody would read it",
-	"color": "nobody would see it", "wide": "nobody would see it", "no-chart": "nobody would see it",
+	"help":   "it runs no step", "quiet": "it is always set", "verbose": "a point's output is not shown",
+	"color": "a point's output is not shown", "wide": "a point's output is not shown", "no-chart": "a point's " +
+		"output is not shown",
 }
 
 // Flag looks for a verb's flag.

@@ -62,7 +62,7 @@ func (t *training) ended(r *train.Result) error {
 				"go on with --resume", r.Updates, t.config.Updates, r.Saved)}
 	case r.Stopped:
 		return &cli.ExitError{Code: cli.ExitInterrupted,
-			Err: fmt.Errorf("stopped by a signal after update %d of %d; nothing is kept without -o",
+			Err: fmt.Errorf("stopped by a signal after update %d of %d; no state is kept without -o",
 				r.Updates, t.config.Updates)}
 	}
 	promised := max(t.view.Arena, t.view.EvalArena)

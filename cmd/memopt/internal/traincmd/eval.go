@@ -17,7 +17,7 @@ func (t *training) checkEvalOnly() error {
 	case len(t.data.eval) == 0:
 		return cli.Usage("--eval-only: --eval-data is missing: name the samples for evaluation")
 	case t.dryRun:
-		return cli.Usage("--eval-only and --dry-run cannot be combined: --dry-run is for what training takes")
+		return cli.Usage("--eval-only and --dry-run cannot be combined: --dry-run is for the memory of training")
 	}
 	t.data.paths = t.data.eval
 	return nil

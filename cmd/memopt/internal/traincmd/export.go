@@ -24,12 +24,12 @@ trained weights and running statistics of a checkpoint. All else stays as it
 is in the model's file: frozen weights, inputs, outputs and nodes. Parameters
 that are inputs of the model become initializers.
 
-CHECKPOINT is a job's folder, of which the newest checkpoint is taken, or the
-folder of one checkpoint. The checkpoint says where the model is; --model names
-another place. The model must be the one that was trained: its structure and
-its frozen weights are compared with the checkpoint's hashes. A job that has
-trained a training graph, as example:transformer is one, needs --model with a
-forward model that has the same weights by name.`,
+CHECKPOINT is a job's folder, for its newest checkpoint, or the folder of one
+checkpoint. The checkpoint says where the model is; --model names another
+place. The model must be the one that was trained: its structure and its frozen
+weights are compared with the checkpoint's hashes. A job that has trained a
+training graph, as example:transformer is one, needs --model with a forward
+model that has the same weights by name.`,
 		Example: `  memopt export job -o model.onnx
         the newest weights of the job
   memopt export job/checkpoints/step-500 -o model.onnx
@@ -41,7 +41,7 @@ forward model that has the same weights by name.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "where to write the model; - is standard output")
-	f.StringVar(&model, "model", "", "the forward model, where it is not what the checkpoint says")
+	f.StringVar(&model, "model", "", "the forward model, where it is not the one that the checkpoint names")
 	f.StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
 	return cmd
 }

@@ -67,9 +67,9 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	cli.NumberVar(f, &t.saveLimit, "save-total-limit", "", 0, cli.NotNegative, "how many checkpoints are kept; 0: all")
 	cli.NumberVar(f, &t.logging, "logging-steps", "", 0, cli.NotNegative, "updates between lines of metrics; "+
 		"0: 500, or a twentieth of a shorter job")
-	f.BoolVar(&t.dryRun, "dry-run", false, "say what the job would take, and end before its first step")
+	f.BoolVar(&t.dryRun, "dry-run", false, "print the memory that the job would take, and end before its first step")
 	f.BoolVar(&t.allowMerged, "allow-merged", false, "train parameters as one that the exporter of the file merged")
-	f.BoolVar(&t.evalOnly, "eval-only", false, "evaluate on --eval-data, and train nothing")
+	f.BoolVar(&t.evalOnly, "eval-only", false, "evaluate on --eval-data, and do not train")
 	f.StringVar(&t.resume, "resume", "", "go on after the newest checkpoint of -o, "+
 		"or after the one that is named: --resume=PATH")
 	f.Lookup("resume").NoOptDefVal = newest
@@ -92,11 +92,10 @@ type scheduleFlags struct {
 
 func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	cli.NumberVar(f, &s.rate, "learning-rate", "", 5e-5, cli.NotNegative, "the highest learning rate")
-	cli.NumberVar(f, &s.min, "min-lr", "", 0, cli.NotNegative, "what linear and cosine schedules fall to")
+	cli.NumberVar(f, &s.min, "min-lr", "", 0, cli.NotNegative, "the final rate of linear and cosine schedules")
 	f.StringVar(&s.kind, "lr-scheduler", "linear", strings.Join(schedule.Kinds, ", "))
 	cli.NumberVar(f, &s.warmup, "warmup-steps", "",
-		0, cli.NotNegative, "updates in which the rate rises from 0; below 1: "+
-			"a share of all updates")
+		0, cli.NotNegative, "updates while the rate rises from 0; below 1: a share of all updates")
 }
 
 // rates makes the learning rates of the flags, for so many updates.
@@ -131,13 +130,13 @@ func (d *dataFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&d.eval, "eval-data", nil, "samples for evaluation (repeatable)")
 	f.StringVar(&d.format, "data-format", "auto", "auto, which goes by names; or "+strings.Join(data.Formats(), ", "))
 	f.StringVar(&d.tokens, "token-type", "auto",
-		"type of tokens: uint8, uint16, uint32, int32 or int64; auto is what a header says, "+
-			"bytes in .txt files, and else uint16")
+		"type of tokens: uint8, uint16, uint32, int32 or int64; auto is the type in a header, bytes in .txt files, "+
+			"and else uint16")
 	f.StringVar(&d.blocks, "blocks", "disjoint",
 		"blocks of tokens: disjoint, one after the other; or random, from anywhere")
 	f.StringVar(&d.labels, "labels", "auto",
 		"labels of tokens: next, the token that follows; same, for models that shift labels "+
-			"themselves, as those of Hugging Face do; auto, by what the model does")
+			"themselves, as those of Hugging Face do; auto, as the model needs")
 	f.StringVar(&d.record, "record", "",
 		"fields of a record of raw bytes, for example 'label:uint8,image:uint8[3,32,32]/255'")
 	f.StringArrayVar(&d.names, "input",

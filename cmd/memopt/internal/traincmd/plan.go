@@ -177,13 +177,13 @@ func (t *training) infeasible(err error, rows int64, sel train.Selection) error 
 		}
 		return s, err
 	}
-	t.App.Status.Say("looking for what fits")
+	t.App.Status.Say("looking for a step that fits")
 	ways := train.Ways(t.Search, t.steps, t.recipe, rows, limit, sel, remake)
 	for _, w := range ways {
 		t.Say("fits:", fmt.Sprintf("%s takes %s: %s", w.What+also, report.Bytes(w.Total), w.Price))
 	}
 	if len(ways) == 0 {
-		t.Say("fits:", "nothing that was tried: smaller batches with accumulation, recomputation, "+
+		t.Say("fits:", "no change that was tried: smaller batches with accumulation, recomputation, "+
 			"an optimizer without state")
 	}
 	return t.ClassifyPlan(t.name, err)

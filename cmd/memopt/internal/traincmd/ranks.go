@@ -30,8 +30,7 @@ type rankFlags struct {
 
 func (r *rankFlags) register(f *pflag.FlagSet) {
 	cli.NumberVar(f, &r.zero, "zero", "", 0, cli.Bounds{Least: 0, Most: 2},
-		"what ranks that mpirun starts share by ZeRO: "+
-			"1 the optimizer's states, 2 gradients, too; 0: nothing")
+		"the parts that ranks of mpirun share by ZeRO: 1 the optimizer's states, 2 gradients, too; 0: no part")
 	f.StringVar(&r.reduce, "reduce", "fast", "how gradients are added up: fast, as MPI does; or exact, in the order "+
 		"of the ranks, which has the bits of one rank that accumulates")
 	f.StringVar(&r.bucket, "bucket-size", "auto", "bytes of gradients that leave together, while backward goes on; "+
@@ -39,7 +38,7 @@ func (r *rankFlags) register(f *pflag.FlagSet) {
 	cli.NumberVar(f, &r.timeout, "timeout", "", 1800, cli.Positive,
 		"seconds that a rank waits for the others before the "+
 			"job ends")
-	cli.NumberVar(f, &r.asked, "ranks", "", 0, cli.NotNegative, "with --dry-run: what each of so many ranks would take")
+	cli.NumberVar(f, &r.asked, "ranks", "", 0, cli.NotNegative, "with --dry-run: the memory of each of so many ranks")
 	f.StringVar(&r.library, "mpi-library", "", "file of the MPI library; default: that of the launcher")
 }
 

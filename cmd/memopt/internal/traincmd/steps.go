@@ -39,8 +39,8 @@ func (t *training) makeSteps() (err error) {
 		return err
 	}
 	if !t.trainFlags.step.Updates() {
-		return cli.Usage("train --optimizer none: a job updates parameters; memopt estimate --optimizer none says " +
-			"what gradients alone take")
+		return cli.Usage("train --optimizer none: a job updates parameters; memopt estimate --optimizer none shows " +
+			"the memory of gradients alone")
 	}
 	for _, l := range t.recipe.Differentiate.Losses {
 		if l.Seed {
@@ -66,7 +66,7 @@ func (t *training) makeSteps() (err error) {
 	}
 	if t.config.Scale != nil && t.steps.Joint.LossScale == "" {
 		if t.set.Changed("loss-scale") {
-			t.Warn("--loss-scale %s: %s has gradients of its own, which nothing scales: the job goes without a scale",
+			t.Warn("--loss-scale %s: %s has gradients of its own, without a scale: the job goes without a scale",
 				t.lossScale, t.name)
 		}
 		t.config.Scale, t.recipe.LossScale = nil, ""
@@ -121,7 +121,8 @@ func (t *training) refuseMerged(j *autograd.Joint) error {
 	}
 	c := j.Exported[i]
 	if c.Kind == roles.Apart {
-		return cli.Invalid(fmt.Errorf("%s: the job would train %q apart from what the exporter computed of it (%s); "+
+		return cli.Invalid(fmt.Errorf("%s: the job would train %q apart from the values that the exporter computed "+
+			"of it (%s); "+
 			"%s; --allow-merged trains them", t.name, c.Value, gradcmd.SomeOf(c.Names), gradcmd.KeepsParameters))
 	}
 	if c.Kind == roles.Untied {

@@ -27,8 +27,8 @@ func Train(a *cli.App) *cobra.Command {
 		Short: "Train a model: plan the step, make the job fit, and run it",
 		Long: `train makes the training step of a forward model, or takes a step graph, plans
 it as the selection flags or ORTMODULE_MEMORY_OPT_LEVEL and
-ORTMODULE_MEMORY_OPT_CONFIG say, prints the peak and what it is made of, trains,
-and reports the measured peak beside the predicted one.
+ORTMODULE_MEMORY_OPT_CONFIG say, prints the peak and its parts, trains, and
+reports the measured peak beside the predicted one.
 
 DATA is a file of tokens (nanoGPT's .bin), .npy or .npz arrays, folders in ONNX's
 test layout, or raw records; docs/training.md says how inputs are found in them.
@@ -43,12 +43,13 @@ way, with a checkpoint of the last whole update and exit code 9; a second signal
 ends it at once. --resume goes on bit for bit, with the model and the flags of the
 job where none are given.
 
---eval-only evaluates the model, or with --resume a checkpoint, and trains nothing.
+--eval-only evaluates the model, or with --resume a checkpoint, and does not
+train.
 
 mpirun -n N starts N ranks of one job, each with batches of its own: together
 they train as one that accumulates N times the steps (docs/cluster.md).`,
 		Example: `  memopt train example:transformer --data example:text --budget 60% --max-steps 50
-        a built-in model and text: nothing else is needed
+        a built-in model and text: no other file is needed
   memopt train gpt2.onnx --data train.bin --eval-data val.bin --dim seq=1024 --batch 8 -o job \
       --learning-rate 6e-4 --min-lr 6e-5 --lr-scheduler cosine --warmup-steps 2000 --max-steps 100000
         a language model on files of tokens
@@ -184,7 +185,7 @@ func (t *training) open() (err error) {
 		return err
 	}
 	if t.engine.Traits().Virtual {
-		return cli.Usage("train -e %s: nothing would be computed; memopt plan says what a step takes",
+		return cli.Usage("train -e %s: the device does not compute; memopt plan shows the memory of a step",
 			t.trainFlags.engine.Backend)
 	}
 	if t.config.Engine, err = residentOf(t.engine); err != nil {

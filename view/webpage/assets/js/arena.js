@@ -250,7 +250,7 @@ class Arena {
     const { execution: e } = this.state;
     const i = this.under;
     if (i < 0) {
-      this.read.textContent = "Nothing lies here.";
+      this.read.textContent = "No value lies here.";
       return;
     }
     const b = e.blocks;
@@ -260,9 +260,9 @@ class Arena {
       named(e.blockName(i), 80),
       `, ${kinds[b.kind[i]]}, ${bytes(b.bytes[i])} at address ${thousands(b.offset[i])}, `,
       `steps ${thousands(b.first[i] + 1)} to ${thousands(b.last[i] + 1)}, made by `,
-      b.made[i] < 0 ? "nobody" : named(e.name(b.made[i]), 80),
+      b.made[i] < 0 ? "no node" : named(e.name(b.made[i]), 80),
       ", read last by ",
-      b.reader[i] < 0 ? "nobody" : named(e.name(b.reader[i]), 80),
+      b.reader[i] < 0 ? "no node" : named(e.name(b.reader[i]), 80),
     );
   }
 

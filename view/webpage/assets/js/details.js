@@ -66,7 +66,7 @@ function facts(e, step) {
   fact(
     "Live",
     el("strong", { "data-live": e.total[step] }, bytes(e.total[step])),
-    " beside what lives throughout",
+    " beside the values that live throughout",
   );
   return list;
 }
@@ -110,11 +110,11 @@ function table(e, step, state) {
   }
   return el(
     "div",
-    { class: "scroll", tabindex: 0, role: "region", "aria-label": "What is live at this step" },
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": "Values live at this step" },
     el(
       "table",
       { id: "live", class: "wide" },
-      el("caption", {}, `What is live: ${thousands(live.length)} values`),
+      el("caption", {}, `Live: ${thousands(live.length)} values`),
       el("thead", {}, el("tr", {}, head)),
       body,
     ),

@@ -20,10 +20,10 @@ const views = [
   [
     "treemap",
     "Peak",
-    "What the peak is made of",
+    "Parts of the peak",
     (s, state) => treemap(s, state, clusterOf(state.page)),
   ],
-  ["pareto", "Cost", "What lower peaks cost", pareto],
+  ["pareto", "Cost", "Cost of lower peaks", pareto],
   ["clusters", "Clusters", "Clusters that can be recomputed", clusters],
   ["stashes", "Stashes", "Stashed activations", stashes],
   ["graph", "Graph", "The graph around a node", neighbours],
@@ -60,7 +60,7 @@ function summary(page) {
       card("Peak of the plan", bytes(peak.planned_bytes), "planned_bytes", peak.planned_bytes),
     );
     list.append(card("More time", percent(recompute.overhead), "overhead", recompute.overhead));
-    list.append(card("Nodes run again", thousands(recompute.nodes), "nodes", recompute.nodes));
+    list.append(card("Recomputed nodes", thousands(recompute.nodes), "nodes", recompute.nodes));
   }
   list.append(card("Arena", bytes(peak.arena_bytes), "arena_bytes", peak.arena_bytes));
   list.append(

@@ -124,7 +124,7 @@ function table(points, marks, again) {
       .filter((p) => p.nodes > 0 || p.overhead > 0)
       .map((p) => ({ ...p, name: `budget ${bytes(p.budget_bytes)}` })),
   ].sort((a, b) => a.live_bytes - b.live_bytes || a.overhead - b.overhead);
-  const head = ["Plan", "Peak", "More time", "Nodes run again"].map((t, i) =>
+  const head = ["Plan", "Peak", "More time", "Recomputed nodes"].map((t, i) =>
     el("th", { scope: "col", class: i > 0 ? "number" : null }, t),
   );
   const body = rows.map((r) =>

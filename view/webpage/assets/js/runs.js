@@ -13,8 +13,8 @@ export function runs(section, state) {
       el(
         "p",
         {},
-        "Nothing measured was given. memopt report --run FILE takes what verify, run and train print with ",
-        "-O json, a job's metrics.jsonl, and the profile of run --profile.",
+        "No measurements were given. memopt report --run FILE takes the output of verify, run and train ",
+        "with -O json, a job's metrics.jsonl, and the profile of run --profile.",
       ),
     );
     return;
@@ -25,7 +25,7 @@ export function runs(section, state) {
       show(section, run, state, i);
     } catch {
       section.append(
-        el("p", {}, "This file lacks what a report of its kind has, so it cannot be shown."),
+        el("p", {}, "This file lacks fields of a report of its kind, so it cannot be shown."),
       );
     }
   });

@@ -53,7 +53,7 @@ export function stashes(section, state) {
     return { ...s, live, cluster, fix: fix(s, live, clusters.get(cluster)) };
   });
   if (rows.length === 0) {
-    section.append(el("p", {}, "Nothing is stashed for the backward half."));
+    section.append(el("p", {}, "No value is stashed for the backward half."));
     return;
   }
   const columns = [
@@ -113,13 +113,13 @@ function fix(stash, live, cluster) {
     };
   }
   if (!live) {
-    return { saves: 0, text: "none is needed: it is not live at the peak" };
+    return { saves: 0, text: "no fix is needed: it is not live at the peak" };
   }
   return {
     saves: 0,
     text:
       live.fixes.length > 0
-        ? "none lowers the peak by itself"
-        : "none was tried: --top says for how many",
+        ? "no fix lowers the peak by itself"
+        : "no fix was tried: --top says for how many",
   };
 }

@@ -92,7 +92,7 @@ class Sortable {
     this.body.replaceChildren(...rows.slice(0, this.most).map((r) => this.row(r)));
     if (rows.length === 0) {
       this.body.append(
-        el("tr", {}, el("td", { colspan: this.columns.length }, "Nothing is found.")),
+        el("tr", {}, el("td", { colspan: this.columns.length }, "No row is found.")),
       );
     }
     this.more.hidden = rows.length <= this.most;

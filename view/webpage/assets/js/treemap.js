@@ -97,7 +97,7 @@ function cells(list, width, state, by) {
     out.push(box);
   }
   if (out.length === 0) {
-    out.push(el("p", {}, `Nothing is live by ${by}.`));
+    out.push(el("p", {}, `No value is live by ${by}.`));
   }
   return out;
 }
