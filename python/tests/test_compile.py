@@ -393,7 +393,7 @@ def test_code_of_a_step_may_take_little_more(above, less, fits, monkeypatch):
         return int((1 + above) * limits[-1])
 
     def solved(instance, *given):
-        if limits and not less and instance["budget"] < limits[-1]:
+        if limits and not less and instance["budget"] < 0.99 * limits[-1]:  # the first plan may be sought for 1 % less
             raise _solve.Infeasible("no plan", {"proved": False, "lowest_peak": limits[-1]})
         return solve(instance, *given)
 

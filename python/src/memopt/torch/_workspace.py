@@ -24,12 +24,13 @@ _KERNELS = frozenset(
     _native_batch_norm_legit_functional _safe_softmax _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_flash_attention_for_cpu_backward _scaled_mm _softmax _softmax_backward_data _to_copy addbmm
     addmm addmv amax amin argmax avg_pool2d avg_pool2d_backward baddbmm bmm cat clone constant_pad_nd convolution
-    convolution_backward cumsum dot embedding embedding_dense_backward gather index index_add index_put index_select
-    linalg_vector_norm logsumexp masked_fill max max_pool2d_with_indices max_pool2d_with_indices_backward mean mm mv
-    native_batch_norm native_batch_norm_backward native_group_norm native_group_norm_backward native_layer_norm
-    native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward nll_loss_backward nll_loss_forward roll scatter
-    scatter_add select_backward slice_backward softplus_backward sort stack sum topk tril triu upsample_bilinear2d
-    upsample_bilinear2d_backward upsample_nearest2d upsample_nearest2d_backward var var_mean
+    convolution_backward copy cumsum dot embedding embedding_dense_backward gather index index_add index_put
+    index_select linalg_vector_norm logsumexp masked_fill max max_pool2d_with_indices
+    max_pool2d_with_indices_backward mean mm mv native_batch_norm native_batch_norm_backward native_group_norm
+    native_group_norm_backward native_layer_norm native_layer_norm_backward nll_loss2d_backward nll_loss2d_forward
+    nll_loss_backward nll_loss_forward roll scatter scatter_add select_backward slice_backward slice_scatter
+    softplus_backward sort stack sum topk tril triu upsample_bilinear2d upsample_bilinear2d_backward
+    upsample_nearest2d upsample_nearest2d_backward var var_mean
     """.split()  # noqa: SIM905, a name in quotes of its own is a line
 )
 
