@@ -127,7 +127,6 @@ func (k *atenExtreme[T]) Range(lo, hi int) {
 // chose. Inputs are dY, the axis, the indices, the shape of X, and whether the axis stayed.
 type atenSelected[T convFloat] struct {
 	shape []int
-	want  []int
 }
 
 func newATenSelected[T convFloat]() executor.Kernel { return &atenSelected[T]{} }
