@@ -47,6 +47,10 @@ type Budget struct {
 	// with the anchors that the plan's file would have; a share then refers to that arena for the
 	// unchanged graph. It excludes Clusters.
 	Runtime bool
+	// ORTModule says that the runtime is ORTModule's session: Clusters are those of its own memory optimizer, with
+	// the order and the memory that they have there; other plans are the file with its anchors in the place of
+	// the graph, in the memory-efficient order. A share refers to what the unchanged graph takes there.
+	ORTModule bool
 	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
 	// programming).
 	Solver string
@@ -101,6 +105,9 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 		return nil, err
 	}
 	opts := b.options(m.persistent, m.basePeak())
+	if b.Clusters && b.ORTModule {
+		return m.fitClustersInORTModule(ctx, b, opts)
+	}
 	if b.Clusters && !b.Runtime {
 		return m.fitClusters(ctx, opts, cluster.Work(len(m.analysis.Order)))
 	}
@@ -118,9 +125,14 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 		}
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{
 			Anchor: func(list []recompute.Placement) (*anchor.Anchoring, error) {
-				return anchoring.choose(limit, list)
+				made, err := anchoring.choose(limit, list)
+				if err != nil || !b.ORTModule {
+					return made, err
+				}
+				return m.judgedInORTModule(list, made)
 			},
-			Limit: func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
+			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
+			Object: b.runtimeObject(),
 		})
 		m.comparedWithWhole(a)
 	} else {
@@ -135,6 +147,14 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	}
 	c.layout, c.solver, c.stopped, c.answer = a.Layout, a.Method, a.Stopped, a
 	return c, nil
+}
+
+// runtimeObject names the object of a search with Runtime.
+func (b Budget) runtimeObject() string {
+	if b.ORTModule {
+		return "plan for ORTModule"
+	}
+	return "plan for stock ONNX Runtime"
 }
 
 // basePeak is the bytes that a budget's share refers to, for a plan of the unchanged graph.
@@ -169,13 +189,17 @@ func (m *maker) comparedWithWhole(a *budget.Answer) {
 	a.Runtime.Base, a.Runtime.BaseArena = base.Live, base.Arena
 }
 
-// RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime,
-// and whether its file stays within them; 0 and true where no budget was asked for that bounds an
-// arena, or the runtime was not simulated.
+// RuntimeBudget returns the bytes that the plan's budget leaves the arena of stock ONNX Runtime, or the step in
+// ORTModule where the plan's memory there is known, and whether its file stays within them; 0 and true where no
+// budget was asked for that bounds an arena, or the runtime was not simulated.
 func (p *Plan) RuntimeBudget(a *anchor.Anchoring) (limit int64, fits bool) {
 	b := p.Options.Limit()
 	if b == nil || b.Total == 0 && b.Share == 0 && b.Arena == 0 || a == nil || !a.Simulated {
 		return 0, true
+	}
+	if s := p.Session; s != nil {
+		limit = b.bytes(p.Persistent, s.Base)
+		return limit, s.Planned <= limit
 	}
 	limit = b.bytes(p.Persistent, a.BaseArena)
 	return limit, a.AnchoredArena <= limit

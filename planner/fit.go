@@ -14,7 +14,7 @@ type Fit struct {
 	// exceed the budget.
 	Limit int64
 	// Arena is the bytes of the plan's arena: memopt's own, or the simulated one of stock ONNX
-	// Runtime if the budget is for that.
+	// Runtime or the peak in ORTModule if the budget is for these.
 	Arena int64
 	// Persistent is the bytes of inputs and weights, which count where the budget is for these, too.
 	Persistent int64
@@ -49,7 +49,9 @@ func (m *maker) hold(p *Plan) error {
 	}
 	f := &Fit{Budget: b, Arena: p.Arena.Bytes, Persistent: p.Persistent}
 	base := p.Baseline().Base.Peak.Bytes
-	if b.Runtime {
+	if p.Session != nil && b.ORTModule {
+		f.Arena, base = p.Session.Planned, p.Session.Base
+	} else if b.Runtime {
 		a, err := p.anchored()
 		if err != nil {
 			return err

@@ -131,10 +131,10 @@ type levelChoice struct {
 // levelSelection returns the selection of a level other than UserSpecified: all candidates, with
 // some kept as checkpoints if that alone lowers the peak, and an empty selection if that would take
 // more than the unchanged graph. Level 2 considers more selections than level 1; its peak is no
-// higher, and it frees no less. Without sizes it is all candidates.
+// higher, and it frees no less. Without sizes, and in ORTModule, it is all candidates.
 func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
 	compromise := l == LayerwiseCompromise
-	if m.sizes == nil {
+	if m.sizes == nil || m.opts.byORTModule() {
 		return &levelChoice{sel: m.selectLevel(compromise)}, nil
 	}
 	w := &weigher{maker: m, ctx: ctx}

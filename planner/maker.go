@@ -16,6 +16,7 @@ import (
 	"memopt/planner/chunk"
 	"memopt/planner/place"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 
@@ -189,6 +190,10 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	if err := m.fillRows(ctx, p, c); err != nil {
 		return nil, err
 	}
+	var err error
+	if p.Session, err = m.session(ctx, p, c); err != nil {
+		return nil, err
+	}
 	m.warn(p, c)
 	if len(p.Unbound) > 0 && m.opts.Ranges != nil {
 		if err := p.formulas(ctx); err != nil && !timelimit.Ended(ctx) {
@@ -247,9 +252,14 @@ func (m *maker) warn(p *Plan, c *choice) {
 	if p.Planned == nil {
 		return
 	}
-	if (len(c.sel.chosen) > 0 || len(m.evaluator.Forced) > 0) && p.Planned.Peak.Bytes >= p.Baseline().Base.Peak.Bytes {
+	before, after := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes
+	if s := p.Session; s != nil {
+		before, after = s.Base, s.Planned
+		p.warnUnfused()
+	}
+	if (len(c.sel.chosen) > 0 || len(m.evaluator.Forced) > 0) && after >= before {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+
-			"only costs time", p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes)
+			"only costs time", before, after)
 	}
 	if f, ok := p.Options.Strategy.(*PlanFile); ok {
 		f.brokenPromise(p)
@@ -259,6 +269,18 @@ func (m *maker) warn(p *Plan, c *choice) {
 		p.warnf("%d values (the first is %q) have a size that depends on data or is unknown, and "+
 			"count as 0 bytes", n, p.Analysis.Graph.Values[p.Base.Unsized[0]].Name)
 	}
+}
+
+// warnUnfused says that ORTModule's session still changes the graph before it runs it.
+func (p *Plan) warnUnfused() {
+	found := ortsim.Unfused(p.Analysis.Graph)
+	if len(found) == 0 {
+		return
+	}
+	p.warnf("ORTModule's session does not run this graph as it is: it fuses %d products with the Transposes of their "+
+		"operands, the first is %q; its clusters have other ids and it takes other memory. Plan "+
+		"P_execution_model_training.onnx, which ORTModule writes beside P_optimized_training.onnx (save_onnx of its "+
+		"DebugOptions)", len(found), p.Analysis.Graph.NodeLabel(found[0]))
 }
 
 // warnCopied names the states whose next values cannot be written in place.

@@ -63,6 +63,12 @@ type Options struct {
 	// chunks, if that costs less than recomputation alone; "" forbids it. Budgets of Clusters and with
 	// StashLimits are never chunked; plans of other strategies only by a PlanFile's own cuts.
 	Chunk chunk.Mode
+	// ORTModule asks for the plan's memory in ORTModule (Plan.Session) for a graph with a YieldOp. A Level is then what
+	// ORTModule's own optimizer makes of it, whether its peak falls by that or not.
+	ORTModule bool
+	// Written says that the plan is for a file with anchors, which ORTModule gets in the place of its graph: its own
+	// optimizer is off then, whatever the strategy.
+	Written bool
 	// WorkspaceOf returns the Workspace of a chunked graph; nil means that a part has that of the
 	// whole node.
 	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)
@@ -156,6 +162,9 @@ type Plan struct {
 	// layers are found, or if the context of Make is done, since the plan should then be shown at
 	// once.
 	Alternatives []Alternative
+
+	// Session is the memory in ORTModule; nil unless Options asks for it, without sizes, and without a YieldOp.
+	Session *Session
 
 	Warnings []string
 

@@ -170,7 +170,9 @@ func modelName(path string) string {
 // record returns the budget as plan files have it.
 func (b *Budget) record() *recompute.BudgetRecord {
 	r := &recompute.BudgetRecord{TotalBytes: b.Total, Share: b.Share, ArenaBytes: b.Arena, In: "memopt"}
-	if b.Runtime {
+	if b.ORTModule {
+		r.In = "ortmodule"
+	} else if b.Runtime {
 		r.In = "ort"
 	}
 	for _, l := range b.StashLimits {

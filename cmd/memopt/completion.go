@@ -33,7 +33,7 @@ var flagChoices = map[string][]string{
 	"color":                        {"auto", "always", "never"},
 	"level":                        {"0", "1", "2"},
 	"order":                        names(planner.OrderChoices),
-	"budget-in":                    {"memopt", cli.OrtName},
+	"budget-in":                    {"auto", "memopt", cli.OrtName, "ortmodule"},
 	"select":                       {"nodes", "clusters", option.ModulesName},
 	"chunk":                        option.ChunkModes,
 	"solver":                       {"auto", "greedy", "lns"},

@@ -36,6 +36,8 @@ type Runtime struct {
 	// Limit is the bytes that the budget leaves to the runtime's arena, given the arena of the
 	// unchanged graph.
 	Limit func(base int64) int64
+	// Object names what is looked for, such as "plan for stock ONNX Runtime".
+	Object string
 }
 
 // FitRuntime returns the cheapest plan found whose file stays within the budget in stock ONNX
@@ -228,7 +230,7 @@ func (r *runtimeFit) best() int {
 
 func (r *runtimeFit) infeasible() error {
 	e := &InfeasibleError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
-		Object: "plan for stock ONNX Runtime", Stopped: r.stopped, Persistent: r.opts.Persistent}
+		Object: r.rt.Object, Stopped: r.stopped, Persistent: r.opts.Persistent}
 	for _, a := range r.judged {
 		if a != nil {
 			e.LowestArena = min(e.LowestArena, a.AnchoredArena)

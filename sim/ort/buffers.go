@@ -15,6 +15,7 @@ import (
 // allocated in between, unlike in the memory model of package live.
 type bufferPlanner struct {
 	bufferPlan
+	apart    bool              // dead buffers serve no other value
 	shape    []Shape           // by value of the program
 	returned []bool            // by value of the program: it is an output
 	bound    []bool            // by value of the program: an output in memory of the caller's
@@ -161,7 +162,7 @@ func (a *bufferPlanner) allocate(p *live.Program, s *live.Step, slot int, v grap
 			return
 		}
 	}
-	if c := a.shapeOf(v); c >= 0 && len(a.free[c]) > 0 {
+	if c := a.shapeOf(v); c >= 0 && len(a.free[c]) > 0 && !a.apart {
 		last := len(a.free[c]) - 1
 		root := a.free[c][last]
 		a.free[c] = a.free[c][:last]

@@ -74,6 +74,12 @@ func (k *kernels) likelihood(n *graph.Node) []int64 {
 // product is that of a function body that adds it to something.
 func (k *kernels) product(n *graph.Node) []int64 { return []int64{k.bytes(n.Output(0))} }
 
+// normGrad has the normalized input and three products of the gradient as arrays of their own (LayerNormGrad in
+// orttraining/training_ops/cpu/nn/layer_norm.cc).
+func (k *kernels) normGrad(n *graph.Node) []int64 {
+	return slices.Repeat([]int64{k.bytes(n.Input(0))}, 4)
+}
+
 // conv spreads one image out if it has more filters than places to put them; otherwise a fixed
 // buffer serves.
 func (k *kernels) conv(n *graph.Node) []int64 {

@@ -100,6 +100,10 @@ var rows = []row{
 	{kind: op.LSTM, workspace: (*kernels).lstm},
 	{kind: op.Loop, workspace: (*kernels).loop},
 
+	// Of the training build, 1.19.2.
+	{kind: op.LayerNormalizationGrad, workspace: (*kernels).normGrad},
+	{kind: op.SimplifiedLayerNormalizationGrad, workspace: (*kernels).normGrad},
+
 	{kind: op.FusedMatMulAdd, workspace: (*kernels).product, expands: true},
 	{kind: op.MatMulAdd, workspace: (*kernels).product, expands: true},
 	{kind: op.MatMul, describe: describeMatMul},
@@ -175,14 +179,14 @@ var unmeasured = []graph.Kind{
 	op.GatherBlockQuantized, op.GatherElementsGrad, op.GatherGrad, op.GatherNDGrad, op.GeluGrad, op.GeluMS,
 	op.GroupNorm, op.MatMulNBits,
 	op.GroupQueryAttention, op.InPlaceAccumulator, op.InPlaceAccumulatorV2,
-	op.InvertibleLayerNormalizationGrad, op.IsAllFinite, op.IsFinite, op.LayerNormalizationGrad,
+	op.InvertibleLayerNormalizationGrad, op.IsAllFinite, op.IsFinite,
 	op.LeakyReluGrad, op.LogSoftmaxGrad, op.LogSoftmaxGrad13, op.MaxPoolGrad, op.MemcpyFromHost,
 	op.MemcpyToHost, op.MixedPrecisionScale, op.MultiHeadAttention, op.NcclAllReduce,
 	op.NegativeLogLikelihoodLossInternal,
 	op.PadAndUnflatten, op.PythonOp, op.PythonOpGrad, op.QuickGelu, op.QuickGeluGrad,
 	op.ReduceAllL2, op.ReduceSumTraining, op.ReluGrad, op.ResizeGrad, op.RotaryEmbeddingMS,
 	op.SGDOptimizerV2, op.Scale, op.ScaledSum, op.ShrunkenGather, op.SigmoidGrad,
-	op.SimplifiedLayerNormalization, op.SimplifiedLayerNormalizationGrad,
+	op.SimplifiedLayerNormalization,
 	op.SkipLayerNormalization, op.SkipSimplifiedLayerNormalization, op.SliceGrad,
 	op.SoftmaxCrossEntropyLossGrad, op.SoftmaxCrossEntropyLossInternal,
 	op.SoftmaxCrossEntropyLossInternalGrad, op.SoftmaxGrad, op.SoftmaxGrad13, op.SplitTraining,

@@ -80,14 +80,19 @@ func Apply(
 	}
 	if anchoring != nil {
 		j.Anchors = &anchorJSON{Anchors: len(anchoring.Anchors), Nodes: r.AnchorNodes, Seconds: anchoring.Seconds()}
-		if anchoring.Simulated {
+		if anchoring.Simulated && p.Session == nil {
 			j.Anchors.Peak = &anchorPeakJSON{anchoring.Base, anchoring.Bare, anchoring.Anchored, anchoring.BaseArena,
 				anchoring.AnchoredArena}
 		}
 	}
 	if limit, fits := p.RuntimeBudget(anchoring); limit != 0 {
 		j.Budget = &budgetJSON{In: "memopt", Arena: limit, Taken: anchoring.AnchoredArena, Fits: fits}
-		if p.Options.Limit().Runtime {
+		if s := p.Session; s != nil {
+			j.Budget.Taken = s.Planned
+		}
+		if p.Options.Limit().ORTModule {
+			j.Budget.In = "ortmodule"
+		} else if p.Options.Limit().Runtime {
 			j.Budget.In = "ort"
 		}
 	}
@@ -100,7 +105,10 @@ func Apply(
 	t.Add("recomputed nodes", fmt.Sprint(j.Clones))
 	t.Add("recomputed values", fmt.Sprint(j.Placements))
 	t.Add("random nodes given a seed", fmt.Sprint(len(j.Seeded)))
-	if p.Base != nil {
+	if s := p.Session; s != nil {
+		t.Add("peak before, in ORTModule", Bytes(s.Base))
+		t.Add("peak after, in ORTModule", Bytes(s.Planned))
+	} else if p.Base != nil {
 		t.Add("peak before, live", Bytes(p.Baseline().Base.Peak.Bytes))
 		t.Add("peak after, live", Bytes(p.Planned.Peak.Bytes))
 	}

@@ -16,7 +16,12 @@ func FitSentence(f *planner.Fit) string {
 	case f.Budget.Share > 0:
 		share = fmt.Sprintf(" (%s)", Percent(f.Budget.Share))
 	}
-	if f.Budget.Runtime {
+	if f.Budget.ORTModule {
+		if what == "arena" {
+			what = "peak"
+		}
+		what += " in ORTModule"
+	} else if f.Budget.Runtime {
 		what += " in stock ONNX Runtime"
 	}
 	difference := Bytes(f.Over()) + " over"
@@ -41,7 +46,9 @@ func newFitJSON(f *planner.Fit) *fitJSON {
 		return nil
 	}
 	in := "memopt"
-	if f.Budget.Runtime {
+	if f.Budget.ORTModule {
+		in = "ortmodule"
+	} else if f.Budget.Runtime {
 		in = "ort"
 	}
 	return &fitJSON{in, f.Fits(), f.Limit, f.Arena, f.Over(), f.Spare()}

@@ -45,10 +45,15 @@ func fitsText(p *planner.Plan, view PlanView) string {
 
 // peakText is the peak before and after.
 func peakText(p *planner.Plan) string {
-	before, after := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes
-	whole := fmt.Sprintf("with inputs and weights %s", Bytes(p.PeakRecord().TotalBytes))
+	before, after, where := p.Baseline().Base.Peak.Bytes, p.Planned.Peak.Bytes, "Peak"
+	total := p.PeakRecord().TotalBytes
+	if s := p.Session; s != nil {
+		before, after, where = s.Base, s.Planned, "Peak in ORTModule"
+		total = s.Planned + p.Persistent
+	}
+	whole := fmt.Sprintf("with inputs and weights %s", Bytes(total))
 	if p.Recompute.Nodes == 0 && p.Whole == nil && before == after {
-		return fmt.Sprintf("Peak: %s; %s.", Bytes(before), whole)
+		return fmt.Sprintf("%s: %s; %s.", where, Bytes(before), whole)
 	}
 	change := "no less"
 	if before != after && before > 0 {
@@ -58,7 +63,7 @@ func peakText(p *planner.Plan) string {
 			change = Percent(-share) + " more"
 		}
 	}
-	return fmt.Sprintf("Peak: %s → %s (%s); %s.", Bytes(before), Bytes(after), change, whole)
+	return fmt.Sprintf("%s: %s → %s (%s); %s.", where, Bytes(before), Bytes(after), change, whole)
 }
 
 // priceText is the cost of the plan.

@@ -120,6 +120,8 @@ type peakJSON struct {
 	PlannedNode     *string `json:"planned_node"`
 	// The memory of clones besides values, in planned, arena and total bytes.
 	CloneBytes int64 `json:"clone_bytes,omitempty"`
+	// Whose order and memory the bytes of the baseline and of the plan are those of: ortmodule's, else memopt's.
+	In string `json:"in,omitempty"`
 }
 
 type recomputeJSON struct {
@@ -213,7 +215,10 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 		r, whole := p.PeakRecord(), p.Baseline()
 		j.Peak = peakJSON{&r.BaselineBytes, &r.PlannedBytes, &r.LowerBoundBytes, nil, &r.ArenaBytes,
 			&r.PersistentBytes, &r.TotalBytes,
-			label(whole.Analysis.Graph, whole.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes}
+			label(whole.Analysis.Graph, whole.Base.Peak.Node), label(a.Graph, p.Planned.Peak.Node), r.CloneBytes, ""}
+		if s := p.Session; s != nil {
+			j.Peak.BaselineBytes, j.Peak.PlannedBytes, j.Peak.In = &s.Base, &s.Planned, "ortmodule"
+		}
 		if r.PartsBoundBytes > 0 {
 			j.Peak.PartsBoundBytes = &r.PartsBoundBytes
 		}

@@ -168,6 +168,9 @@ func (v *TrainView) parts() *live.Parts {
 	}
 	// The peak is that of the update, while gradients are accumulated.
 	at.State += v.States + v.Inputs - v.Plan.Persistent
+	if at.State < 0 { // scalars that the loop fills, such as the learning rate, are inputs of the plan alone
+		at.Weights, at.State = at.Weights+at.State, 0
+	}
 	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
 	return at
 }

@@ -10,7 +10,10 @@ import (
 
 	"memopt"
 	"memopt/cmd/memopt/internal/cli"
+	"memopt/graph/live"
 	"memopt/planner"
+	"memopt/planner/chunk"
+	"memopt/recompute"
 	"memopt/view/report"
 )
 
@@ -25,6 +28,7 @@ type BudgetFlags struct {
 	optimal bool
 	chunk   string
 	set     *pflag.FlagSet // the set that they are registered in
+	session bool           // the plan's peaks are those in ORTModule
 	cli.LimitFlags
 }
 
@@ -38,9 +42,11 @@ func (b *BudgetFlags) Register(f *pflag.FlagSet) {
 	f.StringArrayVar(&b.limits, "budget-for",
 		nil, "'GLOB=SIZE': limit the stashes of nodes with matching names to SIZE at the end of the forward half "+
 			"(repeatable)")
-	f.StringVar(&b.In, "budget-in", "memopt",
+	f.StringVar(&b.In, "budget-in", autoName,
 		"where the budget applies: memopt, in memopt's own order and arena; ort, in the simulated "+
-			"arena of stock ONNX Runtime, with the anchors of the file that apply writes")
+			"arena of stock ONNX Runtime, with the anchors of the file that apply writes; ortmodule, in "+
+			"ORTModule's session, in its order, without its arena; auto, ortmodule where plan and apply read a file "+
+			"with a YieldOp, else memopt")
 	f.StringVar(&b.What, "select", "nodes",
 		"the choices of a plan to a budget: nodes, any that can run again; clusters, as an ONNX Runtime "+
 			"configuration can express them; or, for plan, modules, as under torch.utils.checkpoint")
@@ -50,6 +56,37 @@ func (b *BudgetFlags) Register(f *pflag.FlagSet) {
 	b.LimitFlags.Register(f)
 	f.BoolVar(&b.optimal, "require-optimal", false, "exit with 8 unless it is proved that no plan "+
 		"is cheaper")
+}
+
+// Values of --budget-in beside memopt and ort.
+const (
+	autoName      = "auto"
+	ortmoduleName = "ortmodule"
+)
+
+// settle decides whether the plan's peaks are those in ORTModule. Of itself that is so for files with a YieldOp
+// that memopt has not made, where plans are made for files and not executed; the built-in examples are for
+// memopt's own executor.
+func (s *SelectionFlags) settle(a *cli.App, l *memopt.Model, how Planning) error {
+	b := &s.BudgetFlags
+	found, err := live.FindBoundary(l.Model)
+	yields := err == nil && found.Kind == live.YieldBoundary
+	switch b.In {
+	case ortmoduleName:
+		if !yields {
+			return cli.Usage("--budget-in ortmodule: %s has no YieldOp, so it is no graph of ORTModule's session; "+
+				"wanted memopt or ort", l.Path)
+		}
+		b.session = true
+	case autoName:
+		_, rewritten := l.Meta(recompute.Key)
+		_, recorded := l.Meta(live.BoundaryKey)
+		b.session = yields && how.Writes && !rewritten && !recorded &&
+			!strings.HasPrefix(l.Path, memopt.ExamplePrefix) && s.Order == autoName && s.aliases == "" &&
+			s.cloneBytes == "" && !how.Deeploy && len(s.limits) == 0 && len(a.Ranges()) == 0 &&
+			(b.chunk == string(chunk.Off) || !b.set.Changed("chunk"))
+	}
+	return nil
 }
 
 // Asks reports whether there is a budget.
@@ -69,15 +106,16 @@ func (b *BudgetFlags) Search(a *cli.App) (*planner.Budget, error) {
 		return nil, cli.Usage("--select %q: wanted nodes, clusters or modules", b.What)
 	}
 	switch b.In {
-	case "memopt", cli.OrtName:
-		out.Runtime = b.In == cli.OrtName
+	case autoName, "memopt", cli.OrtName, ortmoduleName:
+		out.ORTModule = b.session
+		out.Runtime = b.In == cli.OrtName || b.session && !out.Clusters
 	default:
-		return nil, cli.Usage("--budget-in %q: wanted memopt or ort", b.In)
+		return nil, cli.Usage("--budget-in %q: wanted auto, memopt, ort or ortmodule", b.In)
 	}
 	if _, err := ChunkMode(b.chunk); err != nil {
 		return nil, err
 	}
-	if out.Runtime && out.Clusters {
+	if b.In == cli.OrtName && out.Clusters {
 		return nil, cli.Usage("--budget-in ort and --select clusters cannot be combined: a " +
 			"configuration is for ONNX Runtime's training build, which needs no anchors")
 	}

@@ -36,6 +36,8 @@ func (b *BudgetFlags) Mode(a *cli.App, limit *planner.Budget) chunk.Mode {
 	switch {
 	case limit.Clusters:
 		why = "with --select clusters: a configuration of ONNX Runtime cannot express it"
+	case limit.ORTModule:
+		why = "in ORTModule, whose memory for regions in parts is not known"
 	case len(limit.StashLimits) > 0:
 		why = "with --budget-for: the stashes of nodes are limited for the graph as it is"
 	default:

@@ -98,6 +98,8 @@ type Planning struct {
 	Deeploy bool
 	// executes says that the verb executes on the CPU, whose profile is then the default.
 	Executes bool
+	// Writes says that the verb plans for a file and executes no graph, Rewrites that it writes the file.
+	Writes, Rewrites bool
 	// record is that of a plan file that was read, in place of --plan; nil without one.
 	Record *recompute.Record
 	// bare leaves out the selection, whatever ORTModule's variables say: two models are compared.
@@ -118,8 +120,11 @@ type Chosen struct {
 
 // Resolve makes planner options of the flags and of ORTModule's variables.
 func (s *SelectionFlags) Resolve(a *cli.App, l *memopt.Model, how Planning) (*Chosen, error) {
+	if err := s.settle(a, l, how); err != nil {
+		return nil, err
+	}
 	c := &Chosen{File: l, Options: memopt.PlanOptions{Options: planner.Options{Order: planner.OrderChoice(s.Order),
-		Keep: s.Keep, Recompute: s.Recompute}}}
+		Keep: s.Keep, Recompute: s.Recompute, ORTModule: s.session, Written: how.Rewrites}}}
 	if s.Probe != "" {
 		probe, err := recompute.ParseProbe(s.Probe)
 		if err != nil {

@@ -107,7 +107,7 @@ formulas, exact bytes and whole names in any case.`,
 				return cli.Usage("--save-config: a configuration cannot express the nodes that a plan to a budget " +
 					"recomputes; add --select clusters, or save the plan with --save-plan")
 			}
-			p, c, err := MakePlan(a, args[0], &sel, option.Planning{Shown: true, Deeploy: deeploy,
+			p, c, err := MakePlan(a, args[0], &sel, option.Planning{Shown: true, Writes: true, Deeploy: deeploy,
 				Reading: load.Reading{Ranged: true}})
 			if err != nil {
 				return err

@@ -1,0 +1,146 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/planner/anchor"
+	"memopt/planner/budget"
+	"memopt/planner/cluster"
+	"memopt/recompute"
+	ortsim "memopt/sim/ort"
+)
+
+// Session is the memory of a step in ORTModule: the most live bytes without inputs and weights, with gradients.
+type Session struct {
+	// Base is that of the graph as it is. ORTModule's memory optimizer is off then, and its session runs the nodes
+	// in its default order, in which it has also written the file.
+	Base int64
+	// Planned is that of the plan's graph, in the memory-efficient order: of a level or a configuration the graph that
+	// ORTModule's own optimizer makes, of other plans the file with anchors in its place. It is Base where the plan
+	// recomputes no value.
+	Planned int64
+}
+
+// byORTModule reports whether ORTModule's own memory optimizer makes the plan's graph.
+func (o *Options) byORTModule() bool {
+	switch s := o.strategy().(type) {
+	case Config, Level:
+		return o.ORTModule && !o.Written && enables(s)
+	case Budget:
+		return o.ORTModule && !o.Written && s.Clusters
+	}
+	return false
+}
+
+// sessionBase is the peak of the unchanged graph in ORTModule.
+func (m *maker) sessionBase() (int64, error) {
+	return ortsim.TrainingPeak(m.model, graph.FileOrder(m.model.Graph), m.opts.Dims)
+}
+
+// sessionOf is the peak in ORTModule of the file that placements and anchors make.
+func (m *maker) sessionOf(placements []recompute.Placement, anchors []recompute.Anchor) (int64, error) {
+	a := m.analysis
+	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{Anchors: anchors})
+	if err != nil {
+		return 0, err
+	}
+	return ortsim.TrainingPeak(r.Model, ortsim.MemoryEfficientOrder(r.Model.Graph, r.Boundary.Node), m.opts.Dims)
+}
+
+// sessionOfSelection is the peak in ORTModule where its own optimizer recomputes candidates.
+func (m *maker) sessionOfSelection(selected []int) (int64, error) {
+	made, err := m.analysis.ByORTModule(selected)
+	if err != nil {
+		return 0, err
+	}
+	return ortsim.TrainingPeak(made, graph.FileOrder(made.Graph), m.opts.Dims)
+}
+
+// session finds the memory of a plan in ORTModule; nil without sizes, or where it is not asked for.
+func (m *maker) session(ctx context.Context, p *Plan, c *choice) (*Session, error) {
+	if !m.opts.ORTModule || m.sizes == nil || m.boundary.Kind != live.YieldBoundary || m.whole != nil {
+		return nil, nil
+	}
+	var err error
+	s := &Session{}
+	if s.Base, err = m.sessionBase(); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(p.Placements) == 0:
+		s.Planned = s.Base
+	case m.opts.byORTModule():
+		s.Planned, err = m.sessionOfSelection(c.sel.chosen)
+	case p.Runtime != nil:
+		s.Planned = p.Runtime.AnchoredArena
+	default:
+		var a *anchor.Anchoring
+		if a, err = p.toAnchor().choose(ctx, p.Placements); err == nil {
+			s.Planned, err = m.sessionOf(p.Placements, a.Anchors)
+		}
+	}
+	return s, err
+}
+
+// judgedInORTModule gives anchors the peaks in ORTModule in place of those in stock ONNX Runtime.
+func (m *maker) judgedInORTModule(placements []recompute.Placement, a *anchor.Anchoring) (*anchor.Anchoring, error) {
+	var err error
+	out := *a
+	if out.Base, err = m.sessionBase(); err != nil {
+		return nil, err
+	}
+	out.Anchored = out.Base
+	if len(placements) > 0 {
+		if out.Anchored, err = m.sessionOf(placements, a.Anchors); err != nil {
+			return nil, err
+		}
+	}
+	out.BaseArena, out.AnchoredArena, out.Simulated = out.Base, out.Anchored, true
+	return &out, nil
+}
+
+// maxNarrower bounds the budgets of memopt's arena that are tried for a budget in ORTModule, and narrower is what
+// share of one the next is.
+const (
+	maxNarrower = 24
+	narrower    = 0.96
+)
+
+// fitClustersInORTModule is fitClusters for a budget that counts in ORTModule: smaller and smaller budgets of memopt's
+// own arena are tried until the configuration stays within it there.
+func (m *maker) fitClustersInORTModule(ctx context.Context, b Budget, o *budget.Options) (*choice, error) {
+	base, err := m.sessionBase()
+	if err != nil {
+		return nil, err
+	}
+	limit, lowest := b.bytes(m.persistent, base), int64(math.MaxInt64)
+	tried := *o
+	tried.Bytes = limit
+	for range maxNarrower {
+		c, err := m.fitClusters(ctx, &tried, cluster.Work(len(m.analysis.Order)))
+		var low *InfeasibleError
+		if errors.As(err, &low) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		took := base
+		if len(c.sel.chosen) > 0 {
+			if took, err = m.sessionOfSelection(c.sel.chosen); err != nil {
+				return nil, err
+			}
+		}
+		if took <= limit {
+			return c, nil
+		}
+		lowest = min(lowest, took)
+		tried.Bytes = int64(narrower * float64(tried.Bytes))
+	}
+	return nil, &InfeasibleError{Budget: limit, LowestArena: lowest, LowestLive: lowest, Persistent: o.Persistent,
+		Object: clusterConfiguration}
+}

@@ -1,0 +1,125 @@
+package planner_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/graph/op"
+	"memopt/planner"
+	"memopt/sim/ort"
+	"memopt/symbolic"
+)
+
+// ofORTModule reads a graph of ORTModule's, with the sizes that its peak was measured with.
+func ofORTModule(t *testing.T, name string) (*memopt.Model, symbolic.Env) {
+	t.Helper()
+	packed, err := os.Open("testdata/ortmodule/" + name + ".onnx.gz")
+	require.NoError(t, err)
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	require.NoError(t, err)
+	data, err := io.ReadAll(z)
+	require.NoError(t, err)
+	m, err := memopt.Read(bytes.NewReader(data), name, memopt.Options{})
+	require.NoError(t, err)
+	dims := symbolic.Env{}
+	for _, d := range m.Graph.Inputs {
+		for axis, dim := range m.Graph.Values[d.Value].Type.Shape.Dims {
+			for _, s := range dim.Symbols() {
+				dims[s] = []int64{4, 128}[min(axis, 1)]
+				switch {
+				case strings.HasPrefix(s, "pixel_values"):
+					dims[s] = []int64{4, 3, 32, 32}[axis]
+				case name == "t5" && s == "labels_dim1":
+					dims[s] = 64
+				}
+			}
+		}
+	}
+	return m, dims
+}
+
+// TestSession: peaks in ORTModule are within 1 % of those that were measured there.
+func TestSession(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		level    planner.Level
+		measured int64
+	}{
+		{"bert", 0, 44_633_032}, {"bert", 1, 44_160_512}, {"gpt2", 0, 43_634_144}, {"gpt2", 1, 23_722_400},
+		{"llama", 0, 45_990_568}, {"llama", 1, 20_575_728}, {"t5", 1, 33_823_160},
+		{"vit", 0, 15_625_752}, {"vit", 1, 13_234_928},
+	} {
+		m, dims := ofORTModule(t, c.name)
+		o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true}
+		if c.level > 0 {
+			o.Strategy = c.level
+		}
+		p, err := planner.Make(m.Model, m.Types, o)
+		require.NoError(t, err)
+		require.NotNil(t, p.Session)
+		require.InEpsilon(t, c.measured, p.Session.Planned, 0.01, "%s at level %d", c.name, c.level)
+	}
+}
+
+// TestSessionOfFile: the peak of a file with anchors in ORTModule, in the memory-efficient order.
+func TestSessionOfFile(t *testing.T) {
+	const measured = 22_108_952
+	m, dims := ofORTModule(t, "bert-planned")
+	b, err := live.FindBoundary(m.Model)
+	require.NoError(t, err)
+	peak, err := ort.TrainingPeak(m.Model, ort.MemoryEfficientOrder(m.Graph, b.Node), dims)
+	require.NoError(t, err)
+	require.InEpsilon(t, measured, peak, 0.01)
+}
+
+// TestSessionBudget: plans to a budget in ORTModule keep it there, of nodes and of clusters alike, and a share is of
+// the graph as it is.
+func TestSessionBudget(t *testing.T) {
+	m, dims := ofORTModule(t, "bert")
+	for _, b := range []planner.Budget{
+		{Share: 0.7, ORTModule: true, Runtime: true},
+		{Share: 0.99, ORTModule: true, Clusters: true},
+	} {
+		p, err := planner.Make(m.Model, m.Types, planner.Options{Dims: dims, ORTModule: true, Strategy: b})
+		require.NoError(t, err)
+		require.LessOrEqual(t, float64(p.Session.Planned), b.Share*float64(p.Session.Base))
+		require.Equal(t, p.Session.Planned, p.Fit.Arena)
+		require.True(t, p.Fit.Fits())
+		require.NotEmpty(t, p.Placements)
+	}
+}
+
+// TestSessionUnfused: a graph that ORTModule's session still fuses is named, and no graph that it runs is.
+func TestSessionUnfused(t *testing.T) {
+	for perm, wanted := range map[string]bool{"1, 0": true, "0, 1": false} {
+		m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 15, "com.microsoft" : 1]>
+			g (float[4, 4] x, float[4, 4] w) => (float[4, 4] d) {
+				t = Transpose <perm = [`+perm+`]> (w)
+				[product] h = MatMul (x, t)
+				y = com.microsoft.Gelu (h)
+				y_grad = com.microsoft.YieldOp <full_shape_outputs = [0]> (y)
+				d = com.microsoft.GeluGrad (y_grad, h) }`, "g")
+		require.NoError(t, err)
+		types, err := op.Infer(m)
+		require.NoError(t, err)
+		p, err := planner.Make(m, types, planner.Options{ORTModule: true})
+		require.NoError(t, err)
+		require.Equal(t, wanted, strings.Contains(strings.Join(p.Warnings, " "), `the first is "product"`))
+	}
+	for _, name := range []string{"bert", "gpt2", "llama", "t5", "vit"} {
+		m, dims := ofORTModule(t, name)
+		p, err := planner.Make(m.Model, m.Types, planner.Options{Dims: dims, ORTModule: true, SkipLayout: true})
+		require.NoError(t, err)
+		require.NotContains(t, strings.Join(p.Warnings, " "), "does not run this graph")
+	}
+}
