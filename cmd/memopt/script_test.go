@@ -66,6 +66,10 @@ var forwardModels = map[string]string{
 		y = Mul(q, w)  t = Tanh(y)  loss = ReduceMean<keepdims = 0>(t) }`,
 	"labelled.onnx": `labelled (float[4, 8] x, int64[4] labels, float[8, 3] w) => (float loss) {
 		h = MatMul(x, w)  loss = SoftmaxCrossEntropyLoss(h, labels) }`,
+	// Dims by the names that ORTModule gives them, one of two equal ones kept.
+	"named.onnx": `named (float[a_dim0, ids_dim1] ids, float[a_dim0] labels, float[3] w) => (float loss) {
+		r = ReduceSum<keepdims = 0>(ids)  l = ReduceSum<keepdims = 0>(labels)  s = ReduceSum<keepdims = 0>(w)
+		a = Mul(r, l)  loss = Mul(a, s) }`,
 	"static.onnx": `static (float[2] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"many.onnx":   `many (float[s00, s01, s02, s03, s04, s05, s06, s07, s08, s09, s10, s11, s12] x) => (float loss) { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"label.onnx":  `label (float[n] x) => (float loss) <float[unk__1] y> { y = Exp(x)  loss = ReduceMean<keepdims = 0>(y) }`,

@@ -27,13 +27,14 @@ type App struct {
 	Ctx     context.Context // done when a signal asks for the end
 	Keeper  *Keeper
 	Files   *fileio.Ledger
-	Columns int            // of the screen that the report goes to; 0: no limit
-	Chart   int            // columns of that screen if it is a terminal, else 0
-	Model   *memopt.Model  // that was read last, for the hint of an error; nil before
-	Verb    *cobra.Command // that runs; nil before
-	Report  *ReportWriter  // where the report goes
-	Flush   func() error   // writes the report out
-	Status  *StatusLine    // nil: there is no terminal to show it on
+	Columns int             // of the screen that the report goes to; 0: no limit
+	Chart   int             // columns of that screen if it is a terminal, else 0
+	Model   *memopt.Model   // that was read last, for the hint of an error; nil before
+	Verb    *cobra.Command  // that runs; nil before
+	ByInput map[string]bool // bindings of --dim that stand for dims of inputs, by their texts
+	Report  *ReportWriter   // where the report goes
+	Flush   func() error    // writes the report out
+	Status  *StatusLine     // nil: there is no terminal to show it on
 	Clock
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,11 +10,27 @@ import (
 	"memopt/symbolic"
 )
 
-// Binding is one symbol's value, or its range from value to last, as --dim gives it.
+// Binding is one symbol's value, or its range from value to last, or all dims of an input, as --dim gives it.
 type Binding struct {
 	Symbol      string
 	Value, last int64
 	Ranged      bool
+	Shape       []int64 // of the input of that name; nil for a symbol
+}
+
+// Text is a binding as --dim has it.
+func (b *Binding) Text() string {
+	switch {
+	case b.Ranged:
+		return fmt.Sprintf("%s=%d..%d", b.Symbol, b.Value, b.last)
+	case b.Shape != nil:
+		sizes := make([]string, len(b.Shape))
+		for axis, n := range b.Shape {
+			sizes[axis] = fmt.Sprint(n)
+		}
+		return b.Symbol + "=" + strings.Join(sizes, "x")
+	}
+	return fmt.Sprintf("%s=%d", b.Symbol, b.Value)
 }
 
 // ParseBindings reads --dim flags.
@@ -27,6 +44,13 @@ func ParseBindings(flags []string) ([]Binding, error) {
 			}
 			b := Binding{Symbol: strings.TrimSpace(part[:at])}
 			var err, err2 error
+			if sizes := strings.Split(strings.TrimSpace(part[at+1:]), "x"); len(sizes) > 1 {
+				if b.Shape, err = parseShape(sizes); err != nil {
+					return nil, Usage("--dim %q: wanted the sizes of an input, such as input_ids=4x128", part)
+				}
+				list = append(list, b)
+				continue
+			}
 			first, last, ranged := strings.Cut(part[at+1:], "..")
 			b.Value, err = strconv.ParseInt(strings.TrimSpace(first), 10, 64)
 			if b.Ranged = ranged; ranged {
@@ -45,13 +69,29 @@ func ParseBindings(flags []string) ([]Binding, error) {
 	return list, nil
 }
 
-// ParseDims reads --dim flags: values and ranges. The last one of a symbol counts.
+// parseShape reads the sizes of an input's dims.
+func parseShape(sizes []string) ([]int64, error) {
+	shape := make([]int64, len(sizes))
+	for axis, text := range sizes {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return nil, strconv.ErrSyntax
+		}
+		shape[axis] = n
+	}
+	return shape, nil
+}
+
+// ParseDims reads --dim flags: values and ranges of symbols. The last one of a symbol counts.
 func ParseDims(flags []string) (map[string]int64, map[string]symbolic.Range, error) {
 	list, err := ParseBindings(flags)
 	dims, ranges := map[string]int64{}, map[string]symbolic.Range{}
 	for _, b := range list {
 		delete(dims, b.Symbol)
 		delete(ranges, b.Symbol)
+		if b.Shape != nil {
+			continue
+		}
 		if b.Ranged {
 			ranges[b.Symbol] = symbolic.Range{Lo: b.Value, Hi: b.last}
 		} else {

@@ -176,11 +176,7 @@ func (a *App) dimsWith(more map[string]int64, free []string) string {
 		if _, again := more[b.Symbol]; again || slices.Contains(free, b.Symbol) {
 			continue
 		}
-		text := fmt.Sprintf("%s=%d", b.Symbol, b.Value)
-		if b.Ranged {
-			text += fmt.Sprintf("..%d", b.last)
-		}
-		parts = append(parts, text)
+		parts = append(parts, b.Text())
 	}
 	names := make([]string, 0, len(more))
 	for name := range more {

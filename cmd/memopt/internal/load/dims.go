@@ -27,6 +27,9 @@ func CheckDims(a *cli.App, models ...*memopt.Model) error {
 	for _, b := range list {
 		_, found := slices.BinarySearch(symbols, b.Symbol)
 		switch {
+		case !found && a.ByInput[b.Text()]:
+		case b.Shape != nil:
+			return cli.Usage("--dim %s: %s; sizes with x between them are those of an input", b.Text(), noInput(models))
 		case !found && slices.ContainsFunc(models, func(m *memopt.Model) bool { return m.HasLabel(b.Symbol) }):
 			a.Warn("--dim %s: has no effect: the file uses that symbol as a label only, and inference has replaced "+
 				"it by its value", b.Symbol)

@@ -80,7 +80,14 @@ func Unchecked(a *cli.App, name string, how Reading) (*memopt.Model, error) {
 				}
 			}
 			spareMemory(a, m.Graph)
-			return wrongDims
+			if wrongDims != nil {
+				return wrongDims
+			}
+			list, err := cli.ParseBindings(a.Global.Dims)
+			if err != nil {
+				return err
+			}
+			return bindInputs(a, m.Graph, list, dims)
 		}})
 	if err != nil {
 		return nil, cli.Classify(err)
