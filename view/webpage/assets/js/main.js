@@ -17,12 +17,7 @@ import { treemap } from "./treemap.js";
 const views = [
   ["timeline", "Timeline", "Memory over the step", timeline],
   ["arena", "Arena", "Where it lies in the arena", arena],
-  [
-    "treemap",
-    "Peak",
-    "Parts of the peak",
-    (s, state) => treemap(s, state, clusterOf(state.page)),
-  ],
+  ["treemap", "Peak", "Parts of the peak", (s, state) => treemap(s, state, clusterOf(state.page))],
   ["pareto", "Cost", "Cost of lower peaks", pareto],
   ["clusters", "Clusters", "Clusters that can be recomputed", clusters],
   ["stashes", "Stashes", "Stashed activations", stashes],
