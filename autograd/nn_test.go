@@ -187,8 +187,7 @@ func TestBatchNormInternal(t *testing.T) {
 		g (double[3, 2, 4] x, double[2] s, double[2] b, double[2] m, double[2] v) => (double[3, 2, 4] y`
 	checkGradients(t, []gradCase{
 		{Name: "unread statistics", Graph: head + `) {
-			y, rm, rv, sm, si = com.microsoft.BatchNormInternal<training_mode = 1>(x, s, b, m, v) }`,
-			Wrt: []string{"x", "s", "b"}, Tol: 1e-4},
+			y, rm, rv, sm, si = com.microsoft.BatchNormInternal<training_mode = 1>(x, s, b, m, v) }`, Tol: 1e-4},
 		{Name: "read statistics", Graph: head + `, double[2] sm) {
 			y, rm, rv, sm, si = com.microsoft.BatchNormInternal<training_mode = 1>(x, s, b, m, v) }`,
 			Wrt: []string{"x", "s", "b"}, Fails: "saved statistics have readers"},
