@@ -82,7 +82,7 @@ memopt: too large' >&2; exit 3;;
 	require.Equal(t, 3, s.FirstFailure().Index)
 	require.Equal(t, "too large", s.Rows[1].Result.Error)
 	require.Equal(t, sweep.Killed, s.Rows[6].Result.ExitCode)
-	require.Contains(t, s.Rows[7].Result.Error, "is no JSON")
+	require.Contains(t, s.Rows[7].Result.Error, "is not JSON")
 
 	left, err := r.Missing()
 	require.NoError(t, err)
