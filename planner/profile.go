@@ -69,7 +69,7 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"technical blog (2019), on a V100; " +
 	"memory: 81,920 MiB (nvidia-smi, modal-labs/modal-client#2797); reserve: 870 MiB that the driver keeps " +
 	"(programs see 79.15 GiB, vllm-project/vllm#4408) and 512 MiB for the CUDA context, kernels and cuBLAS's " +
-	"workspace (what scripts/gpu-verify allows; a context alone took 426 MiB on an RTX 6000 Ada, " +
+	"workspace (as scripts/gpu-verify allows; a context alone took 426 MiB on an RTX 6000 Ada, " +
 	"unslothai/unsloth-zoo#1053, and about 400 MB with PyTorch, pytorch/pytorch#109888)"
 
 // seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
