@@ -23,8 +23,11 @@ var aliases = map[graph.Kind]func(c *kerneltest.Case) (ok bool){
 	op.BatchNormInternal:  batchNormAlias,
 	op.Swish:              swishAlias,
 
-	op.SoftmaxCrossEntropyLossInternal: lossAlias,
-	op.SoftmaxCrossEntropyLossDeeploy:  logProbAlias,
+	op.SoftmaxCrossEntropyLossInternal: lossAlias(op.SoftmaxCrossEntropyLoss, 2),
+
+	op.NegativeLogLikelihoodLossInternal: lossAlias(op.NegativeLogLikelihoodLoss, 1),
+
+	op.SoftmaxCrossEntropyLossDeeploy: logProbAlias,
 }
 
 // alias returns the case that the runtime is given for a case.
@@ -62,14 +65,16 @@ func swishAlias(c *kerneltest.Case) bool {
 }
 
 // lossAlias makes an attribute of the index to ignore.
-func lossAlias(c *kerneltest.Case) bool {
-	if len(c.In) > 3 {
-		if c.In[3] != nil {
-			c.Attrs = append(c.Attrs, kerneltest.Attr("ignore_index", executor.Of[int64](c.In[3])[0]))
+func lossAlias(k graph.Kind, outs int) func(c *kerneltest.Case) bool {
+	return func(c *kerneltest.Case) bool {
+		if len(c.In) > 3 {
+			if c.In[3] != nil {
+				c.Attrs = append(c.Attrs, kerneltest.Attr("ignore_index", executor.Of[int64](c.In[3])[0]))
+			}
+			c.In = c.In[:3]
 		}
-		c.In = c.In[:3]
+		return renamed(k, outs)(c)
 	}
-	return renamed(op.SoftmaxCrossEntropyLoss, 2)(c)
 }
 
 // logProbAlias is the loss of which only the logarithms are asked for.
