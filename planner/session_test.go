@@ -15,6 +15,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner"
+	"memopt/recompute"
 	"memopt/sim/ort"
 	"memopt/symbolic"
 )
@@ -52,22 +53,22 @@ func ofORTModule(t *testing.T, name string) (*memopt.Model, symbolic.Env) {
 func TestSession(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		level    planner.Level
+		strategy planner.Strategy
 		measured int64
 	}{
-		{"bert", 0, 44_633_032}, {"bert", 1, 44_160_512}, {"gpt2", 0, 43_634_144}, {"gpt2", 1, 23_722_400},
-		{"llama", 0, 45_990_568}, {"llama", 1, 20_575_728}, {"t5", 1, 33_823_160},
-		{"vit", 0, 15_625_752}, {"vit", 1, 13_234_928},
+		{"bert", nil, 44_633_032}, {"bert", planner.Level(1), 44_160_512},
+		{"bert", planner.Config{{Cluster: "Gelu+", Strategy: recompute.Full, Count: 1}}, 36_510_232},
+		{"gpt2", nil, 43_634_144}, {"gpt2", planner.Level(1), 23_722_400},
+		{"llama", nil, 45_990_568}, {"llama", planner.Level(1), 20_575_728}, {"llama", planner.Level(2), 21_625_424},
+		{"t5", nil, 51_101_896}, {"t5", planner.Level(1), 33_823_160},
+		{"vit", nil, 15_625_752}, {"vit", planner.Level(1), 13_234_928},
 	} {
 		m, dims := ofORTModule(t, c.name)
-		o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true}
-		if c.level > 0 {
-			o.Strategy = c.level
-		}
+		o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true, Strategy: c.strategy}
 		p, err := planner.Make(m.Model, m.Types, o)
 		require.NoError(t, err)
 		require.NotNil(t, p.Session)
-		require.InEpsilon(t, c.measured, p.Session.Planned, 0.01, "%s at level %d", c.name, c.level)
+		require.InEpsilon(t, c.measured, p.Session.Planned, 0.005, "%s, %v", c.name, c.strategy)
 	}
 }
 

@@ -3,6 +3,7 @@ package recompute
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -48,6 +49,7 @@ func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
 			}
 		}
 	}
+	slices.SortStableFunc(nodes[:len(a.Graph.Nodes)], func(x, y *graph.Node) int { return fused(x) - fused(y) })
 	r.g.SetNodes(nodes)
 	b, err := live.FindBoundary(r.out.Model)
 	if err != nil {
@@ -60,4 +62,13 @@ func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
 	}
 	r.g.SetNodes(arranged)
 	return r.out.Model, nil
+}
+
+// fused is 1 for a node that a fusion of the session has made, by its name, else 0. The session numbers these behind all
+// nodes of the graph that it was given, and the order depends on numbers.
+func fused(n *graph.Node) int {
+	if strings.Contains(n.Name, "Fusion") {
+		return 1
+	}
+	return 0
 }
