@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 Row = dict[str, Any]
@@ -38,9 +39,8 @@ def faults(model: dict[str, Any]) -> list[str]:
             found.append(f"{r['way']}: peak {mib(r['peak'])} MiB")
         if abs(r["predicted"] / r["peak"] - 1) > (0.01 if eager else 0.05):
             found.append(f"{r['way']}: predicted {mib(r['predicted'])} MiB, measured {mib(r['peak'])}")
-        compiling = r["compiling"] or 0.0
-        if r["planning"] > max(0.5, 0.1 * compiling):
-            found.append(f"{r['way']}: {r['planning']:.2f} s of planning in {compiling:.1f} s of compiling")
+        if r["compiling"] is not None and r["planning"] > max(0.5, 0.1 * r["compiling"]):
+            found.append(f"{r['way']}: {r['planning']:.2f} s of planning in {r['compiling']:.1f} s of compiling")
     for t in torchs(rows):
         ours = at(rows, t["peak"])
         if ours is None:
@@ -85,13 +85,15 @@ def about(models: list[dict[str, Any]]) -> list[str]:
         return []
     middle, most = seconds[len(seconds) // 2], seconds[9 * len(seconds) // 10]
     text = (
-        f"torch {models[0]['torch']}, measured on {days}, two threads; {how}. memopt planned {len(rows)} rows: the "
-        f"median took {middle:.2f} s, nine of ten less than {most:.2f} s, the longest {seconds[-1]:.2f} s. {several} "
-        "were compiled again for less, since the code of the first time took over 1 % more than the budget."
+        f"torch {models[0]['torch']}, measured on {days} beside other programs, two threads; {how}. memopt planned "
+        f"{len(rows)} rows: the median took {middle:.2f} s, nine of ten at most {most:.2f} s, the longest "
+        f"{seconds[-1]:.2f} s. {several} were compiled again for less, since the code of the first time took over 1 % "
+        "more than the budget."
     )
     if bare := [m["model"] for m in models if m["peaks"]]:
-        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks alone."
-    return [text]
+        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks: steps' times, "
+        text += "gradients and planning as a share of compiling are not known."
+    return textwrap.wrap(text, 118)
 
 
 def summary(models: list[dict[str, Any]]) -> list[str]:
