@@ -64,8 +64,8 @@ func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
 	return r.out.Model, nil
 }
 
-// fused is 1 for a node that a fusion of the session has made, by its name, else 0. The session numbers these behind all
-// nodes of the graph that it was given, and the order depends on numbers.
+// fused is 1 for a node that a fusion of the session has made, by its name, else 0. The session numbers these behind
+// all nodes of the graph that it was given, and the order depends on numbers.
 func fused(n *graph.Node) int {
 	if strings.Contains(n.Name, "Fusion") {
 		return 1
