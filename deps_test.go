@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dependencies says what each package may import: "a, b < c, d" lets c and d import a, b and all that these may
+// dependencies lists the permitted imports: "a, b < c, d" lets c and d import a, b and all that these may
 // import. "a !< b" is a promise: b may not import a, directly or through others. The module's root is memopt.
 // Test files are free, but only external test packages import packages that may import theirs.
 const dependencies = `
@@ -144,7 +144,7 @@ const dependencies = `
 	NONE < internal/test/mutants, internal/test/mutate, internal/test/rapidflags, internal/test/schematest
 `
 
-// allowed is what dependencies says: for each package all that it may import, and the promises.
+// allowed parses dependencies: for each package all that it may import, and the promises.
 func allowed(t *testing.T) (may map[string]map[string]bool, never [][2]string) {
 	lines := regexp.MustCompile(`(?m)^\s*#.*$`).ReplaceAllString(dependencies, "")
 	may = map[string]map[string]bool{}

@@ -10,7 +10,7 @@ import (
 // atenRow is the gradient of a function of PyTorch.
 type atenRow struct {
 	// expand replaces the node by operators of ONNX, whose rules are then used. It returns nil, for the reason in
-	// unless, where these cannot say what the node does.
+	// unless, where these cannot express the node.
 	expand func(c *Ctx) []Value
 	unless string
 	rule   Rule
@@ -78,7 +78,7 @@ func expandATen(c *Ctx) []Value {
 	return expand(c)
 }
 
-// forgetUnread leaves out the outputs that no node reads, so that nobody has to make them.
+// forgetUnread leaves out the outputs that no node reads, so that no operator has to make them.
 func (c *Ctx) forgetUnread() {
 	for i, v := range c.Node.Outputs {
 		if i == 0 || v == None || c.j.g.Values[v].Output {

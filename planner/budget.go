@@ -49,7 +49,7 @@ type Budget struct {
 	Runtime bool
 	// ORTModule says that the runtime is ORTModule's session: Clusters are those of its own memory optimizer, with
 	// the order and the memory that they have there; other plans are the file with its anchors in the place of
-	// the graph, in the memory-efficient order. A share refers to what the unchanged graph takes there.
+	// the graph, in the memory-efficient order. A share refers to the unchanged graph's peak there.
 	ORTModule bool
 	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
 	// programming).

@@ -74,7 +74,7 @@
 //	sim/ort         ONNX Runtime's: its own rewrites, order, reuse of buffers, workspaces and arena.
 //	sim/torch       PyTorch's eager mode: storages, saved tensors, checkpointed modules.
 //
-// The first four follow one set of rules, and differ in what they keep between two questions. For example, a
+// The first four follow one set of rules, and differ in the state that they keep between two questions. For example, a
 // search that moves one recomputation asks the ledger, the plan that it settles on is simulated by live, and
 // the budget's promise is live's number. The last two follow rules of other programs and share no code with
 // them. executor/layout.go has no simulation of its own: it runs live's for the steps that it executes.

@@ -63,8 +63,8 @@ type Options struct {
 	// chunks, if that costs less than recomputation alone; "" forbids it. Budgets of Clusters and with
 	// StashLimits are never chunked; plans of other strategies only by a PlanFile's own cuts.
 	Chunk chunk.Mode
-	// ORTModule asks for the plan's memory in ORTModule (Plan.Session) for a graph with a YieldOp. A Level is then what
-	// ORTModule's own optimizer makes of it, whether its peak falls by that or not.
+	// ORTModule asks for the plan's memory in ORTModule (Plan.Session) for a graph with a YieldOp. A Level is then
+	// the graph that ORTModule's own optimizer makes, whether its peak falls by that or not.
 	ORTModule bool
 	// Written says that the plan is for a file with anchors, which ORTModule gets in the place of its graph: its own
 	// optimizer is off then, whatever the strategy.

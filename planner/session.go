@@ -103,8 +103,8 @@ func (m *maker) judgedInORTModule(placements []recompute.Placement, a *anchor.An
 	return &out, nil
 }
 
-// maxNarrower bounds the budgets of memopt's arena that are tried for a budget in ORTModule, and narrower is what
-// share of one the next is.
+// maxNarrower bounds the budgets of memopt's arena that are tried for a budget in ORTModule; each is the share narrower
+// of the one before.
 const (
 	maxNarrower = 24
 	narrower    = 0.96

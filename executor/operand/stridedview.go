@@ -5,7 +5,7 @@ import "memopt/executor"
 // StridedView takes the elements of input 0 that lie at fixed steps along each axis of the result: the elements of a
 // diagonal, for example, at steps of a row and one. Elements may be in the result several times.
 type StridedView struct {
-	// Of sets the fields below for an input of a shape; the view's own inputs begin at slot at.
+	// The function Of sets the fields below for an input of a shape; the view's own inputs begin at slot at.
 	Of    func(v *StridedView, c *executor.Ctx, x []int, at int) error
 	Shape []int // of the result
 	Step  []int // from one element to the next, in elements of the input, by axis

@@ -189,8 +189,8 @@ type Randomness struct {
 	TrainingSince int
 }
 
-// State says what an operator carries from one training step to the next, and how evaluation differs. The zero value
-// is an operator without state that does the same in training and evaluation.
+// State lists the values that an operator carries from one training step to the next, and how evaluation differs. The
+// zero value is an operator without state that does the same in training and evaluation.
 type State struct {
 	// Updates lists running statistics and the outputs that are their new values. Where these are
 	// made, no other output depends on the statistics, and ONNX Runtime's kernels write the new

@@ -36,7 +36,7 @@ type Runtime struct {
 	// Limit is the bytes that the budget leaves to the runtime's arena, given the arena of the
 	// unchanged graph.
 	Limit func(base int64) int64
-	// Object names what is looked for, such as "plan for stock ONNX Runtime".
+	// Object names the object of the search in errors, for example "plan for stock ONNX Runtime".
 	Object string
 }
 

@@ -100,7 +100,7 @@ var rows = []row{
 	{kind: op.LSTM, workspace: (*kernels).lstm},
 	{kind: op.Loop, workspace: (*kernels).loop},
 
-	// Of the training build, 1.19.2.
+	// These kernels are in the training build, 1.19.2.
 	{kind: op.LayerNormalizationGrad, workspace: (*kernels).normGrad},
 	{kind: op.SimplifiedLayerNormalizationGrad, workspace: (*kernels).normGrad},
 

@@ -13,7 +13,7 @@ import (
 	"memopt/train/events"
 )
 
-// Job is what the ranks and checkpoints of a job know of it beside its Config.
+// Job describes a job to its ranks and checkpoints, beside its Config.
 type Job struct {
 	*train.Config
 	// Version is that of the program, and Build all that identifies it.

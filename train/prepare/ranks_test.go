@@ -32,8 +32,8 @@ func onRanks[T any](t *rapid.T, n int, run func(r prepare.Ranks) (T, error)) []T
 	return results
 }
 
-// TestRanks compares what ranks agree on with what one that knows all of them would say: who differs from rank 0 and
-// by what, the smallest number, and the first rank that reports an error.
+// TestRanks compares the agreement of ranks with that of one process that knows all of them: the ranks that differ from
+// rank 0 with the differing part, the smallest number, and the first rank that reports an error.
 func TestRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 4).Draw(t, "ranks")

@@ -736,7 +736,7 @@ func TestVerifyNumbers(t *testing.T) {
 	v.Bitwise, v.Seeds, v.Unchanged = false, 1, true
 	require.Contains(t, printed(t, form(TableFormat)),
 		"Equal: all 2 outputs, within the tolerance, on 1 set of inputs. No recomputation is selected, so both "+
-			"graphs are the same: try --level 1.\n")
+			"graphs are the same: select a level, a configuration or a budget.\n")
 	v.Asked = true
 	require.Contains(t, printed(t, form(TableFormat)), "The selection recomputes no node: both graphs are the same.\n")
 	v.Baseline.Virtual = true

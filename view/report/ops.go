@@ -97,7 +97,7 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 	if f.Words {
 		return f.sentences(w, rows)
 	}
-	return Paragraph(w, "Class: the cost of recomputing it. Probe: the lowest level of --probe with which ONNX "+
+	return Paragraph(w, "Class: the cost of recomputing it. Probe: the lowest probe level with which ONNX "+
 		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.")
 }
 

@@ -38,7 +38,7 @@ func fitsText(p *planner.Plan, view PlanView) string {
 	case p.Options.Level() > 0:
 		return fmt.Sprintf("No budget was given: this is level %d.", p.Options.Level())
 	case p.Options.Strategy == nil:
-		return "No budget was given: these are the values of --recompute."
+		return "No budget was given: these are the values whose recomputation was demanded."
 	}
 	return "No budget was given: this is the plan as it was saved."
 }

@@ -217,7 +217,8 @@ func (v *VerifyView) headline() string {
 	case v.Unchanged && v.Asked:
 		return text + " The selection recomputes no node: both graphs are the same.\n"
 	case v.Unchanged:
-		return text + " No recomputation is selected, so both graphs are the same: try --level 1.\n"
+		return text + " No recomputation is selected, so both graphs are the same: select " +
+			"a level, a configuration or a budget.\n"
 	}
 	return text + fmt.Sprintf(" Saved: %s of %s (%s).\n", Bytes(v.saved()), Bytes(v.needed(v.Verdict.Baseline)),
 		Percent(float64(v.saved())/math.Max(1, float64(v.needed(v.Verdict.Baseline)))))

@@ -23,8 +23,8 @@ template <typename T> DEV inline void store_four(void *y, i64 i, const four &f) 
 	((pack<T, 4> *)y)[i] = p;
 }
 
-// stat4 returns elements 4i..4i+3 of an operand that aligned16 holds for; put_stat4 stores them, unless nobody wants
-// them.
+// stat4 returns elements 4i..4i+3 of an operand that aligned16 holds for; put_stat4 stores them where the
+// output is there.
 DEV inline four stat4(const void *x, u32 type, i64 i) {
 	switch (type) {
 	case STAT_F16: return load_four<f16>(x, i);

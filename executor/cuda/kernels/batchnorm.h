@@ -1,5 +1,5 @@
-// Norms over channels of x [N, C, D] and their gradients: sums of chunks of a channel, what follows from them for each
-// channel, and the elements at last. batchnorm_TYPE.cu defines T.
+// Norms over channels of x [N, C, D] and their gradients: sums of chunks of a channel, the numbers that follow from
+// them for each channel, and the elements at last. batchnorm_TYPE.cu defines T.
 #include "stats.h"
 
 struct channels {

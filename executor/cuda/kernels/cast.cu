@@ -1,10 +1,10 @@
 // Conversions between element types: cast_FROM_TO. Numbers that an integer type does not have become the nearest that
-// it has, NaN becomes 0; integers become narrower ones by their lower bits; what is not 0 becomes true.
+// it has, NaN becomes 0; integers become narrower ones by their lower bits; numbers other than 0 become true.
 #include "elementwise.h"
 
 struct truth { u8 bits; };
 
-// odd_float rounds to f32 so that rounding again to 16 bits comes to what one rounding would: an inexact result gets an
+// odd_float rounds to f32 so that rounding again to 16 bits gives the result of one rounding: an inexact result gets an
 // odd last bit (Boldo and Melquiond 2008).
 DEV inline f32 odd_float(f64 x) {
 	f32 y = (f32)x;

@@ -23,8 +23,8 @@ DEV inline i32 line_at(const window &w, const i32 *o, const i32 *k) {
 	return (u32)d < (u32)w.in[0] && (u32)h < (u32)w.in[1] ? (d * w.in[1] + h) * w.in[2] : -1;
 }
 
-// columns_some makes W neighbouring elements of a row at once: what finds row, tap and place is done once for all of
-// them, and once more where they go on in another line.
+// columns_some makes W neighbouring elements of a row at once: row, tap and place are found once for all of them, and
+// once more where they go on in another line.
 template <typename E, typename F, int W> DEV inline void columns_some(const columns_args &a) {
 	const window &w = a.w;
 	i64 plane = volume(w.in);

@@ -109,7 +109,7 @@ UNROLL
 };
 
 // tile is the sums of a thread: ROWS*COLS of the M*N of its block, in groups that lie as far apart as the block's
-// threads need, so that what a warp reads of shared memory at once lies together.
+// threads need, so that a warp reads neighbouring shared memory at once.
 template <int M, int N, int ROWS, int COLS> struct tile {
 	static const int ACROSS = N / COLS; // threads along n
 	static const int THREADS = M / ROWS * ACROSS;

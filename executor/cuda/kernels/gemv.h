@@ -58,7 +58,7 @@ UNROLL
 #define GEMV_ROWS 8 // threads among which the values of k are dealt out
 
 // gemvflat: the elements of X of one k lie side by side. A block has a warp's width of rows; each of its warps sums up
-// every GEMV_ROWS-th k, and the first adds up what the others have, in order.
+// every GEMV_ROWS-th k, and the first adds up the sums of the others, in order.
 KERNEL(JOIN(gemvflat, T), gemv_args) {
 	SHARED(sum_t, partial, GEMV_ROWS * WARP);
 	i64 z = block_z(), from = block_y() * a.chunk, end = from + a.chunk < a.k ? from + a.chunk : a.k;

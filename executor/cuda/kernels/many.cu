@@ -28,8 +28,7 @@ DEV inline i32 tensor_of(const many_args &a, i32 chunk) {
 	return lo;
 }
 
-// chunk_sum adds up F::of of this thread's elements of a chunk, in an order that depends on nothing but the chunk's
-// length.
+// chunk_sum adds up F::of of this thread's elements of a chunk, in an order that depends on the chunk's length alone.
 template <typename F> DEV inline typename F::sum chunk_sum(const many_args &a, i32 chunk) {
 	i32 k = tensor_of(a, chunk);
 	const void *x = a.x[k];

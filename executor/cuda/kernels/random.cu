@@ -6,8 +6,8 @@
 // stream is the sequence of random words of a node in a step: word i is word i mod 4 of block i/4.
 struct stream { u32 k0, k1, step; };
 
-// stream_of makes a stream of the node's mixed seed and the step. Where step_at is not null, what lies there is added
-// to step: a launch that was captured has the same arguments in each replay. (A choice between step and *step_at would
+// stream_of makes a stream of the node's mixed seed and the step. Where step_at is not null, its number is added to
+// step: a launch that was captured has the same arguments in each replay. (A choice between step and *step_at would
 // become one between their addresses.)
 DEV inline stream stream_of(u64 key, u64 step, const u64 *step_at) {
 	if (step_at) step += *step_at;

@@ -1,5 +1,5 @@
-// The cells of RNN, GRU and LSTM: what is left of a step when the products of its input and of its state with the
-// weights are there. Operands are floats of one type but for LSTM's state c, which stays f32 between steps.
+// The cells of RNN, GRU and LSTM: the rest of a step behind the products of its input and of its state with the
+// weights. Operands are floats of one type but for LSTM's state c, which stays f32 between steps.
 // executor/cpu/rnn.go has the formulas' source; gates lie in the operators' order.
 #include "anyfloat.h"
 

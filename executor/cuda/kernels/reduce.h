@@ -1,6 +1,6 @@
 // Reductions of elements of type T, which reduce_TYPE.cu defines: all elements of a chunk by a team of threads (rows),
-// or neighbouring results by neighbouring threads (columns). Chunks of one result are put together by parts. Which
-// thread adds what depends on the shape alone.
+// or neighbouring results by neighbouring threads (columns). Chunks of one result are put together by parts. The
+// elements that a thread adds depend on the shape alone.
 #include "rows.h"
 
 #define MAX_FOLDS 8
@@ -158,8 +158,8 @@ UNROLL
 	}
 }
 
-// SHORT is the most elements of a result that a thread adds up alone: a warp would have nothing to do for most of its
-// threads. Blocks of one row of threads are launched for these.
+// SHORT is the most elements of a result that a thread adds up alone: most threads of a warp would be idle. Blocks of
+// one row of threads are launched for these.
 #define SHORT 16
 
 template <typename O, int W> DEV inline void reduce_short(const reduce_args &a) {

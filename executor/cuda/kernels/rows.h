@@ -77,7 +77,7 @@ UNROLL
 	}
 };
 
-// log_sum is the maximum m of some elements and s, the sum of e^(x-m). Minus infinity adds nothing; infinity counts
+// log_sum is the maximum m of some elements and s, the sum of e^(x-m). Minus infinity adds 0; infinity counts
 // as 1.
 struct log_sum { f32 m, s; };
 DEV inline f32 exp_below(f32 x, f32 m) { return x == m ? 1.0f : exponential(x - m); }

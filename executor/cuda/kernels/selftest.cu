@@ -1,5 +1,5 @@
-// What kernels are built of, for tests on the double and on a GPU: sums over warps and blocks, shuffles, barriers,
-// atomics, shared memory, half types. Every result is known in integers.
+// The parts that kernels are built of, for tests on the double and on a GPU: sums over warps and blocks, shuffles,
+// barriers, atomics, shared memory, half types. Every result is known in integers.
 #include "memopt.h"
 
 struct selftest_args {
@@ -64,8 +64,8 @@ KERNEL(selftest_widen, selftest_args) {
 }
 
 #ifdef MEMOPT_HOST
-// What the double must find: a barrier that half of the threads skip, shared memory that nobody has written, a result
-// that depends on the order of threads, a write beyond an operand.
+// Faults that the double must find: a barrier that half of the threads skip, shared memory that no thread has
+// written, a result that depends on the order of threads, a write beyond an operand.
 KERNEL(selftest_skips_barrier, selftest_args) {
 	if (thread_x() < block_size() / 2) barrier();
 	a.y[0] = 1;

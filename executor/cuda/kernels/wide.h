@@ -1,5 +1,5 @@
 // Accesses of 16 or 8 bytes that stay in one piece where a kernel has another path for operands that cannot be moved
-// so: the compiler merges what both paths do, and the packs fall apart into two or four accesses.
+// so: the compiler merges the work of both paths, and the packs fall apart into two or four accesses.
 #ifndef MEMOPT_WIDE_H
 #define MEMOPT_WIDE_H
 #include "memopt.h"

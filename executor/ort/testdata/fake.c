@@ -1,5 +1,5 @@
-/* A library with the functions of ONNX Runtime's C API that memopt calls, at their places in the table. It counts what
- * it hands out and takes back, writes down what it is asked for, and lets the call that it is told to fail. A session
+/* A library with the functions of ONNX Runtime's C API that memopt calls, at their places in the table. It counts the
+ * objects that it hands out and takes back, writes down its calls, and lets the call fail that it is told to. A session
  * has the input x and the outputs y and z, each of which is a copy of the first input. */
 #include <stdarg.h>
 #include <stdint.h>

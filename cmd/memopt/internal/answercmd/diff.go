@@ -333,5 +333,5 @@ func (d *differ) afterDiff(name string) *cli.NextCommand {
 	}
 	n := &cli.NextCommand{Verb: "explain", Args: []string{name},
 		Dims: d.Examples(d.last.File, cli.Unbound(d.last.File))}
-	return n.Of(d.last.Step)
+	return n.About(d.last.Step)
 }

@@ -158,7 +158,7 @@ func estimateModel(a *cli.App, name string, f *estimateFlags) error {
 	if err := estimate.Report(a.Out, format, r, a.Global.Verbose); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterEstimate(a, name, m, f, r).Of(step)); err != nil {
+	if err := a.Next(format, afterEstimate(a, name, m, f, r).About(step)); err != nil {
 		return err
 	}
 	if r.Check != nil && r.Check.Above() {

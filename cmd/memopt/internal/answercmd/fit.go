@@ -118,7 +118,7 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 	if err := fit.Report(a.Out, format, r, target, step); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterFit(a, name, r, target).Of(step)); err != nil {
+	if err := a.Next(format, afterFit(a, name, r, target).About(step)); err != nil {
 		return err
 	}
 	if r.Fits() != nil {
@@ -146,7 +146,7 @@ func fitDevices(a *cli.App, name string, m *memopt.Model, step *report.Step, o *
 	if err := d.Report(a.Out, format, step); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterDevices(name, d).Of(step)); err != nil {
+	if err := a.Next(format, afterDevices(name, d).About(step)); err != nil {
 		return err
 	}
 	if d.Smallest(fit.Best) == nil && d.Smallest(fit.Level1) == nil {

@@ -1,5 +1,6 @@
-// Package cli is what all verbs of the command share: the run of the program (App) with its streams, messages, files,
-// time limit and status line; exit codes; the commands that answers suggest; and values of flags. It knows no verb.
+// Package cli has the parts that all verbs of the command share: the run of the program (App) with its streams,
+// messages, files, time limit and status line; exit codes; the commands that answers suggest; and values of flags. It
+// knows no verb.
 package cli
 
 import (

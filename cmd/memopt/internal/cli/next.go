@@ -59,8 +59,8 @@ func (a *App) Next(format report.Format, n *NextCommand) error {
 	return err
 }
 
-// Of says which step the present answer is about.
-func (n *NextCommand) Of(step *report.Step) *NextCommand {
+// About names the step of the present answer.
+func (n *NextCommand) About(step *report.Step) *NextCommand {
 	if n != nil {
 		n.made = step
 	}

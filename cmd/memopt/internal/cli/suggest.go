@@ -9,8 +9,8 @@ import (
 	"memopt/internal/nearmiss"
 )
 
-// Suggest is the part of a message that suggests what may have been meant; "" if nothing is
-// similar.
+// Suggest is the part of a message that suggests the name that may have been meant, for example " (did you mean
+// --budget?)"; "" if no name is similar.
 func Suggest(given string, names []string) string {
 	if near := nearest(given, names); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)

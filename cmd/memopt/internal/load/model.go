@@ -1,5 +1,5 @@
 // Package load reads the models that arguments name: a file, "-", example:NAME, a plan of operators, or a step that
-// PyTorch traced. A Reading says what a verb asks of it.
+// PyTorch traced. A Reading holds the demands of a verb.
 package load
 
 import (

@@ -109,7 +109,7 @@ file that it refuses is warned about.`,
 				return err
 			}
 			if out != cli.StreamName {
-				if err := a.Next(format, a.Proved(args[0], c.File).Of(c.Step)); err != nil {
+				if err := a.Next(format, a.Proved(args[0], c.File).About(c.Step)); err != nil {
 					return err
 				}
 			}

@@ -98,7 +98,7 @@ func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, view ex
 	if err := explain.Report(a.Out, format, r, view); err != nil {
 		return err
 	}
-	return a.Next(format, afterExplain(args[0], r).Of(c.Step))
+	return a.Next(format, afterExplain(args[0], r).About(c.Step))
 }
 
 // afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.

@@ -21,5 +21,5 @@ func Formulas(a *cli.App, format report.Format, name string, p *memopt.Plan, c *
 	if err := report.Unsized(a.Out, format, p.Plan, view); err != nil {
 		return err
 	}
-	return a.Next(format, bind.Of(c.Step))
+	return a.Next(format, bind.About(c.Step))
 }

@@ -32,7 +32,7 @@ func reportInfeasible(a *cli.App, name string, m *memopt.Model, c *option.Chosen
 	if err := report.InfeasibleBudgetReport(a.Out, format, u); err != nil {
 		return err
 	}
-	return a.Next(format, afterInfeasible(a, name, u, &b).Of(c.Step))
+	return a.Next(format, afterInfeasible(a, name, u, &b).About(c.Step))
 }
 
 // afterInfeasible plans the largest size that fits, else to the lowest peak that was reached; where a bound ruled

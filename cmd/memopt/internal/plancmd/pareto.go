@@ -64,7 +64,7 @@ func printCurve(a *cli.App, name string, sel *option.SelectionFlags, format repo
 	if err := report.Pareto(a.Out, format, name, curve, folder, files); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterCurve(name, curve).Of(step)); err != nil {
+	if err := a.Next(format, afterCurve(name, curve).About(step)); err != nil {
 		return err
 	}
 	if a.Ctx.Err() != nil {

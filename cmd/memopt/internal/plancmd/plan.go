@@ -143,7 +143,7 @@ formulas, exact bytes and whole names in any case.`,
 			}
 			if !deeploy {
 				next := afterPlan(a, args[0], p, c, &view, savePlan)
-				if err := a.Next(format, next.Of(c.Step)); err != nil {
+				if err := a.Next(format, next.About(c.Step)); err != nil {
 					return err
 				}
 			}

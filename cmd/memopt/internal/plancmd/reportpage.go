@@ -103,7 +103,7 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *page
 		if err := report.StepLine(a.Out, format, c.Step); err != nil {
 			return err
 		}
-		if err := a.Next(format, afterPage(name, p).Of(c.Step)); err != nil {
+		if err := a.Next(format, afterPage(name, p).About(c.Step)); err != nil {
 			return err
 		}
 	}

@@ -136,7 +136,7 @@ func runModel(a *cli.App, name string, sel *option.SelectionFlags, ex *option.Ex
 	if err := report.RunReport(a.Out, format, &v); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterRun(a, name, sel, x).Of(x.step)); err != nil {
+	if err := a.Next(format, afterRun(a, name, sel, x).About(x.step)); err != nil {
 		return err
 	}
 	if first != nil {

@@ -159,7 +159,7 @@ func verifyModels(a *cli.App, args []string, sel *option.SelectionFlags, ex *opt
 		return err
 	}
 	if len(args) == 1 && v.Verdict.Equal {
-		if err := a.Next(format, afterVerify(a, args[0], v).Of(x.step)); err != nil {
+		if err := a.Next(format, afterVerify(a, args[0], v).About(x.step)); err != nil {
 			return err
 		}
 	}
@@ -199,8 +199,8 @@ func runView(a *cli.App, r *verify.Run, side verify.Side, opts verify.Options) r
 		Libraries: library.List()}
 }
 
-// Verdict is the exit code of a comparison. Nothing is promised about a baseline in ONNX Runtime,
-// whose own order decides its peak.
+// Verdict is the exit code of a comparison. A baseline in ONNX Runtime has no promise, since the runtime's own order
+// decides its peak.
 func Verdict(name string, v *report.VerifyView, tolerance float64) error {
 	switch {
 	case !v.Verdict.Equal:

@@ -51,7 +51,7 @@ func (t *training) refuseOld() error {
 	return nil
 }
 
-// job is what the ranks and the checkpoints of the job know of it.
+// job describes the job to its ranks and checkpoints.
 func (t *training) job() *prepare.Job {
 	o := &t.trainFlags.step.Optimizer
 	path := t.name

@@ -1,6 +1,6 @@
 // A libcuda, libcublas, libcudnn (fakecudnn.h) and libnvidia-ml for tests of the calls themselves: which arguments
-// arrive where. Memory is the host's, and work is done at once. fake_set prepares answers; fake_get tells what has
-// happened.
+// arrive where. Memory is the host's, and work is done at once. fake_set prepares answers; fake_get returns
+// the record of calls.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,7 @@ _KERNELS = frozenset(
 )
 
 # Collectives by the bytes that gloo, which runs those of the CPU, takes until they have ended, of the bytes of argument
-# and result: what is gathered comes into one piece first, and a reduction that scatters sums a copy of its argument
+# and result: a gathered result is in one piece first, and a reduction that scatters sums a copy of its argument
 # (torch/csrc/distributed/c10d/ProcessGroupGloo.cpp).
 _COLLECTIVES: dict[str, Callable[[int, int], int]] = {
     "all_gather_into_tensor": lambda given, made: made,
