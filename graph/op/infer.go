@@ -197,6 +197,8 @@ func (inf *inference) startValue(id graph.ValueID) {
 		inf.res.setDen(id, den)
 	case v.Input:
 		v.Type.Shape = inf.afford(withoutNegatives(v.Type.Shape))
+	case v.Def == graph.NoNode && !v.IsInitializer():
+		v.Type = graph.Type{} // a declaration is left of it alone, whose labels no node can resolve
 	}
 }
 

@@ -82,6 +82,21 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestLabelsLeft: a declaration of a value that no node makes, as optimizers leave behind, has no size and so no
+// labels that ask for a number.
+func TestLabelsLeft(t *testing.T) {
+	m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (float[n] z) <float[unk__1] left> {
+		z = Neg(x) }`, "labels")
+	require.NoError(t, err)
+	_, err = op.InferAsIs(m)
+	require.NoError(t, err)
+	id, ok := m.Graph.Lookup("left")
+	require.True(t, ok)
+	require.Equal(t, graph.Type{}, m.Graph.Values[id].Type)
+	require.Len(t, m.Graph.ValueInfo, 1)
+	require.Equal(t, "float[unk__1]", m.Graph.ValueInfo[0].Type.String())
+}
+
 // TestLyingLabels: where believing a label makes a node invalid, the file is read as if it did not
 // say it.
 func TestLyingLabels(t *testing.T) {
