@@ -70,6 +70,14 @@ def images(model: nn.Module, blocks: list[nn.Module], size: int, key: str = "x")
     return Form(WithLoss(model).train(), batch, blocks)
 
 
+def deep(layers: int) -> None:
+    """Gives transformers so many layers."""
+    global LAYERS
+    LAYERS = layers
+    for sizes in (DECODER, GROUPED, ENCODER, PATCHES):
+        sizes["num_hidden_layers"] = layers
+
+
 IDS = {"vocab_size": WORDS, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "use_cache": False}
 DECODER = {
     **IDS,

@@ -91,8 +91,11 @@ def about(models: list[dict[str, Any]]) -> list[str]:
         "more than the budget."
     )
     if bare := [m["model"] for m in models if m["peaks"]]:
-        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks: steps' times, "
-        text += "gradients and planning as a share of compiling are not known."
+        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks: steps' times and "
+        text += "gradients are not known, and compiling is CPU time without that of the C++ compiler."
+    for layers in sorted({m.get("layers") or 0 for m in models} - {0}):
+        short = [m["model"] for m in models if m.get("layers") == layers]
+        text += f" With {layers} layers: {', '.join(short)}."
     return textwrap.wrap(text, 118)
 
 

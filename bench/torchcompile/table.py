@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler says that there is no GPU
@@ -21,6 +21,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler sa
 import torch
 from torch._inductor.async_compile import AsyncCompile
 
+import forms
 import memopt.torch as mt
 import render
 import ways
@@ -42,6 +43,7 @@ def main() -> int:
     options.add_argument("--backend", choices=("aot_eager", "inductor"), default="aot_eager")
     options.add_argument("--budgets", type=float, nargs="*", default=BUDGETS, help="of PyTorch's partitioner")
     options.add_argument("--solvers", nargs="*", default=SOLVERS, help="of PyTorch's partitioner")
+    options.add_argument("--layers", type=int, help="of transformers, in place of 4")
     options.add_argument("--rounds", type=int, default=7, help="steps of each way that are timed in turn")
     options.add_argument("--peaks", action="store_true", help="leave Inductor's kernels out: no times and no gradients")
     options.add_argument("--priority", action="store_true", help="plan and time steps before other programs (Linux)")
@@ -78,6 +80,7 @@ def one(name: str, chosen: argparse.Namespace, path: pathlib.Path) -> None:
     command = [sys.executable, __file__, name, "--one", "--backend", chosen.backend, "--rounds", str(chosen.rounds)]
     command += ["--budgets", *map(str, chosen.budgets), "--solvers", *chosen.solvers]
     command += ["--priority"] * chosen.priority + ["--peaks"] * chosen.peaks
+    command += ["--layers", str(chosen.layers)] if chosen.layers else []
     out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if out.returncode:
         print(f"{name}: exit status {out.returncode}", file=sys.stderr)
@@ -96,6 +99,7 @@ class Bench:
         logging.disable(logging.ERROR)
         torch.manual_seed(0)
         self.form: Form = FORMS[name]()
+        self.traced = ways.Traced(self.form.module, self.form.batch)
         self.backend, self.rounds = backend, rounds
         self.parameters = [p for p in self.form.module.parameters() if p.requires_grad]
         self.buffers = [b.clone() for b in self.form.module.buffers()]
@@ -120,15 +124,15 @@ class Bench:
             for b, first in zip(self.form.module.buffers(), self.buffers, strict=True):
                 b.copy_(first)
         torch.manual_seed(0)
+        clock = time.process_time if self.peaks else time.perf_counter
         with made.around():
-            seconds = clocked(step)
+            seconds = clocked(step, clock)
             gradients = [None if p.grad is None else p.grad.clone() for p in self.parameters]
             self.reference = self.reference or gradients
-            step()
+            steady = min(clocked(step, clock) for _ in range(1 if self.peaks else 2))
             for p in self.parameters:
                 p.grad = None
             peak = mt.measure(step, warmup=0, device="cpu", show=False).peak_bytes
-            steady = 0.0 if self.peaks else min(clocked(step) for _ in range(2))
         row = {
             "way": way,
             "peak": peak,
@@ -138,7 +142,7 @@ class Bench:
             "bound": made.memopt.bound if made.memopt else None,
             "nodes": made.nodes,
             "planning": made.planning,
-            "compiling": None if self.peaks else seconds - steady,
+            "compiling": seconds - steady,
             "compilations": made.compilations,
             "off": None if self.peaks else difference(gradients, self.reference),
             "time": None,
@@ -166,16 +170,21 @@ class Bench:
             row["time"] = sorted(of)[len(of) // 2]
 
 
+def zeros(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    """The memory of a result that no kernel writes: indices have to be within their bounds."""
+    return torch.empty_strided(size, stride, dtype=dtype).zero_()
+
+
 def inside(made: ways.Compiled, step: Callable[[], None]) -> None:
     with made.around():
         step()
 
 
-def clocked(step: Callable[[], None]) -> float:
+def clocked(step: Callable[[], None], clock: Callable[[], float] = time.perf_counter) -> float:
     """The seconds of a step."""
-    began = time.perf_counter()
+    began = clock()
     step()
-    return time.perf_counter() - began
+    return clock() - began
 
 
 def difference(given: list[torch.Tensor | None], wanted: list[torch.Tensor | None]) -> float:
@@ -191,13 +200,15 @@ def difference(given: list[torch.Tensor | None], wanted: list[torch.Tensor | Non
 
 def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """The rows of a model."""
+    if chosen.layers:
+        forms.deep(chosen.layers)
     bench = Bench(name, chosen.backend, chosen.rounds)
-    module, blocks = bench.form.module, bench.form.blocks
+    module, blocks = bench.traced, bench.form.blocks
     ways.prior = chosen.priority
     bench.peaks = chosen.peaks
     if chosen.peaks:
         AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
-        torch.set_flush_denormal(True)  # memory that no kernel writes has any numbers
+        torch._C._dynamo.guards._empty_strided_cpu = zeros
         if chosen.known:
             bench.known = {r["way"]: r for r in read(pathlib.Path(chosen.known))}
     held = bench.add("nothing recomputed", ways.memopt_way(module, chosen.backend, None))["held"]
@@ -207,7 +218,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
                 bench.add(f"torch {budget:g} {solver}", ways.torch_way(module, chosen.backend, budget, solver))
     for selective in (False, True):
         way = "checkpoint per block" + (", products kept" if selective else "")
-        bench.add(way, ways.checkpoint_way(module, blocks, chosen.backend, selective))
+        bench.add(way, ways.checkpoint_way(bench.form.module, blocks, chosen.backend, selective))
     lowest(bench, held)
     peaks = sorted({r["peak"] for r in render.torchs(bench.rows) if r["peak"] < bench.rows[0]["peak"]})
     for lower, peak in itertools.pairwise([0, *peaks]):
@@ -220,6 +231,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
         "day": time.strftime("%Y-%m-%d"),
         "priority": chosen.priority,
         "peaks": chosen.peaks,
+        "layers": chosen.layers,
     }
     return {"model": name, "backend": chosen.backend, **about, "rows": bench.rows}
 
@@ -227,7 +239,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
 def limited(bench: Bench, held: int, budget: int) -> int | None:
     """A row of memopt; the lowest peak that was found, where it has no plan within the budget."""
     try:
-        way = ways.memopt_way(bench.form.module, bench.backend, held + budget)
+        way = ways.memopt_way(bench.traced, bench.backend, held + budget)
         bench.add(f"memopt {budget / 2**20:.2f} MiB", way, budget=budget)
     except torch._dynamo.exc.BackendCompilerFailed as e:
         if not isinstance(e.inner_exception, mt.BudgetError):

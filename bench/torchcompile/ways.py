@@ -60,6 +60,39 @@ def before_others() -> Iterator[None]:
         schedule(os.SCHED_OTHER, 0)
 
 
+class Traced(nn.Module):
+    """The graph that Dynamo makes of a model for a batch, in which it need not trace the model's program again."""
+
+    def __init__(self, module: nn.Module, batch: dict[str, torch.Tensor]) -> None:
+        super().__init__()
+        self.model = module
+        graphs: list[tuple[fx.GraphModule, list[Any]]] = []
+
+        def noted(gm: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+            graphs.append((gm, inputs))
+            return gm.forward
+
+        torch.compile(module, backend=noted, fullgraph=True)(**batch)
+        torch._dynamo.reset()
+        self.graph, given = graphs[0]
+        keys = {id(t): k for k, t in batch.items()}
+        self.order: list[tuple[str, bool]] = []  # by argument: a name, and whether it is of the batch
+        for i, t in enumerate(given):
+            if id(t) in keys:
+                self.order.append((keys[id(t)], True))
+            elif isinstance(t, nn.Parameter):
+                self.register_parameter(f"given{i}", t)
+                self.order.append((f"given{i}", False))
+            else:
+                self.register_buffer(f"given{i}", t)
+                self.order.append((f"given{i}", False))
+
+    def forward(self, **batch: torch.Tensor) -> torch.Tensor:
+        """The loss of a batch."""
+        loss: torch.Tensor = self.graph(*(batch[name] if of else getattr(self, name) for name, of in self.order))[0]
+        return loss
+
+
 @dataclass
 class Compiled:
     """A step under one way, with the figures of its graph.
