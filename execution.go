@@ -55,10 +55,13 @@ func (m *Model) Execution() *Execution {
 }
 
 // Execution prepares the unchanged model for execution, in the order of the plan, or of its
-// Baseline.
+// Baseline; with a Session, in the order that ORTModule runs it in, that of the file.
 func (p *Plan) Execution() *Execution {
 	x := p.Of.Execution()
 	x.Plan, x.Baseline.Order = p, p.Baseline().Analysis.Order
+	if p.Session != nil {
+		x.Baseline.Order = graph.FileOrder(p.Of.Graph)
+	}
 	x.Planned = x.Baseline
 	return x
 }

@@ -46,11 +46,15 @@ func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 }
 
 // Rewrite applies the plan to a copy of the model, and records it and the boundary between the
-// halves in the copy's metadata.
+// halves in the copy's metadata. Where ORTModule's own optimizer makes the plan's graph, the copy is that graph,
+// without records.
 func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
 	opts := recompute.Options{Seed: o.Seed, Guard: o.Stock}
 	if o.Anchors != nil {
 		opts.Anchors = o.Anchors.Anchors
+	}
+	if r, err := p.ByORTModule(o.Seed); r != nil || err != nil {
+		return &Rewritten{Rewritten: r, By: p}, err
 	}
 	a := p.Analysis
 	model, whole, err := p.seeded(o.Seed)

@@ -15,8 +15,13 @@ import (
 
 // Anchor decides which anchors the plan's rewritten graph needs to keep its peak in stock ONNX
 // Runtime's default order. Where symbols are unbound, their places are those that suit usual sizes. A context
-// that is done ends the search for places with the first set.
+// that is done ends the search for places with the first set. A plan with a Session gets no anchors: memopt.ortmodule
+// has that session run the nodes in the order of the file.
 func (p *Plan) Anchor(ctx context.Context) (*anchor.Anchoring, error) {
+	if s := p.Session; s != nil {
+		return &anchor.Anchoring{Simulated: true, Base: s.Base, BaseArena: s.Base, Bare: s.Planned, Planned: s.Planned,
+			Anchored: s.Planned, AnchoredArena: s.Planned}, nil
+	}
 	if p.Sizes != nil {
 		out, err := p.toAnchor().choose(ctx, p.Placements)
 		if w := p.Whole; err == nil && w != nil && w.Sizes != nil {

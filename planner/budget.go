@@ -48,8 +48,8 @@ type Budget struct {
 	// unchanged graph. It excludes Clusters.
 	Runtime bool
 	// ORTModule says that the runtime is ORTModule's session: Clusters are those of its own memory optimizer, with
-	// the order and the memory that they have there; other plans are the file with its anchors in the place of
-	// the graph, in the memory-efficient order. A share refers to the unchanged graph's peak there.
+	// the order and the memory that they have there; other plans are the file, without anchors and in its own order,
+	// in the place of the graph. A share refers to the unchanged graph's peak there.
 	ORTModule bool
 	// Solver is "auto" or "", "greedy" (the first plan that fits) or "lns" (without dynamic
 	// programming).
@@ -125,12 +125,12 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 		}
 		a, err = budget.FitRuntime(ctx, problem, opts, &budget.Runtime{
 			Anchor: func(list []recompute.Placement) (*anchor.Anchoring, error) {
-				made, err := anchoring.choose(limit, list)
-				if err != nil || !b.ORTModule {
-					return made, err
+				if b.ORTModule {
+					return m.judgedInORTModule(list)
 				}
-				return m.judgedInORTModule(list, made)
+				return anchoring.choose(limit, list)
 			},
+			Start:  m.runtimeStart(b),
 			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
 			Object: b.runtimeObject(),
 		})
@@ -147,6 +147,15 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	}
 	c.layout, c.solver, c.stopped, c.answer = a.Layout, a.Method, a.Stopped, a
 	return c, nil
+}
+
+// runtimeStart are the candidates of a plan to start the search from: in ORTModule those of level 1, whose plan is at
+// hand there, and low where layers are alike.
+func (m *maker) runtimeStart(b Budget) []int {
+	if !b.ORTModule {
+		return nil
+	}
+	return m.selectLevel(false).chosen
 }
 
 // runtimeObject names the object of a search with Runtime.

@@ -191,7 +191,7 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 		return nil, err
 	}
 	var err error
-	if p.Session, err = m.session(ctx, p, c); err != nil {
+	if p.Session, err = m.session(p, c); err != nil {
 		return nil, err
 	}
 	m.warn(p, c)

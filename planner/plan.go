@@ -168,11 +168,12 @@ type Plan struct {
 
 	Warnings []string
 
-	applied *chunk.Applied // how Model was made; nil without chunked regions
-	floor   int64          // lower bound of every chunking; 0 without chunked regions
-	least   []graph.Order  // the orders that OrderMemory compares; nil with another one
-	costs   *nodeCosts     // nil without sizes
-	demands *demands       // nil without demands
+	selected []int          // candidates that ORTModule's own optimizer recomputes; nil for a graph of memopt's
+	applied  *chunk.Applied // how Model was made; nil without chunked regions
+	floor    int64          // lower bound of every chunking; 0 without chunked regions
+	least    []graph.Order  // the orders that OrderMemory compares; nil with another one
+	costs    *nodeCosts     // nil without sizes
+	demands  *demands       // nil without demands
 	// inRuntime is the memory of the unchanged Model in stock ONNX Runtime; nil without sizes.
 	inRuntime func() ortsim.Peaks
 }

@@ -19,9 +19,9 @@ type Session struct {
 	// Base is that of the graph as it is. ORTModule's memory optimizer is off then, and its session runs the nodes
 	// in its default order, in which it has also written the file.
 	Base int64
-	// Planned is that of the plan's graph, in the memory-efficient order: of a level or a configuration the graph that
-	// ORTModule's own optimizer makes, of other plans the file with anchors in its place. It is Base where the plan
-	// recomputes no value.
+	// Planned is that of the plan's graph: of a level or a configuration the graph that ORTModule's own optimizer
+	// makes, in the memory-efficient order; of other plans the file without anchors in its place, in the file's
+	// order, which memopt.ortmodule sets. It is Base where there is neither a budget nor a value to recompute.
 	Planned int64
 }
 
@@ -41,27 +41,27 @@ func (m *maker) sessionBase() (int64, error) {
 	return ortsim.TrainingPeak(m.model, graph.FileOrder(m.model.Graph), m.opts.Dims)
 }
 
-// sessionOf is the peak in ORTModule of the file that placements and anchors make.
-func (m *maker) sessionOf(placements []recompute.Placement, anchors []recompute.Anchor) (int64, error) {
+// sessionOf is the peak in ORTModule of the file that placements make, in its own order.
+func (m *maker) sessionOf(placements []recompute.Placement) (int64, error) {
 	a := m.analysis
-	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{Anchors: anchors})
+	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{})
 	if err != nil {
 		return 0, err
 	}
-	return ortsim.TrainingPeak(r.Model, ortsim.MemoryEfficientOrder(r.Model.Graph, r.Boundary.Node), m.opts.Dims)
+	return ortsim.TrainingPeak(r.Model, ortsim.PriorityOrder(r.Model.Graph), m.opts.Dims)
 }
 
 // sessionOfSelection is the peak in ORTModule where its own optimizer recomputes candidates.
 func (m *maker) sessionOfSelection(selected []int) (int64, error) {
-	made, err := m.analysis.ByORTModule(selected)
+	r, err := m.analysis.ByORTModule(selected, 0)
 	if err != nil {
 		return 0, err
 	}
-	return ortsim.TrainingPeak(made, graph.FileOrder(made.Graph), m.opts.Dims)
+	return ortsim.TrainingPeak(r.Model, graph.FileOrder(r.Model.Graph), m.opts.Dims)
 }
 
 // session finds the memory of a plan in ORTModule; nil without sizes, or where it is not asked for.
-func (m *maker) session(ctx context.Context, p *Plan, c *choice) (*Session, error) {
+func (m *maker) session(p *Plan, c *choice) (*Session, error) {
 	if !m.opts.ORTModule || m.sizes == nil || m.boundary.Kind != live.YieldBoundary || m.whole != nil {
 		return nil, nil
 	}
@@ -70,37 +70,43 @@ func (m *maker) session(ctx context.Context, p *Plan, c *choice) (*Session, erro
 	if s.Base, err = m.sessionBase(); err != nil {
 		return nil, err
 	}
+	_, recorded := m.opts.strategy().(*PlanFile)
 	switch {
-	case len(p.Placements) == 0:
-		s.Planned = s.Base
-	case m.opts.byORTModule():
-		s.Planned, err = m.sessionOfSelection(c.sel.chosen)
 	case p.Runtime != nil:
 		s.Planned = p.Runtime.AnchoredArena
+	case len(p.Placements) == 0 && !recorded:
+		s.Planned = s.Base
+	case m.opts.byORTModule():
+		p.selected = c.sel.chosen
+		s.Planned, err = m.sessionOfSelection(c.sel.chosen)
 	default:
-		var a *anchor.Anchoring
-		if a, err = p.toAnchor().choose(ctx, p.Placements); err == nil {
-			s.Planned, err = m.sessionOf(p.Placements, a.Anchors)
-		}
+		s.Planned, err = m.sessionOf(p.Placements)
 	}
 	return s, err
 }
 
-// judgedInORTModule gives anchors the peaks in ORTModule in place of those in stock ONNX Runtime.
-func (m *maker) judgedInORTModule(placements []recompute.Placement, a *anchor.Anchoring) (*anchor.Anchoring, error) {
+// ByORTModule returns the graph that ORTModule's own optimizer makes of a level or a configuration, in its order; nil
+// where the plan's graph is memopt's. seed determines the seeds of random nodes without seeds of their own.
+func (p *Plan) ByORTModule(seed int64) (*recompute.Rewritten, error) {
+	if p.selected == nil {
+		return nil, nil
+	}
+	return p.Analysis.ByORTModule(p.selected, seed)
+}
+
+// judgedInORTModule has the peaks in ORTModule of placements in place of those in stock ONNX Runtime. Its session
+// keeps the order of the file, so there are no anchors.
+func (m *maker) judgedInORTModule(placements []recompute.Placement) (*anchor.Anchoring, error) {
+	out := &anchor.Anchoring{Simulated: true}
 	var err error
-	out := *a
 	if out.Base, err = m.sessionBase(); err != nil {
 		return nil, err
 	}
-	out.Anchored = out.Base
-	if len(placements) > 0 {
-		if out.Anchored, err = m.sessionOf(placements, a.Anchors); err != nil {
-			return nil, err
-		}
+	if out.Anchored, err = m.sessionOf(placements); err != nil {
+		return nil, err
 	}
-	out.BaseArena, out.AnchoredArena, out.Simulated = out.Base, out.Anchored, true
-	return &out, nil
+	out.BaseArena, out.Bare, out.Planned, out.AnchoredArena = out.Base, out.Anchored, out.Anchored, out.Anchored
+	return out, nil
 }
 
 // maxNarrower bounds the budgets of memopt's arena that are tried for a budget in ORTModule; each is the share narrower

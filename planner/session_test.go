@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -97,6 +98,38 @@ func TestSessionBudget(t *testing.T) {
 		require.Equal(t, p.Session.Planned, p.Fit.Arena)
 		require.True(t, p.Fit.Fits())
 		require.NotEmpty(t, p.Placements)
+	}
+}
+
+// TestSessionExecution: the graphs that run and verify execute, in their orders, have the peaks in ORTModule that the
+// plan promises: the unchanged one in the order of the file, that of a level or a configuration as ORTModule's own
+// optimizer makes it, that of a budget as apply writes it.
+func TestSessionExecution(t *testing.T) {
+	m, dims := ofORTModule(t, "bert")
+	m.Dims = dims
+	for _, s := range []memopt.Strategy{
+		nil, planner.Level(1), planner.Config{{Cluster: "Gelu+", Strategy: recompute.Full, Count: 1}},
+		planner.Budget{Share: 0.7, ORTModule: true, Runtime: true},
+		planner.Budget{Share: 0.999, ORTModule: true, Runtime: true}, // an order alone is enough
+	} {
+		p, err := m.Plan(t.Context(), s, memopt.PlanOptions{Options: planner.Options{ORTModule: true}})
+		require.NoError(t, err)
+		x := p.Execution()
+		if p.Session.Planned != p.Session.Base {
+			r, err := p.Rewrite(memopt.RewriteOptions{})
+			require.NoError(t, err)
+			require.Equal(t, p.Recompute.Nodes, r.Clones)
+			x, err = r.Execution()
+			require.NoError(t, err)
+		}
+		for _, side := range []struct {
+			verify.Side
+			want int64
+		}{{x.Baseline, p.Session.Base}, {x.Planned, p.Session.Planned}} {
+			peak, err := ort.TrainingPeak(side.Model, side.Order, dims)
+			require.NoError(t, err)
+			require.Equal(t, side.want, peak, "%v", s)
+		}
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 // ByORTModule returns the graph that ORTModule's memory optimizer makes of selected candidates, in the order in which
 // its session runs it, the memory-efficient one: a clone for each node, however many candidates have it, behind
 // all nodes of the file; every reader of an entry behind the YieldOp, and every clone made so far, reads the entry's
-// clone. The boundary must be a YieldOp. The error names a value that exists already.
-func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
+// clone. The boundary must be a YieldOp. seed is that of Options. The error names a value that exists already.
+func (a *Analysis) ByORTModule(selected []int, seed int64) (*Rewritten, error) {
 	r := &rewriter{old: a.Graph, backward: a.Backward, out: &Rewritten{Model: a.Model.Clone()},
-		copies: make([]int, len(a.Graph.Nodes)), guards: map[*graph.Node]bool{}}
+		opts: Options{Seed: seed}, copies: make([]int, len(a.Graph.Nodes)), guards: map[*graph.Node]bool{}}
 	r.g, r.names, r.versions = r.out.Model.Graph, graph.NewNames(a.Model), a.Model.Opsets
 	r.newest.Reset(len(a.Graph.Values))
 	nodes := slices.Clone(r.g.Nodes)
@@ -49,6 +49,14 @@ func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
 			}
 		}
 	}
+	origin := map[*graph.Node]graph.NodeID{}
+	for id := range of {
+		origin[nodes[id]] = graph.NodeID(id)
+		if of[id] != nil {
+			origin[of[id]] = graph.NodeID(id)
+			r.out.Clones++
+		}
+	}
 	slices.SortStableFunc(nodes[:len(a.Graph.Nodes)], func(x, y *graph.Node) int { return fused(x) - fused(y) })
 	r.g.SetNodes(nodes)
 	b, err := live.FindBoundary(r.out.Model)
@@ -59,9 +67,11 @@ func (a *Analysis) ByORTModule(selected []int) (*graph.Model, error) {
 	arranged := make([]*graph.Node, len(order))
 	for i, id := range order {
 		arranged[i] = r.g.Nodes[id]
+		r.out.Origin = append(r.out.Origin, origin[arranged[i]])
 	}
 	r.g.SetNodes(arranged)
-	return r.out.Model, nil
+	r.out.Boundary, err = live.FindBoundary(r.out.Model)
+	return r.out, err
 }
 
 // fused is 1 for a node that a fusion of the session has made, by its name, else 0. The session numbers these behind

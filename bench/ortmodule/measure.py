@@ -195,7 +195,7 @@ def priced(net: Net, most: float) -> str:
     for _ in range(4):
         share = (low + high) / 2
         try:
-            fits = answer(net, "--budget", f"{100 * share:.1f}%", "--chunk", "off")["recompute"]["overhead"] <= most
+            fits = answer(net, "--budget", f"{100 * share:.1f}%")["recompute"]["overhead"] <= most
         except memopt.Error:
             fits = False
         low, high = (low, share) if fits else (share, high)
@@ -212,7 +212,9 @@ def answer(net: Net, *flags: str) -> dict:
         _patch._write_executed(net.manager, model, graph)
         dims = _patch._dims(model, net.manager._memopt_shapes)
         bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
-        return json.loads(memopt.run("plan", graph, *bound, *flags, "-O", "json", "-q", variables=False))
+        return json.loads(
+            memopt.run("plan", graph, "--budget-in", "ortmodule", *bound, *flags, "-O", "json", "-q", variables=False)
+        )
 
 
 def planned_row(net: Net, row, name: str, share: str) -> float:
@@ -221,7 +223,7 @@ def planned_row(net: Net, row, name: str, share: str) -> float:
         agent, _ = net.session(MEMOPT_BUDGET=share)
     except memopt.ortmodule.BudgetError as e:
         print(name, e, flush=True)
-        return e.lowest_bytes / net.planned.baseline_bytes
+        return e.lowest_bytes / answer(net)["peak"]["baseline_bytes"]
     plan = net.planned
     row("memopt " + name, agent, predicted=plan.promised_bytes, clones=plan.clones, overhead=plan.overhead)
     return 0

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph"
 	"memopt/planner/remat"
@@ -34,6 +35,19 @@ func (t *tasks) placements(extras []remat.Extra) []recompute.Placement {
 		w.version[id] = w.last // it is, or shows, the current clone
 	}
 	return w.out
+}
+
+// extras turns placements into the extra runs that they have, without those of views. pos has the places of nodes.
+func (t *tasks) extras(placements []recompute.Placement, pos []int32) (out []remat.Extra) {
+	for i := range placements {
+		p := &placements[i]
+		for _, id := range p.Nodes {
+			if !t.sizes.View(t.a.Graph.Nodes[id]) {
+				out = append(out, remat.Extra{Task: pos[id], Before: pos[p.Before]})
+			}
+		}
+	}
+	return slices.Compact(remat.SortExtras(out))
 }
 
 type placementWriter struct {

@@ -62,6 +62,21 @@ func (h *halves) chain(ctx context.Context, budget int64) error {
 	return nil
 }
 
+// begin adds runs that were found by other means to what is known, unless a search could not make them.
+func (h *halves) begin(extras []remat.Extra, method string) error {
+	for _, half := range []*half{h.forward, h.all} {
+		if half == nil || slices.ContainsFunc(extras, func(x remat.Extra) bool {
+			return half.graph.Tasks[x.Task].Once
+		}) {
+			continue
+		}
+		if err := half.Add(extras, method); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Fit is remat.Search.Fit.
 func (h *halves) Fit(ctx context.Context, budget, work int64) (*remat.Answer, error) {
 	switch {

@@ -36,6 +36,8 @@ type Runtime struct {
 	// Limit is the bytes that the budget leaves to the runtime's arena, given the arena of the
 	// unchanged graph.
 	Limit func(base int64) int64
+	// Start are candidates of the analysis whose plan is tried before the search, which starts from it; nil for none.
+	Start []int
 	// Object names the object of the search in errors, for example "plan for stock ONNX Runtime".
 	Object string
 }
@@ -99,6 +101,9 @@ func (r *runtimeFit) fit() (int, error) {
 func (r *runtimeFit) descend() error {
 	total := int64(r.opts.Effort * effortWork)
 	r.search = r.newSearch()
+	if err := r.start(); err != nil {
+		return err
+	}
 	done := r.first()
 	defer func() { done() }()
 	above := r.points[0].arena // budgets of memopt's arena: one too high, and one low enough
@@ -147,6 +152,27 @@ func (r *runtimeFit) descend() error {
 	done = r.within(searchShare)
 	h := halving{fits, above, r.try}
 	return h.run(r.ctx, total/(runtimeHalving+1))
+}
+
+// start tries the plan of Runtime.Start, and tells the search of its runs.
+func (r *runtimeFit) start() error {
+	if len(r.rt.Start) == 0 {
+		return nil
+	}
+	pt, err := r.checkpointed(r.rt.Start)
+	if err != nil {
+		return err
+	}
+	pt.method = "level 1"
+	r.points = append(r.points, *pt)
+	a, err := r.judge(len(r.points) - 1)
+	if err != nil {
+		return err
+	}
+	if a.AnchoredArena <= r.limit {
+		r.opts.found()
+	}
+	return r.search.begin(r.tasks.extras(pt.placements, r.p.Evaluator.Pos), pt.method)
 }
 
 // halving looks between a budget of memopt's arena that is low enough and one that is not for the

@@ -88,6 +88,10 @@ print("steps", [a.calls for a in job.made], "own", job.said)
 """
 
 
+# The session of a planned graph.
+PLANNED = "('ORT_DISABLE_ALL', 'PRIORITY_BASED', 0, False)"
+
+
 @pytest.fixture
 def job(tmp_path, graph):
     """Runs a double of a job, built for batches one after the other; its output and its errors."""
@@ -119,7 +123,7 @@ def test_budget(job, graph):
     clones = int(re.search(r"(\d+) nodes run again", output)[1])
     assert clones > 0
     assert f"again [{clones}]" in output
-    assert "steps [['forward', 'backward', 'forward', 'backward']] own [('ORT_DISABLE_ALL', 0, False)]" in output
+    assert f"steps [['forward', 'backward', 'forward', 'backward']] own [{PLANNED}]" in output
 
 
 def test_a_plan_for_each_graph(job):
@@ -134,7 +138,7 @@ def test_own_variables(job):
     """memopt's variables win over ORTModule's, with one warning."""
     output, errors = job(8, 4, MEMOPT_BUDGET="60%", ORTMODULE_MEMORY_OPT_LEVEL="1")
     assert errors.count("ORTMODULE_MEMORY_OPT_LEVEL=1 has no effect: MEMOPT_BUDGET=60% decides") == 1
-    assert "own [('ORT_DISABLE_ALL', 0, False), ('ORT_DISABLE_ALL', 0, False)]" in output
+    assert f"own [{PLANNED}, {PLANNED}]" in output
 
 
 def test_without_variables(tmp_path, graph):
@@ -142,7 +146,7 @@ def test_without_variables(tmp_path, graph):
     (tmp_path / "job.py").write_text("import memopt.ortmodule\n" + JOB, encoding="utf-8")
     output, errors = python("job.py", str(graph), "8", cwd=tmp_path, ORTMODULE_MEMORY_OPT_LEVEL="1")
     assert output.splitlines()[0] == "again [0]"
-    assert "own [('ORT_ENABLE_ALL', 1, True)]" in output
+    assert "own [('ORT_ENABLE_ALL', 'DEFAULT', 1, True)]" in output
     assert not errors
 
 

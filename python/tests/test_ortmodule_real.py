@@ -29,7 +29,7 @@ class Conv(nn.Module):
     def __init__(self):
         super().__init__()
         layers = [part for i in (3, 16, 16) for part in (nn.Conv2d(i, 16, 3, padding=1), nn.GELU())]
-        self.parts = nn.Sequential(*layers, nn.Flatten(), nn.Linear(16 * 256, 10))
+        self.parts = nn.Sequential(*layers, nn.MaxPool2d(3, 2, 1), nn.Flatten(), nn.Linear(16 * 64, 10))
 
     def forward(self, x, y):
         return F.cross_entropy(self.parts(x), y)

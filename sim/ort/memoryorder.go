@@ -27,6 +27,39 @@ func MemoryEfficientOrder(g *graph.Graph, yield graph.NodeID) graph.Order {
 	return s.order
 }
 
+// PriorityOrder returns the order that ONNX Runtime calls priority-based (its graph_viewer.cc and graph.cc) for a
+// graph whose nodes have equal priorities, and whose backward nodes are not marked: that of the file, but Shape and
+// Size nodes run as soon as they can. Constant nodes, which ONNX Runtime turns into initializers, come first. In the
+// file, producers must come before their readers.
+func PriorityOrder(g *graph.Graph) graph.Order {
+	s := &scheduler{g: g, e: newEdges(g), placed: make([]bool, len(g.Nodes))}
+	readers := s.shapeReaders()
+	var ready []graph.NodeID // Shape and Size nodes
+	for i := range g.Nodes {
+		if id := graph.NodeID(i); s.e.constant[i] {
+			s.place(id)
+		} else if len(s.e.in(id)) == 0 && s.isShapeOf(id) {
+			ready = append(ready, id)
+		}
+	}
+	for next := 0; ; {
+		switch {
+		case len(ready) > 0:
+			id := slices.Min(ready)
+			ready = append(slices.DeleteFunc(ready, func(r graph.NodeID) bool { return r == id }), readers[id]...)
+			s.place(id)
+		case next == len(g.Nodes):
+			return s.order
+		default:
+			if !s.placed[next] {
+				s.place(graph.NodeID(next))
+				ready = append(ready, readers[graph.NodeID(next)]...)
+			}
+			next++
+		}
+	}
+}
+
 type scheduler struct {
 	g      *graph.Graph
 	e      *edges

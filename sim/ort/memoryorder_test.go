@@ -328,6 +328,32 @@ func TestOrderWithoutYield(t *testing.T) {
 	}
 }
 
+// TestPriorityOrder compares the order with that of a list of all ready nodes, of which the first is taken: Shape
+// nodes before others, then the first in the file.
+func TestPriorityOrder(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		g, _ := randomJoint(rng, 3+rng.IntN(60))
+		done := make([]bool, len(g.Nodes))
+		var want graph.Order
+		for range g.Nodes {
+			best := graph.NoNode
+			for i, n := range g.Nodes {
+				waits := slices.ContainsFunc(n.Inputs, func(v graph.ValueID) bool {
+					def := g.Values[v].Def
+					return def != graph.NoNode && !done[def]
+				})
+				if !done[i] && !waits && (best == graph.NoNode || n.Op == "Shape" && g.Nodes[best].Op != "Shape") {
+					best = graph.NodeID(i)
+				}
+			}
+			done[best] = true
+			want = append(want, best)
+		}
+		require.Equal(t, want, PriorityOrder(g), "seed %d", seed)
+	}
+}
+
 // TestIDSets compares the shared sets with Go maps.
 func TestIDSets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -45,8 +45,8 @@ func (b *BudgetFlags) Register(f *pflag.FlagSet) {
 	f.StringVar(&b.In, "budget-in", autoName,
 		"where the budget applies: memopt, in memopt's own order and arena; ort, in the simulated "+
 			"arena of stock ONNX Runtime, with the anchors of the file that apply writes; ortmodule, in "+
-			"ORTModule's session, in its order, without its arena; auto, ortmodule where plan and apply read a file "+
-			"with a YieldOp, else memopt")
+			"ORTModule's session, in its order, without its arena; auto, ortmodule where plan, apply, run and verify "+
+			"read a file with a YieldOp, else memopt")
 	f.StringVar(&b.What, "select", "nodes",
 		"the choices of a plan to a budget: nodes, any that can run again; clusters, as an ONNX Runtime "+
 			"configuration can express them; or, for plan, modules, as under torch.utils.checkpoint")
@@ -64,9 +64,8 @@ const (
 	ortmoduleName = "ortmodule"
 )
 
-// settle decides whether the plan's peaks are those in ORTModule. Of itself that is so for files with a YieldOp
-// that memopt has not made, where plans are made for files and not executed; the built-in examples are for
-// memopt's own executor.
+// settle decides whether the plan's peaks, and the orders in which graphs run, are those in ORTModule. Of itself that
+// is so for files with a YieldOp that memopt has not made; the built-in examples are for memopt's own executor.
 func (s *SelectionFlags) settle(a *cli.App, l *memopt.Model, how Planning) error {
 	b := &s.BudgetFlags
 	found, err := live.FindBoundary(l.Model)
@@ -81,7 +80,7 @@ func (s *SelectionFlags) settle(a *cli.App, l *memopt.Model, how Planning) error
 	case autoName:
 		_, rewritten := l.Meta(recompute.Key)
 		_, recorded := l.Meta(live.BoundaryKey)
-		b.session = yields && how.Writes && !rewritten && !recorded &&
+		b.session = yields && (how.Writes || how.Steps) && !rewritten && !recorded &&
 			!strings.HasPrefix(l.Path, memopt.ExamplePrefix) && s.Order == autoName && s.aliases == "" &&
 			s.cloneBytes == "" && !how.Deeploy && len(s.limits) == 0 && len(a.Ranges()) == 0 &&
 			(b.chunk == string(chunk.Off) || !b.set.Changed("chunk"))

@@ -100,6 +100,8 @@ type Planning struct {
 	Executes bool
 	// Writes says that the verb plans for a file and executes no graph, Rewrites that it writes the file.
 	Writes, Rewrites bool
+	// Steps says that the verb executes steps on a device of memopt's.
+	Steps bool
 	// record is that of a plan file that was read, in place of --plan; nil without one.
 	Record *recompute.Record
 	// bare leaves out the selection, whatever ORTModule's variables say: two models are compared.

@@ -91,7 +91,7 @@ func expectedOf(step, forward *graph.Graph, expected map[int]dataset.Named) map[
 // planExecution plans a model, and rewrites it if there is anything to recompute.
 func planExecution(a *cli.App, m *memopt.Model, name string, sel *option.SelectionFlags, traits verify.Traits,
 	how option.Planning) (*memopt.Execution, error) {
-	how.Executes = option.OnCPU(traits)
+	how.Executes, how.Steps = option.OnCPU(traits), !traits.Reorders
 	c, err := sel.Resolve(a, m, how)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,8 @@ func planExecution(a *cli.App, m *memopt.Model, name string, sel *option.Selecti
 			return nil, err
 		}
 	}
-	if !p.Rewrites() && (o.Anchors == nil || len(o.Anchors.Anchors) == 0) {
+	ordered := p.Session != nil && p.Runtime != nil // the plan has an order of its own, even if it recomputes no value
+	if !p.Rewrites() && !ordered && (o.Anchors == nil || len(o.Anchors.Anchors) == 0) {
 		return p.Execution(), nil
 	}
 	r, err := p.Rewrite(o)

@@ -24,6 +24,7 @@ from ._table import table
 
 _OWN = ("ORTMODULE_MEMORY_OPT_LEVEL", "ORTMODULE_MEMORY_OPT_CONFIG")
 _SHAPES = "_memopt_shapes"
+_BACKWARD = "__backwardpass"  # ORTModule's mark of backward nodes; PRIORITY_BASED puts the nodes without it first
 
 
 def install() -> None:
@@ -86,13 +87,15 @@ def _warn_of_own(settings: Settings) -> None:
 
 @contextmanager
 def _as_planned(manager: Any) -> Iterator[None]:
-    """Sessions run their graph as it is: the first session has fused what it fuses, and to fuse or merge clones would
-    cost what the plan saves."""
+    """Sessions run their graph as it is, in the order of the file: the first session has fused what it fuses, and to
+    fuse or merge clones, or to run them elsewhere, would cost what the plan saves."""
     made = manager._get_session_config
 
     def config() -> Any:
         options, *rest = made()
-        options.graph_optimization_level = importlib.import_module("onnxruntime").GraphOptimizationLevel.ORT_DISABLE_ALL
+        runtime = importlib.import_module("onnxruntime")
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.execution_order = runtime.ExecutionOrder.PRIORITY_BASED  # of equal priorities, the first in the file
         return (options, *rest)
 
     manager._get_session_config = config
@@ -133,7 +136,11 @@ def _dims(model: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
 
 def _replace(manager: Any, plan: Planned) -> None:
     """The manager's next session is of the planned graph, with ORTModule's own optimizer off."""
-    manager._onnx_models.optimized_model = importlib.import_module("onnx").load_model_from_string(plan.model)
+    model = importlib.import_module("onnx").load_model_from_string(plan.model)
+    for node in model.graph.node:
+        for mark in [a for a in node.attribute if a.name == _BACKWARD]:
+            node.attribute.remove(mark)
+    manager._onnx_models.optimized_model = model
     options = manager._runtime_options
     options.memory_optimization_level = type(options.memory_optimization_level)(0)
     options.memory_optimizer_config_file_path = ""

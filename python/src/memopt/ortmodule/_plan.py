@@ -53,8 +53,7 @@ class Settings:
         Raises:
             ORTModuleError: the plan cannot be read.
         """
-        # A region in parts holds for the sizes of one batch, and the last batch of an epoch may be smaller.
-        budget = ["--budget", self.budget, "--chunk", os.environ.get("MEMOPT_CHUNK", "off")] if self.budget else []
+        budget = ["--budget", self.budget] if self.budget else []
         if self.budget and "MEMOPT_TIME_LIMIT" in os.environ:
             budget += ["--time-limit", os.environ["MEMOPT_TIME_LIMIT"]]
         if not self.plan:
@@ -107,7 +106,9 @@ def planned(graph: Path, dims: Mapping[str, int], settings: Settings) -> Planned
         ORTModuleError: the program is missing or refuses the graph or the settings.
     """
     saved, out = graph.with_name("plan.json"), graph.with_name("planned.onnx")
-    bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
+    bound = ["--budget-in", "ortmodule"]
+    if dims:
+        bound += ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())]
     chosen = _asked("plan", graph, *bound, *settings.flags(), "--save-plan", saved, settings=settings)
     level = _asked("plan", graph, *bound, "--level", "1", settings=None)
     written = _asked("apply", graph, *bound, "--plan", saved, "-o", out, settings=settings)

@@ -11,7 +11,13 @@ class GraphOptimizationLevel(Enum):
     ORT_ENABLE_ALL = 99
 
 
+class ExecutionOrder(Enum):
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+
+
 class SessionOptions:
+    execution_order = ExecutionOrder.DEFAULT
     graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
     optimized_model_filepath = ""
     log_severity_level = 2

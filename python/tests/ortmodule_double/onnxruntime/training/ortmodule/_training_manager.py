@@ -53,7 +53,8 @@ class TrainingManager:
         return SessionOptions(), ["CPUExecutionProvider"], [{}]
 
     def _create_execution_agent(self):
-        self._level = self._get_session_config()[0].graph_optimization_level.name
+        options = self._get_session_config()[0]
+        self._session = options.graph_optimization_level.name, options.execution_order.name
         graph = self._onnx_models.optimized_model.graph
         if "REFUSES" in os.environ and any("recompute" in n.name for n in graph.node):
             raise RuntimeError("an anchor is not known here")
@@ -67,7 +68,7 @@ class TrainingManager:
         self._create_execution_agent()
         own = self._runtime_options
         observer = self._runtime_inspector.memory_ob
-        self.said.append((self._level, int(own.memory_optimization_level), observer._is_enabled))
+        self.said.append((*self._session, int(own.memory_optimization_level), observer._is_enabled))
 
     def step(self):
         self._execution_agent.run_forward()
