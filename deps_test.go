@@ -45,6 +45,7 @@ const dependencies = `
 	# Plans are made without kernels, gradients or reports.
 	internal/timelimit < planner/pack;
 	internal/nearmiss, internal/timelimit < planner/remat;
+	planner, planner/remat !< check;
 	graph/live, planner/pack < planner/arena;
 	graph/live < planner/envelope;
 	sim/ort < planner/order;
@@ -120,7 +121,7 @@ const dependencies = `
 	answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
 		view/webpage < cmd/memopt/internal/plancmd;
 	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;
-	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit,
+	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, check,
 		cmd/memopt/internal/plancmd < cmd/memopt/internal/answercmd;
 	cmd/memopt/internal/option, train/mpi, train/prepare < cmd/memopt/internal/traincmd;
 	cmd/memopt/internal/option, inference/quantize < cmd/memopt/internal/forwardcmd;

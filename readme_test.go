@@ -88,9 +88,9 @@ var shownFile = regexp.MustCompile("(?ms)^`([\\w.]+)`:\n\n```\\w+\n(.*?)^```\n")
 // add in another order on another processor.
 var comparing = []string{"optimize", "quantize"}
 
-// answers are the exit codes of commands whose output is an answer: yes; it does not fit; a condition
-// is met.
-var answers = []int{0, 3, 8}
+// answers are the exit codes of commands whose output is an answer: yes; it does not fit; a claim of a
+// plan is false; a condition is met.
+var answers = []int{0, 3, 4, 8}
 
 // consoleStart opens a block of commands and their output. A number behind the word shows that many
 // lines of each output and leaves the rest out: "```console 3".

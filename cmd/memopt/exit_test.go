@@ -100,6 +100,11 @@ var exitCodes = []struct {
 	{"devices h1000", 2, ""},
 	{"pack buffers.csv -o offsets.csv --capacity 16", 0, ""},
 	{"solve chain.json -o schedule.json", 0, ""},
+	{"check schedule.json chain.json", 0, ""},
+	{"check schedule.json joint.json", 4, "the claims of the plan are false"},
+	{"check schedule.json", 2, "wants a PLAN and the MODEL"},
+	{"check chain.json chain.json", 2, "the plan is no schedule"},
+	{"check schedule.json missing.json", 2, "missing.json"},
 
 	{"frobnicate", 2, "unknown command"},
 	{"plan", 2, "wants one MODEL"},

@@ -54,6 +54,7 @@ func verbGroups(a *cli.App) []verbGroup {
 		{"Prove it:", []*cobra.Command{
 			runcmd.Run(a),
 			runcmd.Verify(a),
+			answercmd.Check(a),
 		}},
 		{"Many of these at once:", []*cobra.Command{
 			sweepcmd.Sweep(a, func() *cobra.Command { return freshCommand(a) }),

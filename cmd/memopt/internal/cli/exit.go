@@ -147,7 +147,7 @@ func (a *App) ExitCodesTopic() *cobra.Command {
        it out, at once, or else the lowest peak that a search reached), or into
        memory (the error names the bytes and the limit)
     4  numbers differ between the baseline and the planned graph; or the loss of
-       a training job is not finite
+       a training job is not finite; or check finds a false claim of a plan
     5  the measured peak is above the prediction or the budget
     6  the model is invalid, or an operator in it is unsupported
     7  a runtime or device is missing

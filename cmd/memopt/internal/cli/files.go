@@ -18,7 +18,8 @@ var ReadsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 	"trace": "the model", "report": "the model",
 	"optimize": "the model", "quantize": "the model",
 	"verify": "a model", "diff": "a side", "inspect": "the model",
-	"export": "the checkpoint", "sweep": "the grid", "solve": "the instance", "pack": "the buffers"}
+	"export": "the checkpoint", "sweep": "the grid", "solve": "the instance", "pack": "the buffers",
+	"check": "a file"}
 
 // The flags whose values are files, or folders of files. A test looks for others.
 var (

@@ -1,0 +1,178 @@
+// Package check tells whether the claims of a schedule are true, without any code of those that make schedules: it imports
+// neither planner nor planner/remat, reads the files by itself, and follows the steps one by one.
+//
+// Three streams run beside each other: computes, copies out to the host, copies in from it. Operations on different
+// streams are ordered by waits alone, never by how long copies take: vector clocks (Fidge 1988, Mattern 1989) tell of
+// two accesses to one memory whether one comes before the other in every run. So a race is found even where the times
+// of one run hide it.
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Schema names the format of a Report.
+const Schema = "memopt.check/v1"
+
+// Report is the outcome of a check. Costs and times are in the unit of the instance.
+type Report struct {
+	Schema      string   `json:"schema"`
+	Valid       bool     `json:"valid"`      // all claims of the plan are true
+	Peak        float64  `json:"peak_bytes"` // of the device, with what lives throughout
+	HostPeak    float64  `json:"host_peak_bytes"`
+	Cost        float64  `json:"cost"`         // of all computes
+	Makespan    float64  `json:"makespan"`     // the cost and the waits for copies
+	Overhead    float64  `json:"overhead"`     // the makespan beyond computing every node once, as a share of that
+	Bound       *float64 `json:"bound"`        // the least overhead of any schedule as the plan says, or nil
+	BoundProved *float64 `json:"bound_proved"` // the least overhead that the plan's certificate proves, or nil
+	Steps       int      `json:"steps"`
+	Proved      []string `json:"proved"` // parts of the plan: steps, copies, numbers, bound
+	Faults      []Fault  `json:"faults"`
+}
+
+// Fault is a step that may not be taken, or a claim of the plan that is false.
+type Fault struct {
+	Kind    string `json:"kind"`
+	Step    *int   `json:"step"`  // the place in the list of steps; nil: about the whole plan
+	Value   string `json:"value"` // the value or node; "": none
+	Message string `json:"message"`
+}
+
+const (
+	mostFaults = 100  // the replay ends there
+	near       = 1e-9 // how far costs and times may be off, as a share
+)
+
+// messages has the kinds of faults.
+var messages = map[string]string{
+	"unknown":         "is no node or value that the step can be about",
+	"not-made":        "is read by %s and was not computed before",
+	"freed":           "is read by %s and was freed before",
+	"not-reloaded":    "is read by %s and lies on the host alone",
+	"computed-live":   "is computed while %s is live",
+	"computed-twice":  "is computed again, and must not be",
+	"other-seed":      "is computed again with another seed: %s, and not %s",
+	"freed-twice":     "is freed while it is not live",
+	"freed-kept":      "is freed, and must be kept",
+	"view-of-freed":   "is freed while a view of it is live",
+	"coming-in":       "is used by %s while its reload may be under way: a wait is missing",
+	"going-out":       "is freed while its copy to the host may be under way: a wait is missing",
+	"reload-live":     "is reloaded while it is on the device",
+	"no-host-copy":    "is reloaded, and the host has no copy of it",
+	"no-copy":         "is waited for, and no copy of it was queued",
+	"not-movable":     "is moved, and is a view, or must not be, or the plan names no link",
+	"never-computed":  "is never computed",
+	"wrong-order":     "first computes leave the order of the instance",
+	"wrong-peak":      "the peak is %.15g bytes, and the plan says %.15g",
+	"wrong-host-peak": "the peak of the host is %.15g bytes, and the plan says %.15g",
+	"wrong-cost":      "the cost is %.15g, and the plan says %.15g",
+	"wrong-base-cost": "the cost of computing every node once is %.15g, and the plan says %.15g",
+	"wrong-makespan":  "the makespan is %.15g, and the plan says %.15g",
+	"wrong-overhead":  "the overhead is %.15g, and the plan says %.15g",
+	"wrong-bound":     "the plan has, or proves, %.15g as the %s, and says %.15g",
+	"wrong-link":      "the link has %.15g bytes a second and a latency of %.15g us: wanted numbers above 0, and a cost_unit",
+	"over-budget":     "the peak is %.15g bytes, and the budget of the plan %.15g",
+	"race":            "is used by %s on stream %s: no wait orders that behind %s on stream %s",
+}
+
+// Answer checks an answer of memopt solve, of version 1 or 2, against its instance. An error is about a file that
+// cannot be read as such.
+func Answer(plan, model io.Reader) (*Report, error) {
+	in, a := &instance{}, &answer{}
+	if err := errors.Join(json.NewDecoder(model).Decode(in), in.index()); err != nil {
+		return nil, fmt.Errorf("the instance: %w", err)
+	}
+	if err := json.NewDecoder(plan).Decode(a); err != nil || a.Steps == nil {
+		return nil, errors.Join(errors.New("the plan is no schedule, {\"steps\": […], …}"), err)
+	}
+	p := &replay{instance: in, answer: a, order: newOrder(3), bytes: in.resident, last: -1, ordered: true,
+		hostBytes: make([]float64, len(a.Steps)+1),
+		report:    &Report{Schema: Schema, Steps: len(a.Steps), Peak: in.resident, Proved: []string{}, Faults: []Fault{}}}
+	p.run()
+	return p.report, nil
+}
+
+// compare holds the numbers of a plan whose steps are right to its claims.
+func (p *replay) compare() {
+	a, r, base := p.answer, p.report, 0.0
+	for v := range p.Nodes {
+		base += p.Nodes[v].Cost
+	}
+	share := func(cost float64) float64 {
+		if base == 0 {
+			return 0
+		}
+		return (cost - base) / base
+	}
+	live := 0.0
+	for _, change := range p.hostBytes {
+		live += change
+		r.HostPeak = max(r.HostPeak, live)
+	}
+	r.Makespan = p.clock[compute]
+	r.Overhead = share(r.Makespan)
+	for _, c := range []struct {
+		kind       string
+		says       *float64
+		got, slack float64
+	}{{"wrong-peak", a.Peak, r.Peak, 0}, {"wrong-host-peak", a.HostPeak, r.HostPeak, 0},
+		{"wrong-cost", a.Cost, r.Cost, p.slack(r.Cost)}, {"wrong-base-cost", a.BaseCost, base, p.slack(base)},
+		{"wrong-makespan", a.Makespan, r.Makespan, p.slack(r.Makespan)}, {"wrong-overhead", a.Overhead, r.Overhead, near},
+	} {
+		if c.says != nil && !(math.Abs(*c.says-c.got) <= c.slack) {
+			p.fault(c.kind, "", c.got, *c.says)
+		}
+	}
+	if !p.ordered && (a.InOrder || p.Format == "" || p.Order == "given") {
+		p.fault("wrong-order", "")
+	}
+	if low := a.PeakLowerBound; low != nil && *low > r.Peak {
+		p.fault("wrong-bound", "", r.Peak, "peak", *low)
+	}
+	if a.CostLowerBound == nil {
+		return
+	}
+	low := *a.CostLowerBound
+	bound := share(low)
+	switch r.Bound = &bound; {
+	case !(low <= r.Makespan+p.slack(r.Makespan)), a.Optimal && low < r.Makespan-p.slack(r.Makespan):
+		p.fault("wrong-bound", "", r.Makespan, "cost", low)
+	case !(low >= base-p.slack(base)):
+		p.fault("wrong-bound", "", base, "cost of every node once", low)
+	}
+	if c := a.Certificate; c != nil {
+		p.prove(c, low, base, share)
+	}
+}
+
+// prove computes the bound of the plan's certificate.
+func (p *replay) prove(c *certificate, low, base float64, share func(float64) float64) {
+	if p.report.Peak > c.Budget {
+		p.fault("over-budget", "", p.report.Peak, c.Budget)
+		return
+	}
+	proved := base
+	t, ok := p.nodeOf[c.Moment]
+	if ok && !p.Nodes[t].view && c.Price >= 0 && !math.IsInf(c.Price, 0) && p.answer.Link == nil &&
+		(c.Order == "any" || p.ordered) {
+		proved += p.cut(t, c.Price, c.Budget, c.Order == "any")
+	}
+	bound := share(proved)
+	if p.report.BoundProved = &bound; !(c.Bound <= proved+p.slack(proved)) {
+		p.fault("wrong-bound", c.Moment, proved, "bound by its certificate", c.Bound)
+	} else if low <= proved+p.slack(proved) {
+		p.report.Proved = append(p.report.Proved, "bound")
+	}
+}
+
+// slack is how far a cost may be off: those of version 1 are whole.
+func (p *replay) slack(cost float64) float64 {
+	if p.Format == "" && p.answer.Link == nil {
+		return min(0.5, near*cost)
+	}
+	return near * cost
+}

@@ -1,0 +1,183 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// instance is a graph of computations, as docs/instances.md describes it. Its fields beside those of the file are of
+// the replay, too.
+type instance struct {
+	Format  string
+	Version int
+	Unit    string `json:"cost_unit"`
+	Order   string
+	Live    []value
+	Nodes   []node
+
+	resident float64 // bytes that live throughout
+	values   []value
+	nodeOf   map[id]int
+	valueOf  map[id]int // -1: it lives throughout
+}
+
+type node struct {
+	value     // its id; and its one output where it has no list of them
+	Cost      float64
+	Inputs    []id
+	Outputs   *[]value
+	Workspace float64
+	Alias     *id
+	Recompute *bool
+	Offload   *bool
+
+	in, out []int // values
+	view    bool
+	runs    int
+	seed    string
+}
+
+type value struct {
+	ID   id
+	Size float64
+	Keep bool // or a view of it is kept
+
+	node, base, root int  // of its maker; of the value that it is a view of, and of that with the memory, or itself
+	still            bool // it is never moved
+	live, made, host bool // it is on the device; it was; the host has a copy
+	views            int  // live views of it
+	memory           memory
+	written, newest  moment  // of its newest copy out, and of the newest copy either way; nil: none
+	outEnd, end      float64 // when these have ended
+	in               bool    // the newest copy is a reload
+	from, until      int     // the host copy's first step, and the one where it is given up; -1: not yet
+}
+
+// id is a name as JSON has it: 7 and "7" are two names.
+type id string
+
+// UnmarshalJSON takes a number or a text.
+func (i *id) UnmarshalJSON(b []byte) error {
+	text, err := string(b), error(nil)
+	if b[0] == '"' {
+		err = json.Unmarshal(b, &text)
+		text = strconv.Quote(text)
+	}
+	*i = id(text)
+	return err
+}
+
+// name is the id without quotes.
+func (i id) name() string {
+	if text, err := strconv.Unquote(string(i)); err == nil {
+		return text
+	}
+	return string(i)
+}
+
+// most bounds the sum of all sizes, so that floats count bytes exactly.
+const most = 1 << 53
+
+// index numbers the values and finds them for the nodes.
+func (in *instance) index() error {
+	if in.Format != "" && (in.Format != "memopt-instance" || in.Version != 2) || in.Nodes == nil {
+		return fmt.Errorf("format %.40q, version %d: wanted nodes, and version 1 or 2", in.Format, in.Version)
+	}
+	in.nodeOf, in.valueOf = map[id]int{}, map[id]int{}
+	total := 0.0
+	add := func(x value, number int) error {
+		if _, ok := in.valueOf[x.ID]; ok || x.ID == "" {
+			return fmt.Errorf("value %s: wanted an id of its own", x.ID)
+		}
+		if total += x.Size; !(x.Size >= 0) || x.Size != math.Trunc(x.Size) || total > most {
+			return fmt.Errorf("value %s: %g bytes: wanted a whole number, and no more than 2^53 in all", x.ID, x.Size)
+		}
+		in.valueOf[x.ID] = number
+		return nil
+	}
+	for _, x := range in.Live {
+		if err := add(x, -1); err != nil {
+			return err
+		}
+		in.resident += x.Size
+	}
+	for v := range in.Nodes {
+		n := &in.Nodes[v]
+		_, twice := in.nodeOf[n.ID]
+		in.nodeOf[n.ID] = v
+		if total += n.Workspace; twice || n.ID == "" || !(n.Cost >= 0) || math.IsInf(n.Cost, 0) || !(n.Workspace >= 0) {
+			return fmt.Errorf("node %s: wanted an id of its own, a cost and a workspace from 0 on", n.ID)
+		}
+		outputs, base := []value{n.value}, -1
+		if n.Outputs != nil {
+			outputs = *n.Outputs
+		}
+		for _, name := range n.Inputs {
+			u, ok := in.valueOf[name]
+			if !ok {
+				return fmt.Errorf("node %s: its input %s is no value before it", n.ID, name)
+			}
+			if u >= 0 {
+				n.in = append(n.in, u)
+			}
+			if n.Alias != nil && *n.Alias == name {
+				base, n.view = u, u >= 0
+			}
+		}
+		for _, x := range outputs {
+			at := len(in.values)
+			x.node, x.base, x.root, x.still = v, at, at, n.Offload != nil && !*n.Offload
+			if n.Alias != nil {
+				x.Size = 0
+			}
+			if n.view {
+				x.base, x.root = base, in.values[base].root
+			}
+			if err := add(x, at); err != nil {
+				return err
+			}
+			n.out, in.values = append(n.out, at), append(in.values, x)
+		}
+	}
+	for v := len(in.values) - 1; v >= 0; v-- {
+		base := &in.values[in.values[v].base]
+		base.Keep = base.Keep || in.values[v].Keep
+	}
+	return nil
+}
+
+// answer is a schedule with its claims; nil where it claims nothing.
+type answer struct {
+	Steps          []step
+	Cost           *float64
+	BaseCost       *float64 `json:"base_cost"`
+	Makespan       *float64
+	Overhead       *float64
+	Peak           *float64
+	HostPeak       *float64 `json:"host_peak"`
+	CostLowerBound *float64 `json:"cost_lower_bound"`
+	PeakLowerBound *float64 `json:"peak_lower_bound"`
+	Optimal        bool
+	InOrder        bool `json:"in_order"`
+	Certificate    *certificate
+	Link           *struct { // to the host and back
+		Rate    float64 `json:"bytes_per_second"`
+		Latency float64 `json:"latency_us"`
+	}
+}
+
+// certificate is why no schedule within the budget costs less than the bound; see cut.
+type certificate struct {
+	Moment        id
+	Price, Budget float64 // cost of a byte; bytes
+	Order         string  // of first computes: any, or given
+	Bound         float64
+}
+
+// step has one of the verbs. The seed is that of a random node, where the plan has one.
+type step struct {
+	Compute, Free, Offload, Reload, Wait *id
+	Seed                                 json.RawMessage
+}

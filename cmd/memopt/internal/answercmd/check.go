@@ -1,0 +1,124 @@
+package answercmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"memopt/check"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
+	"memopt/internal/inputfile"
+	"memopt/view/report"
+)
+
+func Check(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check PLAN MODEL",
+		Short: "Check a plan by itself: steps, peak, cost, bound, and no race between copies",
+		Long: `check follows a plan step by step, without any code of the planner, and tells
+whether its claims are true. PLAN is an answer of memopt solve, MODEL the
+instance that it is for.
+
+Each input must be live when it is read, each value freed once and not too
+early, each node computed, and a node that must not be computed again computed
+once. Peak, cost, makespan, overhead and bounds must be those that the plan
+states. Where values move to the host, no memory may be used while a copy of it
+or into it is under way: waits alone count, not how long copies happen to take,
+so a missing wait is found even where it does no harm in one run.
+
+It exits with 4 if a claim of the plan is false, and lists the faults with
+their steps. docs/check.md explains their kinds.`,
+		Example: `  memopt check schedule.json instance.json
+        the numbers of a schedule, or its faults
+  memopt check schedule.json instance.json -O json
+        the same for a program`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return cli.Usage("%s wants a PLAN and the MODEL that it is for, got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return checkPlan(a, args[0], args[1]) },
+	}
+}
+
+func checkPlan(a *cli.App, plan, model string) error {
+	format, err := report.ParseFormat(a.Global.Output)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	p, err := openInput(a, plan)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	m, err := openInput(a, model)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r, err := check.Answer(inputfile.Limited(p, load.MaxInstance), inputfile.Limited(m, load.MaxInstance))
+	if err != nil {
+		return cli.FileError("%s, %s: %w", plan, model, err)
+	}
+	if err := sayChecked(a.Out, format, r); err != nil {
+		return err
+	}
+	if r.Valid {
+		return nil
+	}
+	return &cli.ExitError{Code: cli.ExitDiffers,
+		Err: fmt.Errorf("%s: the claims of the plan are false: %d %s", plan, len(r.Faults),
+			cli.Plural(len(r.Faults), "fault", "faults"))}
+}
+
+// openInput opens a file, or standard input.
+func openInput(a *cli.App, path string) (io.ReadCloser, error) {
+	if path == cli.StreamName {
+		return io.NopCloser(a.In), nil
+	}
+	f, _, err := inputfile.Open(path, load.MaxInstance)
+	if err != nil {
+		return nil, cli.Usage("%w", err)
+	}
+	return f, nil
+}
+
+// sayChecked writes the outcome of a check.
+func sayChecked(w io.Writer, format report.Format, r *check.Report) error {
+	if format == report.JSONFormat {
+		return report.WriteJSON(w, r)
+	}
+	if !r.Valid {
+		t := &report.Table{Header: []string{"step", "fault", "message"}, Right: []bool{true},
+			Fit: []report.Fit{report.Whole, report.Whole, report.Wrap}}
+		for _, f := range r.Faults {
+			step := ""
+			if f.Step != nil {
+				step = fmt.Sprint(*f.Step)
+			}
+			t.Add(step, f.Kind, f.Message)
+		}
+		return t.WriteAs(w, format)
+	}
+	t := &report.Table{Header: []string{"item", "value", ""}, Right: []bool{false, true, false},
+		Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
+	t.Add("steps", fmt.Sprint(r.Steps), "no fault")
+	t.Add("peak", report.Bytes(int64(r.Peak)), "")
+	if r.HostPeak > 0 {
+		t.Add("host peak", report.Bytes(int64(r.HostPeak)), "")
+	}
+	note := ""
+	switch {
+	case r.BoundProved != nil:
+		note = fmt.Sprintf("proved to be at least %.2f %%", 100**r.BoundProved)
+	case r.Bound != nil:
+		note = fmt.Sprintf("at least %.2f %%, says the plan", 100**r.Bound)
+	}
+	t.Add("overhead", fmt.Sprintf("%.2f %%", 100*r.Overhead), note)
+	t.Add("proved", strings.Join(r.Proved, ", "), "")
+	return t.WriteAs(w, format)
+}
