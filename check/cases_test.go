@@ -129,7 +129,8 @@ func shapeOf(in object) *shape {
 	for _, x := range in["nodes"].([]any) {
 		n := x.(object)
 		id := n["id"]
-		s.order, s.node[id], s.cost[id], s.work[id] = append(s.order, id), n, floatOf(n["cost"]), floatOf(n["workspace"])
+		s.order, s.node[id] = append(s.order, id), n
+		s.cost[id], s.work[id] = floatOf(n["cost"]), floatOf(n["workspace"])
 		inputs, _ := n["inputs"].([]any)
 		for _, u := range inputs {
 			if !fixed[u] {
@@ -354,9 +355,10 @@ func solved(t testing.TB, name string, in object, share float64) *plan {
 	first, second, err := remat.ReadAny(strings.NewReader(instanceText(in)))
 	require.NoError(t, err)
 	var b bytes.Buffer
+	greedy := remat.Options{Budget: 1 << 40, Solver: "greedy", Nodes: 1}
 	opts := remat.Options{Budget: 1 << 40, Nodes: 20_000, First: true}
 	if first != nil {
-		once, err := remat.Solve(context.Background(), first, remat.Options{Budget: 1 << 40, Solver: "greedy", Nodes: 1})
+		once, err := remat.Solve(context.Background(), first, greedy)
 		require.NoError(t, err)
 		opts.Budget = max(1, int64(share*float64(once.Peak)))
 		r, err := remat.Solve(context.Background(), first, opts)
@@ -366,7 +368,7 @@ func solved(t testing.TB, name string, in object, share float64) *plan {
 		}
 		require.NoError(t, report.SolveJSON(&b, first, r))
 	} else {
-		once, err := second.Solve(context.Background(), remat.Options{Budget: 1 << 40, Solver: "greedy", Nodes: 1})
+		once, err := second.Solve(context.Background(), greedy)
 		require.NoError(t, err)
 		opts.Budget = max(1, int64(share*float64(once.Peak)))
 		s, err := second.Solve(context.Background(), opts)
@@ -464,7 +466,8 @@ func plans(t testing.TB, seed uint64, count int) []*plan {
 			continue
 		}
 		all = append(all, p)
-		if m := offloaded(rng, p, 1+rng.IntN(4), 1e6*(1+20*rng.Float64()), 3*rng.Float64()*float64(rng.IntN(2))); m != nil {
+		rate, latency := 1e6*(1+20*rng.Float64()), 3*rng.Float64()*float64(rng.IntN(2))
+		if m := offloaded(rng, p, 1+rng.IntN(4), rate, latency); m != nil {
 			m.name += ", moved"
 			all = append(all, m)
 		}

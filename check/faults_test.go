@@ -104,7 +104,7 @@ func readers(s *shape, u any) func(verb string, id any) bool {
 }
 
 var mutants = []mutant{
-	{"freed", "a value is freed before its last reader", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
+	{"freed", "a value goes before its last reader", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
 		i, ok := pick(rng, steps, func(i int, v string, id any) bool {
 			return v == "free" && len(s.views[id]) == 0 && i > 0 && readers(s, id)(verb(steps[i-1]))
 		})
@@ -113,7 +113,7 @@ var mutants = []mutant{
 		}
 		return move(steps, i, i-1)
 	})},
-	{"view-of-freed", "a base is freed before its view", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
+	{"view-of-freed", "a base goes before its view", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
 		i, ok := pick(rng, steps, func(_ int, v string, id any) bool { return v == "free" && s.base[id] != nil })
 		if !ok {
 			return nil
@@ -294,7 +294,7 @@ var mutants = []mutant{
 		}
 		return slices.Insert(steps, i, steps[i])
 	})},
-	{"computed-live", "a kept value is computed again", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
+	{"computed-live", "a kept value comes again", edited(func(rng *rand.Rand, s *shape, steps []object) []object {
 		i, ok := pick(rng, steps, func(i int, v string, id any) bool {
 			return v == "compute" && s.node[id]["recompute"] != false &&
 				!slices.ContainsFunc(s.outputs[id], func(u any) bool { return !s.keep[u] })
@@ -453,8 +453,8 @@ func TestFaults(t *testing.T) {
 			count++
 			r := c.check()
 			require.False(t, r.Valid, "%s: %s\n%s\n%s", m.about, p.name, text(c.instance), text(c.answer))
-			require.Equal(t, m.kind, r.Faults[0].Kind, "%s: %s: %v\n%s\n%s", m.about, p.name, r.Faults, text(c.instance),
-				text(c.answer))
+			require.Equal(t, m.kind, r.Faults[0].Kind, "%s: %s: %v\n%s\n%s", m.about, p.name, r.Faults,
+				text(c.instance), text(c.answer))
 			require.NotContains(t, r.Faults[0].Message, "%!")
 		}
 		require.Positive(t, count, "%s: no plan has a place for it", m.about)

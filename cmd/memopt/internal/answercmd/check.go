@@ -37,7 +37,8 @@ their steps. docs/check.md explains their kinds.`,
         the same for a program`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return cli.Usage("%s wants a PLAN and the MODEL that it is for, got %d arguments", cmd.CommandPath(), len(args))
+				return cli.Usage("%s wants a PLAN and the MODEL that it is for, got %d arguments", cmd.CommandPath(),
+					len(args))
 			}
 			return nil
 		},
