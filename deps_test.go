@@ -45,6 +45,7 @@ const dependencies = `
 	# Plans are made without kernels, gradients or reports.
 	internal/timelimit < planner/pack;
 	internal/nearmiss, internal/timelimit < planner/remat;
+	check/flow, check/streams < check;
 	planner, planner/remat !< check;
 	graph/live, planner/pack < planner/arena;
 	graph/live < planner/envelope;

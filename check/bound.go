@@ -1,6 +1,10 @@
 package check
 
-import "math"
+import (
+	"math"
+
+	"memopt/check/flow"
+)
 
 // cut is the least cost of second runs in any schedule within the budget, as far as one moment and a price of a byte
 // prove it. When t is computed for the first time, each value that was made before and that a first compute behind t
@@ -36,18 +40,18 @@ func (in *instance) cut(t int, price, budget float64, anyOrder bool) float64 {
 			left -= x.Size
 		}
 	}
-	if left < 0 || total == 0 || math.IsInf(total, 0) {
+	if left < 0 || total == 0 || math.IsInf(total, 0) || in.Nodes[t].view {
 		return 0
 	}
 	// Capacities are whole numbers, rounded down, so that no flow is worth more than exact ones allow.
 	_, exponent := math.Frexp(total)
 	unit, sink := math.Ldexp(1, 59-exponent), len(in.values)+len(in.Nodes)
-	n := &net{head: make([]int, sink+2)}
+	n := flow.New(sink + 2)
 	seen, wanted := make([]bool, len(in.values)), []int{}
 	want := func(from, v int) {
 		for _, u := range in.Nodes[v].in {
 			if u = in.values[u].root; !held[u] && !behind[in.values[u].node] {
-				if n.arc(from, u, endless); !seen[u] {
+				if n.Arc(from, u, flow.Endless); !seen[u] {
 					seen[u], wanted = true, append(wanted, u)
 				}
 			}
@@ -61,7 +65,7 @@ func (in *instance) cut(t int, price, budget float64, anyOrder bool) float64 {
 	for i, joined := 0, make([]bool, len(in.Nodes)); i < len(wanted); i++ {
 		v := in.values[wanted[i]].node
 		at, cost := len(in.values)+v, int64(in.Nodes[v].Cost*unit)
-		n.arc(wanted[i], at, int64(price*in.values[wanted[i]].Size*unit))
+		n.Arc(wanted[i], at, int64(price*in.values[wanted[i]].Size*unit))
 		if joined[v] {
 			continue
 		}
@@ -69,72 +73,10 @@ func (in *instance) cut(t int, price, budget float64, anyOrder bool) float64 {
 		if again := in.Nodes[v].Recompute; !before[v] {
 			cost = 0
 		} else if again != nil && !*again {
-			cost = endless
+			cost = flow.Endless
 		}
-		n.arc(at, sink, cost)
+		n.Arc(at, sink, cost)
 		want(at, v)
 	}
-	return max(0, float64(n.flow(sink+1, sink))/unit-price*left)
-}
-
-// endless is more than all other capacities together.
-const endless = int64(1) << 60
-
-// net is a network for a maximum flow. Arcs stand in pairs, each with its reverse; 0 and 1 are none.
-type net struct {
-	arcs             []arc
-	head, now, level []int // by node: the newest arc; the arc to be tried next; the distance from the source
-}
-
-type arc struct {
-	to, next int
-	room     int64
-}
-
-func (n *net) arc(from, to int, room int64) {
-	if n.arcs == nil {
-		n.arcs = make([]arc, 2)
-	}
-	n.arcs = append(n.arcs, arc{to, n.head[from], room}, arc{from, n.head[to], 0})
-	n.head[from], n.head[to] = len(n.arcs)-2, len(n.arcs)-1
-}
-
-// flow is the largest flow, found on shortest paths (Dinic 1970).
-func (n *net) flow(source, sink int) (total int64) {
-	for {
-		n.level = make([]int, len(n.head))
-		n.level[source] = 1
-		for queue := []int{source}; len(queue) > 0; queue = queue[1:] {
-			for a := n.head[queue[0]]; a > 0; a = n.arcs[a].next {
-				if to := n.arcs[a].to; n.arcs[a].room > 0 && n.level[to] == 0 {
-					n.level[to], queue = n.level[queue[0]]+1, append(queue, to)
-				}
-			}
-		}
-		if n.level[sink] == 0 {
-			return total
-		}
-		n.now = append([]int(nil), n.head...)
-		for more := endless; more > 0; total += more {
-			more = n.push(source, sink, endless)
-		}
-	}
-}
-
-// push finds a path from a node to the sink and returns the flow that it takes, up to most.
-func (n *net) push(at, sink int, most int64) int64 {
-	if at == sink {
-		return most
-	}
-	for ; n.now[at] > 0; n.now[at] = n.arcs[n.now[at]].next {
-		a := n.now[at]
-		if to := n.arcs[a].to; n.arcs[a].room > 0 && n.level[to] == n.level[at]+1 {
-			if got := n.push(to, sink, min(most, n.arcs[a].room)); got > 0 {
-				n.arcs[a].room -= got
-				n.arcs[a^1].room += got
-				return got
-			}
-		}
-	}
-	return 0
+	return max(0, float64(n.Maximum(sink+1, sink))/unit-price*left)
 }

@@ -1,10 +1,6 @@
 // Package check tells whether the claims of a schedule are true, without any code of those that make schedules: it
 // imports neither planner nor planner/remat, reads the files by itself, and follows the steps one by one.
-//
-// Three streams run beside each other: computes, copies out to the host, copies in from it. Operations on different
-// streams are ordered by waits alone, never by how long copies take: vector clocks (Fidge 1988, Mattern 1989) tell of
-// two accesses to one memory whether one comes before the other in every run. So a race is found even where the times
-// of one run hide it.
+// Copies to the host and back are ordered by waits alone, never by how long they take (package streams).
 package check
 
 import (
@@ -13,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"memopt/check/streams"
 )
 
 // Schema names the format of a Report.
@@ -43,8 +41,8 @@ type Fault struct {
 }
 
 const (
-	mostFaults = 100  // the replay ends there
-	near       = 1e-9 // how far costs and times may be off, as a share
+	mostFaults = 100   // the replay ends there
+	near       = 1e-10 // how far costs and times may be off, as a share
 )
 
 // messages has the kinds of faults.
@@ -70,13 +68,12 @@ var messages = map[string]string{
 	"wrong-peak":      "the peak is %.15g bytes, and the plan says %.15g",
 	"wrong-host-peak": "the peak of the host is %.15g bytes, and the plan says %.15g",
 	"wrong-cost":      "the cost is %.15g, and the plan says %.15g",
-	"wrong-base-cost": "the cost of computing every node once is %.15g, and the plan says %.15g",
+	"wrong-base-cost": "the cost of every node once is %.15g, and the plan says %.15g",
 	"wrong-makespan":  "the makespan is %.15g, and the plan says %.15g",
 	"wrong-overhead":  "the overhead is %.15g, and the plan says %.15g",
-	"wrong-bound":     "the plan has, or proves, %.15g as the %s, and says %.15g",
+	"wrong-bound":     "the %s is %.15g, and the plan says %.15g",
 	"wrong-link":      "the link has %.15g bytes a second, a latency of %.15g us: wanted these, and a cost_unit",
 	"over-budget":     "the peak is %.15g bytes, and the budget of the plan %.15g",
-	"race":            "is used by %s on stream %s: no wait orders that behind %s on stream %s",
 }
 
 // Answer checks an answer of memopt solve, of version 1 or 2, against its instance. An error is about a file that
@@ -90,17 +87,21 @@ func Answer(plan, model io.Reader) (*Report, error) {
 		return nil, errors.Join(errors.New("the plan is no schedule, {\"steps\": […], …}"), err)
 	}
 	r := &Report{Schema: Schema, Steps: len(a.Steps), Peak: in.resident, Proved: []string{}, Faults: []Fault{}}
-	p := &replay{instance: in, answer: a, report: r, order: newOrder(3), bytes: in.resident, last: -1, ordered: true,
+	p := &replay{instance: in, answer: a, report: r, order: streams.New(3), bytes: in.resident, last: -1, ordered: true,
 		hostBytes: make([]float64, len(a.Steps)+1)}
 	p.run()
 	return r, nil
 }
 
-// compare holds the numbers of a plan whose steps are right to its claims.
+// compare holds the claims of a plan whose steps are right to the outcome.
 func (p *replay) compare() {
-	a, r, base := p.answer, p.report, 0.0
+	a, r, base, live := p.answer, p.report, 0.0, 0.0
 	for v := range p.Nodes {
 		base += p.Nodes[v].Cost
+	}
+	for _, change := range p.hostBytes {
+		live += change
+		r.HostPeak = max(r.HostPeak, live)
 	}
 	share := func(cost float64) float64 {
 		if base == 0 {
@@ -108,31 +109,21 @@ func (p *replay) compare() {
 		}
 		return (cost - base) / base
 	}
-	live := 0.0
-	for _, change := range p.hostBytes {
-		live += change
-		r.HostPeak = max(r.HostPeak, live)
-	}
 	r.Makespan = p.clock[compute]
 	r.Overhead = share(r.Makespan)
-	for _, c := range []struct {
-		kind       string
-		says       *float64
-		got, slack float64
-	}{{"wrong-peak", a.Peak, r.Peak, 0}, {"wrong-host-peak", a.HostPeak, r.HostPeak, 0},
-		{"wrong-cost", a.Cost, r.Cost, p.slack(r.Cost)}, {"wrong-base-cost", a.BaseCost, base, p.slack(base)},
-		{"wrong-makespan", a.Makespan, r.Makespan, p.slack(r.Makespan)},
-		{"wrong-overhead", a.Overhead, r.Overhead, near},
-	} {
-		if c.says != nil && !(math.Abs(*c.says-c.got) <= c.slack) {
-			p.fault(c.kind, "", c.got, *c.says)
+	for i, says := range []*float64{a.Peak, a.HostPeak, a.Cost, a.BaseCost, a.Makespan, a.Overhead} {
+		got := []float64{r.Peak, r.HostPeak, r.Cost, base, r.Makespan, r.Overhead}[i]
+		slack := []float64{0, 0, near * got, near * got, near * got, near}[i]
+		if says != nil && !(math.Abs(*says-got) <= slack) {
+			name := []string{"peak", "host-peak", "cost", "base-cost", "makespan", "overhead"}[i]
+			p.fault("wrong-"+name, "", got, *says)
 		}
 	}
 	if !p.ordered && (a.InOrder || p.Format == "" || p.Order == "given") {
 		p.fault("wrong-order", "")
 	}
 	if low := a.PeakLowerBound; low != nil && *low > r.Peak {
-		p.fault("wrong-bound", "", r.Peak, "peak", *low)
+		p.fault("wrong-bound", "", "peak", r.Peak, *low)
 	}
 	if a.CostLowerBound == nil {
 		return
@@ -140,40 +131,26 @@ func (p *replay) compare() {
 	low := *a.CostLowerBound
 	bound := share(low)
 	switch r.Bound = &bound; {
-	case !(low <= r.Makespan+p.slack(r.Makespan)), a.Optimal && low < r.Makespan-p.slack(r.Makespan):
-		p.fault("wrong-bound", "", r.Makespan, "cost", low)
-	case !(low >= base-p.slack(base)):
-		p.fault("wrong-bound", "", base, "cost of every node once", low)
+	case !(low <= r.Makespan*(1+near)), a.Optimal && low < r.Makespan*(1-near):
+		p.fault("wrong-bound", "", "cost", r.Makespan, low)
+	case !(low >= base*(1-near)):
+		p.fault("wrong-bound", "", "cost of every node once", base, low)
 	}
-	if c := a.Certificate; c != nil {
-		p.prove(c, low, base, share)
-	}
-}
-
-// prove computes the bound of the plan's certificate.
-func (p *replay) prove(c *certificate, low, base float64, share func(float64) float64) {
-	if p.report.Peak > c.Budget {
-		p.fault("over-budget", "", p.report.Peak, c.Budget)
+	c, proved := a.Certificate, base
+	switch {
+	case c == nil:
+		return
+	case r.Peak > c.Budget:
+		p.fault("over-budget", "", r.Peak, c.Budget)
 		return
 	}
-	proved := base
-	t, ok := p.nodeOf[c.Moment]
-	if ok && !p.Nodes[t].view && c.Price >= 0 && !math.IsInf(c.Price, 0) && p.answer.Link == nil &&
-		(c.Order == "any" || p.ordered) {
+	if t, ok := p.nodeOf[c.Moment]; ok && c.Price >= 0 && a.Link == nil && (c.Order == "any" || p.ordered) {
 		proved += p.cut(t, c.Price, c.Budget, c.Order == "any")
 	}
-	bound := share(proved)
-	if p.report.BoundProved = &bound; !(c.Bound <= proved+p.slack(proved)) {
-		p.fault("wrong-bound", c.Moment, proved, "bound by its certificate", c.Bound)
-	} else if low <= proved+p.slack(proved) {
-		p.report.Proved = append(p.report.Proved, "bound")
+	least := share(proved)
+	if r.BoundProved = &least; !(c.Bound <= proved*(1+near)) {
+		p.fault("wrong-bound", c.Moment, "bound by its certificate", proved, c.Bound)
+	} else if low <= proved*(1+near) {
+		r.Proved = append(r.Proved, "bound")
 	}
-}
-
-// slack is how far a cost may be off: those of version 1 are whole.
-func (p *replay) slack(cost float64) float64 {
-	if p.Format == "" && p.answer.Link == nil {
-		return min(0.5, near*cost)
-	}
-	return near * cost
 }

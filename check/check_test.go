@@ -1,8 +1,12 @@
 package check_test
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,5 +45,69 @@ func TestInstances(t *testing.T) {
 			r := p.check()
 			require.Empty(t, r.Faults, "%s at %g", file, share)
 		}
+	}
+}
+
+// pythonLoop has the file check.py answer plans, a line of two objects each.
+const pythonLoop = `
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import check
+for line in sys.stdin:
+    answer, instance = json.loads(line)
+    print(json.dumps(check.check(answer, instance)))
+`
+
+// TestPython: check.py agrees in every field, over valid plans and over mutants of all kinds.
+func TestPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is missing: .ci/install installs it")
+	}
+	var in bytes.Buffer
+	var want []string
+	add := func(p *plan) {
+		in.WriteString("[" + text(p.answer) + "," + text(p.instance) + "]\n")
+		want = append(want, text(p.check()))
+	}
+	for _, p := range plans(t, 4, 100) {
+		add(p)
+		for k, m := range mutants {
+			c := p.clone()
+			if m.make(rand.New(rand.NewPCG(uint64(k), 5)), c) {
+				add(c)
+			}
+		}
+	}
+	cmd := exec.Command(python, "-c", pythonLoop, "../python/src/memopt")
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	got := strings.Split(strings.TrimSpace(string(out)), "\n")
+	require.Len(t, got, len(want))
+	for i := range got {
+		require.JSONEq(t, want[i], got[i])
+	}
+	require.Greater(t, len(got), 500)
+}
+
+// TestPythonAlone: check.py runs by itself, and its exit codes are those of memopt check.
+func TestPythonAlone(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is missing: .ci/install installs it")
+	}
+	file := filepath.Join(t.TempDir(), "check.py")
+	b, err := os.ReadFile("../python/src/memopt/check.py")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	p := plans(t, 6, 1)[0]
+	for code, answer := range map[int]string{0: text(p.answer), 4: `{"steps": []}`, 2: `{"steps": 1}`} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(answer), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "i.json"), []byte(text(p.instance)), 0o600))
+		cmd := exec.Command(python, "-I", "-S", file, filepath.Join(dir, "a.json"), filepath.Join(dir, "i.json"))
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), "%s", out)
 	}
 }

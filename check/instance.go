@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+
+	"memopt/check/streams"
 )
 
 // instance is a graph of computations, as docs/instances.md describes it. Its fields beside those of the file are of
@@ -48,11 +51,11 @@ type value struct {
 	still            bool // it is never moved
 	live, made, host bool // it is on the device; it was; the host has a copy
 	views            int  // live views of it
-	memory           memory
-	written, newest  moment  // of its newest copy out, and of the newest copy either way; nil: none
-	outEnd, end      float64 // when these have ended
-	in               bool    // the newest copy is a reload
-	from, until      int     // the host copy's first step, and the one where it is given up; -1: not yet
+	memory           streams.Memory
+	written, newest  streams.Moment // of its newest copy out, and of the newest copy either way; nil: none
+	outEnd, end      float64        // when these have ended
+	in               bool           // the newest copy is a reload
+	from, until      int            // the host copy's first step, and the one where it is given up; -1: not yet
 }
 
 // id is a name as JSON has it: 7 and "7" are two names.
@@ -125,6 +128,9 @@ func (in *instance) index() error {
 			if n.Alias != nil && *n.Alias == name {
 				base, n.view = u, u >= 0
 			}
+		}
+		if n.Alias != nil && !slices.Contains(n.Inputs, *n.Alias) {
+			return fmt.Errorf("node %s: its alias %s is none of its inputs", n.ID, *n.Alias)
 		}
 		for _, x := range outputs {
 			at := len(in.values)

@@ -2,7 +2,8 @@ package check
 
 import (
 	"fmt"
-	"slices"
+
+	"memopt/check/streams"
 )
 
 // The streams of a schedule.
@@ -23,7 +24,7 @@ type replay struct {
 	ordered   bool      // first computes, views aside, have kept the order
 	last      int       // of these
 	clock     [3]float64
-	order     *order
+	order     *streams.Order
 }
 
 // fault notes a fault of the step at hand, or of the whole plan.
@@ -72,23 +73,26 @@ func (p *replay) run() {
 var units = map[string]float64{"us": 1e6, "ms": 1e3}
 
 func (p *replay) step(s *step) {
-	verbs := []*id{s.Compute, s.Free, s.Offload, s.Reload, s.Wait}
-	verb := slices.IndexFunc(verbs, func(of *id) bool { return of != nil })
-	if verb < 0 {
-		p.fault("unknown", "")
-		return
+	verb, name := -1, id("")
+	for i, of := range []*id{s.Compute, s.Free, s.Offload, s.Reload, s.Wait} {
+		if of != nil && verb >= 0 {
+			p.fault("unknown", *of)
+			return
+		} else if of != nil {
+			verb, name = i, *of
+		}
 	}
-	if v, ok := p.nodeOf[*verbs[verb]]; ok && verb == 0 {
+	if v, ok := p.nodeOf[name]; ok && verb == 0 {
 		p.compute(&p.Nodes[v], v, string(s.Seed))
-	} else if u, ok := p.valueOf[*verbs[verb]]; ok && u >= 0 && verb > 0 {
+	} else if u, ok := p.valueOf[name]; ok && u >= 0 && verb > 0 {
 		[]func(*value){nil, p.free, p.offload, p.reload, p.wait}[verb](&p.values[u])
 	} else {
-		p.fault("unknown", *verbs[verb])
+		p.fault("unknown", name)
 	}
 }
 
 func (p *replay) compute(n *node, v int, seed string) {
-	p.order.next(compute)
+	p.order.Next(compute)
 	for _, u := range n.in {
 		p.use(&p.values[u], "the compute of "+string(n.ID))
 	}
@@ -112,7 +116,7 @@ func (p *replay) compute(n *node, v int, seed string) {
 			continue
 		}
 		p.giveUp(x, p.at)
-		x.live, x.made, x.host, x.memory = true, true, false, p.order.fresh(compute)
+		x.live, x.made, x.host, x.memory = true, true, false, p.order.Fresh(compute)
 		if p.bytes += x.Size; x.base != u {
 			p.values[x.base].views++
 		}
@@ -134,7 +138,7 @@ func (p *replay) use(x *value, by string) bool {
 	}
 	kind := "freed"
 	switch {
-	case x.live && p.order.read(stream, &root.memory):
+	case x.live && p.order.Read(stream, &root.memory):
 		return true
 	case x.live:
 		kind = "coming-in"
@@ -148,7 +152,7 @@ func (p *replay) use(x *value, by string) bool {
 }
 
 func (p *replay) free(x *value) {
-	p.order.next(compute)
+	p.order.Next(compute)
 	view := &p.values[x.base] != x
 	switch {
 	case !x.live:
@@ -158,9 +162,9 @@ func (p *replay) free(x *value) {
 		p.fault("freed-kept", x.ID)
 	case x.views > 0:
 		p.fault("view-of-freed", x.ID)
-	case !view && !p.order.written(compute, &x.memory):
+	case !view && !p.order.Written(compute, &x.memory):
 		p.fault("coming-in", x.ID, "its free")
-	case !view && !p.order.unread(compute, &x.memory):
+	case !view && !p.order.Unread(compute, &x.memory):
 		p.fault("going-out", x.ID)
 	}
 	if p.bytes, x.live = p.bytes-x.Size, false; view {
@@ -172,7 +176,7 @@ func (p *replay) free(x *value) {
 func (p *replay) copy(x *value, stream int, after float64) {
 	l := p.answer.Link
 	p.clock[stream] = max(p.clock[stream], p.clock[compute], after) + (l.Latency/1e6+x.Size/l.Rate)*units[p.Unit]
-	x.newest, x.end, x.in = p.order.mark(stream), p.clock[stream], stream == in
+	x.newest, x.end, x.in = p.order.Now(stream), p.clock[stream], stream == in
 }
 
 // movable tells whether x may be moved, and puts a stream behind the computes so far.
@@ -181,8 +185,8 @@ func (p *replay) movable(x *value, stream int) bool {
 		p.fault("not-movable", x.ID)
 		return false
 	}
-	p.order.join(stream, p.order.now[compute])
-	p.order.next(stream)
+	p.order.Join(stream, p.order.Now(compute))
+	p.order.Next(stream)
 	return true
 }
 
@@ -203,9 +207,9 @@ func (p *replay) reload(x *value) {
 	case !x.host:
 		p.fault("no-host-copy", x.ID)
 	default:
-		p.order.join(in, x.written)
+		p.order.Join(in, x.written)
 		p.copy(x, in, x.outEnd)
-		p.bytes, x.live, x.memory, x.until = p.bytes+x.Size, true, p.order.fresh(in), -1
+		p.bytes, x.live, x.memory, x.until = p.bytes+x.Size, true, p.order.Fresh(in), -1
 	}
 }
 
@@ -214,8 +218,8 @@ func (p *replay) wait(x *value) {
 		p.fault("no-copy", x.ID)
 		return
 	}
-	p.order.next(compute)
-	p.order.join(compute, x.newest)
+	p.order.Next(compute)
+	p.order.Join(compute, x.newest)
 	if p.clock[compute] = max(p.clock[compute], x.end); x.in && x.until < 0 {
 		x.until = p.at
 	}
