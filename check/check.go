@@ -95,9 +95,10 @@ func Answer(plan, model io.Reader) (*Report, error) {
 
 // compare holds the claims of a plan whose steps are right to the outcome.
 func (p *replay) compare() {
-	a, r, base, live := p.answer, p.report, 0.0, 0.0
+	a, r, base, live, whole := p.answer, p.report, 0.0, 0.0, true
 	for v := range p.Nodes {
 		base += p.Nodes[v].Cost
+		whole = whole && p.Nodes[v].Cost == math.Trunc(p.Nodes[v].Cost)
 	}
 	for _, change := range p.hostBytes {
 		live += change
@@ -145,7 +146,9 @@ func (p *replay) compare() {
 		return
 	}
 	if t, ok := p.nodeOf[c.Moment]; ok && c.Price >= 0 && a.Link == nil && (c.Order == "any" || p.ordered) {
-		proved += p.cut(t, c.Price, c.Budget, c.Order == "any")
+		if proved += p.cut(t, c.Price, c.Budget, c.Order == "any"); whole {
+			proved = math.Ceil(proved * (1 - near)) // as the cost of any schedule is
+		}
 	}
 	least := share(proved)
 	if r.BoundProved = &least; !(c.Bound <= proved*(1+near)) {

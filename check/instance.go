@@ -176,10 +176,11 @@ type answer struct {
 
 // certificate is why no schedule within the budget costs less than the bound; see cut.
 type certificate struct {
-	Moment        id
-	Price, Budget float64 // cost of a byte; bytes
-	Order         string  // of first computes: any, or given
-	Bound         float64
+	Moment id
+	Price  float64 // cost of a byte
+	Budget float64 `json:"budget_bytes"`
+	Order  string  // of first computes: any, or given
+	Bound  float64
 }
 
 // step has one of the verbs. The seed is that of a random node, where the plan has one.

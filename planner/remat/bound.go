@@ -55,6 +55,14 @@ type bounder struct {
 	fitting []bool // the cheapest choice that fits of the moment tightened last, or nil
 	best    int64  // proved
 	at      int32  // the moment that proves it
+	alone   proof  // the best of one moment and one price
+}
+
+// proof is a lower bound on the cost of extra runs that anyone can check: a minimum cut at one moment.
+type proof struct {
+	t     int32   // the moment
+	price float64 // of a byte
+	extra int64   // the cost that it proves
 }
 
 // CostBound returns a lower bound on the cost of the extra runs that bring the graph within the budget
@@ -62,9 +70,15 @@ type bounder struct {
 // search for a better bound ends after so much counted work (arcs and edges looked at; 0 means no
 // limit) or with the context.
 func (g *Graph) CostBound(ctx context.Context, budget, work int64) int64 {
+	bound, _ := g.costProof(ctx, budget, work)
+	return bound
+}
+
+// costProof is CostBound with the best proof of one moment, which may prove less.
+func (g *Graph) costProof(ctx context.Context, budget, work int64) (int64, proof) {
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.runWindows()
-	return b.best
+	return b.best, b.alone
 }
 
 // CutExtras returns the tasks that run again behind the first run of task t, the moment that proves
@@ -209,7 +223,11 @@ func (b *bounder) improve(t int32) bool {
 	if math.IsInf(o.promise, 1) {
 		return b.smallest(t)
 	}
-	proved, c, full := b.cut.price(t, o.price(), b.budget, b.limit-b.work)
+	price := o.price()
+	proved, c, full := b.cut.price(t, price, b.budget, b.limit-b.work)
+	if proved > b.alone.extra && proved < math.MaxInt64 {
+		b.alone = proof{t, price, proved}
+	}
 	if proved = min(proved, math.MaxInt64-b.before[t]) + b.before[t]; proved > b.best {
 		b.best, b.at = proved, t
 		if b.better != nil {

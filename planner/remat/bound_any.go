@@ -18,6 +18,7 @@ type kinship struct {
 	g     *Graph
 	maker []int32 // by value
 	kept  []int32 // values
+	alone proof   // of anyCost
 	words int
 	bits  []uint64 // by task: the set of the tasks that it depends on
 }
@@ -231,7 +232,9 @@ func (k *kinship) anyCost(ctx context.Context, budget, work, best int64, tight b
 		b := newBounder(ctx, newMoments(g), budget, work)
 		b.best = best
 		b.only(at, tight)
-		best = b.best
+		if best = b.best; b.alone.extra > k.alone.extra && b.alone.t == at {
+			k.alone = proof{t, b.alone.price, b.alone.extra}
+		}
 		work -= b.spent()
 	}
 	return best

@@ -21,10 +21,10 @@ func (p *single) relaxation() *Graph {
 
 // costBound is a lower bound on the cost of any schedule in the given order; math.MaxInt64 if there
 // is no such schedule; see Graph.CostBound.
-func (p *single) costBound(ctx context.Context, work int64) int64 {
-	extra := p.relaxation().CostBound(ctx, p.budget, work)
+func (p *single) costBound(ctx context.Context, work int64) (int64, proof) {
+	extra, alone := p.relaxation().costProof(ctx, p.budget, work)
 	if extra > math.MaxInt64-p.base {
-		return math.MaxInt64
+		return math.MaxInt64, alone
 	}
-	return p.base + extra
+	return p.base + extra, alone
 }

@@ -21,6 +21,9 @@ type Solution struct {
 	Optimal        bool  // CostLowerBound is reached
 	InOrder        bool  // first computes, views aside, keep the given order
 	Solver         string
+
+	// Certificate is why CostLowerBound, or a part of it, holds; nil where no extra run is proved necessary by a cut.
+	Certificate *Certificate
 }
 
 // Solve looks for a cheap schedule within the budget, as the function Solve does for an Instance.
@@ -65,6 +68,7 @@ type problemSolver struct {
 	order  []int32 // of first computes of the best
 	method string
 	bound  int64 // on the cost; see Solution.AnyOrder
+	alone  proof
 }
 
 func newProblemSolver(ctx context.Context, p *Problem, opts Options) *problemSolver {
@@ -156,9 +160,10 @@ func (s *problemSolver) costBound(tight bool) {
 	extra := max(0, s.bound-s.base)
 	switch {
 	case s.p.InOrder:
-		extra = s.relaxed().CostBound(s.ctx, s.budget, boundWork)
+		extra, s.alone = s.relaxed().costProof(s.ctx, s.budget, boundWork)
 	case s.kin != nil:
 		extra = s.kin.anyCost(s.ctx, s.budget, boundWork, extra, tight)
+		s.alone = s.kin.alone
 	}
 	s.bound = s.base + min(extra, math.MaxInt64-s.base)
 }
@@ -191,6 +196,7 @@ func (s *problemSolver) solution() (*Solution, error) {
 	}
 	r.CostLowerBound += max(0, float64(extra)) / s.scale
 	r.CostLowerBound = min(r.CostLowerBound, r.Cost)
+	r.Certificate = s.certificate(r.Base)
 	r.AnyOrder = !s.p.InOrder || r.CostLowerBound == r.Base
 	if r.Optimal = s.cost <= s.bound; r.Optimal {
 		r.CostLowerBound = r.Cost
@@ -200,4 +206,17 @@ func (s *problemSolver) solution() (*Solution, error) {
 		return r, ErrNotOptimal
 	}
 	return r, nil
+}
+
+// certificate is the best proof of one moment, in the unit of the problem; nil where there is none.
+func (s *problemSolver) certificate(base float64) *Certificate {
+	extra := s.alone.extra
+	if s.scale != 1 {
+		extra -= int64(len(s.real)) // as in solution
+	}
+	if extra <= 0 || s.node[s.alone.t] < 0 || s.p.Nodes[s.node[s.alone.t]].View {
+		return nil
+	}
+	return &Certificate{Node: s.node[s.alone.t], Price: s.alone.price / s.scale, Budget: s.p.Budget,
+		AnyOrder: !s.p.InOrder, Bound: base + float64(extra)/s.scale}
 }

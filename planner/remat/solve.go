@@ -42,6 +42,19 @@ type Result struct {
 	Optimal        bool  // no schedule in the given order is cheaper than this one
 	Solver         string
 	InOrder        bool // the first computes keep the order of the instance
+
+	// Certificate is why CostLowerBound, or a part of it, holds; nil where no extra run is proved necessary by a cut.
+	Certificate *Certificate
+}
+
+// Certificate is a lower bound on the cost that a minimum cut proves, at one moment and one price: when the node is
+// computed for the first time, each value that later nodes read is held, for the price of its bytes, or made again.
+type Certificate struct {
+	Node     int32   // the moment is its first compute
+	Price    float64 // cost of a byte
+	Budget   int64   // bytes; of a Problem, those that live throughout included
+	AnyOrder bool    // the bound is for first computes in any order, else in the given one
+	Bound    float64 // no schedule within the budget costs less
 }
 
 // ErrNotOptimal is the error for RequireOptimal.
@@ -84,6 +97,7 @@ type solver struct {
 	opts   Options
 	rng    *rand.Rand
 	bound  int64
+	alone  proof
 	best   []int32
 	cost   int64
 	method string // that found the best
@@ -153,7 +167,8 @@ func (s *solver) run() {
 	}
 	s.offer(plain)
 	if s.cost == math.MaxInt64 {
-		if low := s.costBound(s.ctx, boundWork); low < math.MaxInt64 {
+		low, alone := s.costBound(s.ctx, boundWork)
+		if s.alone = alone; low < math.MaxInt64 {
 			s.bound = max(s.bound, low)
 		}
 	}
@@ -301,6 +316,10 @@ func (s *solver) result(in *Instance) (*Result, error) {
 		return nil, err
 	}
 	r.InOrder = inOrder(r.Steps)
+	if s.alone.extra > 0 {
+		r.Certificate = &Certificate{Node: s.alone.t, Price: s.alone.price, Budget: s.budget,
+			Bound: float64(s.base + s.alone.extra)}
+	}
 	if s.opts.RequireOptimal && !r.Optimal {
 		return r, ErrNotOptimal
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memopt/planner/remat"
@@ -15,23 +16,51 @@ import (
 const SolveSchema = "memopt.solve/v1"
 
 type solveJSON struct {
-	Schema         string          `json:"schema,omitempty"`
-	Name           string          `json:"name,omitempty"`
-	Budget         int64           `json:"budget_bytes,omitempty"`
-	Steps          json.RawMessage `json:"steps,omitempty"`
-	Cost           int64           `json:"cost"`
-	Peak           int64           `json:"peak"`
-	CostLowerBound int64           `json:"cost_lower_bound"`
-	PeakLowerBound int64           `json:"peak_lower_bound"`
-	Optimal        bool            `json:"optimal"`
-	InOrder        bool            `json:"in_order"`
-	Solver         string          `json:"solver"`
-	Overhead       float64         `json:"overhead"`
+	Schema         string           `json:"schema,omitempty"`
+	Name           string           `json:"name,omitempty"`
+	Budget         int64            `json:"budget_bytes,omitempty"`
+	Steps          json.RawMessage  `json:"steps,omitempty"`
+	Cost           int64            `json:"cost"`
+	Peak           int64            `json:"peak"`
+	CostLowerBound int64            `json:"cost_lower_bound"`
+	PeakLowerBound int64            `json:"peak_lower_bound"`
+	Optimal        bool             `json:"optimal"`
+	InOrder        bool             `json:"in_order"`
+	Solver         string           `json:"solver"`
+	Overhead       float64          `json:"overhead"`
+	Certificate    *certificateJSON `json:"certificate,omitempty"`
+}
+
+// certificateJSON is why no schedule within the budget costs less than a bound.
+type certificateJSON struct {
+	Moment json.RawMessage `json:"moment"`
+	Price  float64         `json:"price"`
+	Budget int64           `json:"budget_bytes"`
+	Order  string          `json:"order"`
+	Bound  float64         `json:"bound"`
+}
+
+// newCertificateJSON names the moment; c may be nil.
+func newCertificateJSON(c *remat.Certificate, name func(node int32) []byte) *certificateJSON {
+	if c == nil {
+		return nil
+	}
+	order := "given"
+	if c.AnyOrder {
+		order = "any"
+	}
+	return &certificateJSON{name(c.Node), c.Price, c.Budget, order, c.Bound}
 }
 
 func newSolveJSON(in *remat.Instance, r *remat.Result) solveJSON {
 	return solveJSON{Cost: r.Cost, Peak: r.Peak, CostLowerBound: r.CostLowerBound, PeakLowerBound: r.PeakLowerBound,
-		Optimal: r.Optimal, InOrder: r.InOrder, Solver: r.Solver, Overhead: overhead(r.Cost, in)}
+		Optimal: r.Optimal, InOrder: r.InOrder, Solver: r.Solver, Overhead: overhead(r.Cost, in),
+		Certificate: newCertificateJSON(r.Certificate, func(v int32) []byte {
+			if int(v) < len(in.IDs) {
+				return []byte(in.IDs[v])
+			}
+			return strconv.AppendInt(nil, int64(v), 10)
+		})}
 }
 
 // overhead is the excess of a schedule's cost over that of running every node once, as a share of it.
@@ -67,20 +96,21 @@ const SolveSecondSchema = "memopt.solve/v2"
 
 // solutionJSON is a schedule for an instance of version 2.
 type solutionJSON struct {
-	Schema         string    `json:"schema,omitempty"`
-	Name           string    `json:"name,omitempty"`
-	Cost           float64   `json:"cost"`
-	Unit           string    `json:"cost_unit,omitempty"`
-	BaseCost       float64   `json:"base_cost"`
-	Peak           int64     `json:"peak"`
-	CostLowerBound float64   `json:"cost_lower_bound"`
-	BoundOrder     string    `json:"cost_lower_bound_order"`
-	PeakLowerBound int64     `json:"peak_lower_bound"`
-	Optimal        bool      `json:"optimal"`
-	InOrder        bool      `json:"in_order"`
-	Solver         string    `json:"solver"`
-	Overhead       float64   `json:"overhead"`
-	Tags           *tagsJSON `json:"tags,omitempty"`
+	Schema         string           `json:"schema,omitempty"`
+	Name           string           `json:"name,omitempty"`
+	Cost           float64          `json:"cost"`
+	Unit           string           `json:"cost_unit,omitempty"`
+	BaseCost       float64          `json:"base_cost"`
+	Peak           int64            `json:"peak"`
+	CostLowerBound float64          `json:"cost_lower_bound"`
+	BoundOrder     string           `json:"cost_lower_bound_order"`
+	PeakLowerBound int64            `json:"peak_lower_bound"`
+	Optimal        bool             `json:"optimal"`
+	InOrder        bool             `json:"in_order"`
+	Solver         string           `json:"solver"`
+	Overhead       float64          `json:"overhead"`
+	Certificate    *certificateJSON `json:"certificate,omitempty"`
+	Tags           *tagsJSON        `json:"tags,omitempty"`
 }
 
 // tagsJSON is the tags of nodes by their ids, in the order of the instance.
@@ -105,7 +135,11 @@ func (t tagsJSON) MarshalJSON() ([]byte, error) {
 func newSolutionJSON(p *remat.Problem, s *remat.Solution) solutionJSON {
 	return solutionJSON{Cost: s.Cost, Unit: p.Unit, BaseCost: s.Base, Peak: s.Peak, CostLowerBound: s.CostLowerBound,
 		BoundOrder: boundOrder(s), PeakLowerBound: s.PeakLowerBound, Optimal: s.Optimal, InOrder: s.InOrder,
-		Solver: s.Solver, Overhead: overheadOf(s.Cost, s.Base)}
+		Solver: s.Solver, Overhead: overheadOf(s.Cost, s.Base),
+		Certificate: newCertificateJSON(s.Certificate, func(v int32) []byte {
+			id, _ := json.Marshal(p.Nodes[v].ID) // a text, which has no error
+			return id
+		})}
 }
 
 // boundOrder names the orders of first computes that the bound on the cost holds for.
