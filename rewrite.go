@@ -49,7 +49,7 @@ func (p *Plan) Anchor() (*anchor.Anchoring, error) {
 // halves in the copy's metadata. Where ORTModule's own optimizer makes the plan's graph, the copy is that graph,
 // without records.
 func (p *Plan) Rewrite(o RewriteOptions) (*Rewritten, error) {
-	opts := recompute.Options{Seed: o.Seed, Guard: o.Stock}
+	opts := recompute.Options{Seed: o.Seed, Guard: o.Stock, Release: p.Session != nil}
 	if o.Anchors != nil {
 		opts.Anchors = o.Anchors.Anchors
 	}

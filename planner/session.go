@@ -44,7 +44,7 @@ func (m *maker) sessionBase() (int64, error) {
 // sessionOf is the peak in ORTModule of the file that placements make, in its own order.
 func (m *maker) sessionOf(placements []recompute.Placement) (int64, error) {
 	a := m.analysis
-	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{})
+	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{Release: true})
 	if err != nil {
 		return 0, err
 	}

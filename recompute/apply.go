@@ -23,6 +23,9 @@ type Options struct {
 	// rewritten graph's numbers, at any level of optimization. Graphs with a YieldOp get no guards,
 	// because stock ONNX Runtime does not run them.
 	Guard bool
+	// Release adds a Shape node behind each output that no node reads, unless it is known to be small: ONNX Runtime
+	// frees a value behind its last reader, and one without readers at the end of a step.
+	Release bool
 }
 
 // Rewritten is the outcome of Apply.
@@ -38,6 +41,8 @@ type Rewritten struct {
 	AnchorNodes int
 	// GuardNodes counts the nodes that guards are made of.
 	GuardNodes int
+	// ReleaseNodes counts the nodes that free outputs without readers.
+	ReleaseNodes int
 	// Boundary is the boundary in the new graph.
 	Boundary live.Boundary
 	// Seeded lists the old nodes that were given a seed.
@@ -143,6 +148,9 @@ func (r *rewriter) rewrite(order graph.Order, placements []Placement) error {
 		if nodes, err = r.guarded(nodes); err != nil {
 			return fmt.Errorf("guards: %w", err)
 		}
+	}
+	if r.opts.Release {
+		nodes = r.released(nodes)
 	}
 	r.g.SetNodes(nodes)
 	if len(r.opts.Anchors) > 0 {

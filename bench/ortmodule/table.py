@@ -13,7 +13,7 @@ PRICE = "memopt at level 1's price"
 def main() -> None:
     nets = [json.loads(Path(p).read_text()) for p in sys.argv[1:]]
     head = ["net", "setting", "predicted, MiB", "measured, MiB", "measured ÷ predicted", "of level 0", "time ÷ level 0"]
-    head += ["loss off", "gradients off"]
+    head += ["loss off", "gradients off", "off level 0's"]
     print("| " + " | ".join(head) + " |")
     print("| --- " * len(head) + "|")
     for n in nets:
@@ -28,7 +28,7 @@ def main() -> None:
                 f"{r['measured'] / told:.3f}" if told else "",
                 f"{100 * r['measured'] / base:.0f} %",
                 f"{r['time_ratio']:.2f}",
-                *(f"{r[k]:.1e}" if k in r else "" for k in ("loss_off", "gradients_off")),
+                *(f"{r[k]:.1e}" if k in r else "" for k in ("loss_off", "gradients_off", "changed")),
             ]
             print("| " + " | ".join(cells) + " |")
     print()
@@ -53,6 +53,8 @@ def main() -> None:
         print(
             f"* ORTModule's own gradients of {net} differ by up to {x:.1e}, and those of plans by {max(off[net]):.1e}."
         )
+    moved = [r["changed"] for r in rows if "changed" in r]
+    print(f"* Largest difference of a gradient from ORTModule's own at level 0: {max(moved):.1e}.")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import (
 // allocated in between, unlike in the memory model of package live.
 type bufferPlanner struct {
 	bufferPlan
-	apart    bool              // dead buffers serve no other value
+	apart    bool              // dead buffers serve no other value, and outputs without readers stay to the end
 	shape    []Shape           // by value of the program
 	returned []bool            // by value of the program: it is an output
 	bound    []bool            // by value of the program: an output in memory of the caller's
@@ -56,7 +56,7 @@ func (a *bufferPlanner) plan(p *live.Program, order []int32, shape []Shape, shap
 		}
 		for slot, v := range s.Out {
 			if v != graph.NoValue && a.root[v] != graph.NoValue && a.uses[a.root[v]] == 0 && !a.out[a.root[v]] &&
-				a.end[a.root[v]] < int32(at) && !forgotten(s, slot) {
+				a.end[a.root[v]] < int32(at) && !forgotten(s, slot) && !a.apart {
 				a.drop(a.root[v], int32(at))
 			}
 		}
