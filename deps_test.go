@@ -45,6 +45,8 @@ const dependencies = `
 	# Plans are made without kernels, gradients or reports.
 	internal/timelimit < planner/pack;
 	internal/nearmiss, internal/timelimit < planner/remat;
+	planner/remat < planner/offload;
+	planner/offload < view/report;
 	check/flow, check/streams < check;
 	planner, planner/remat !< check;
 	graph/live, planner/pack < planner/arena;
@@ -58,7 +60,7 @@ const dependencies = `
 	planner/budget, planner/chunk, planner/cluster, planner/envelope, planner/order < planner;
 	internal/inputfile, planner < configs;
 	executor, autograd, view/report, train !< planner, configs;
-	graph !< planner/pack, planner/remat;
+	graph !< planner/pack, planner/remat, planner/offload;
 
 	# Executors know the memory model, not the planner.
 	graph, internal/simd < train/collective;

@@ -120,7 +120,7 @@ func (p *replay) compare() {
 			p.fault("wrong-"+name, "", got, *says)
 		}
 	}
-	if !p.ordered && (a.InOrder || p.Format == "" || p.Order == "given") {
+	if !p.ordered && (a.InOrder || p.Version != 2 || p.Order == "given") {
 		p.fault("wrong-order", "")
 	}
 	if low := a.PeakLowerBound; low != nil && *low > r.Peak {

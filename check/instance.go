@@ -83,8 +83,39 @@ func (i id) name() string {
 // most bounds the sum of all sizes, so that floats count bytes exactly.
 const most = 1 << 53
 
+// texts makes all ids of an instance of version 2 texts, where 7 and "7" are one name.
+func (in *instance) texts() {
+	if in.Version != 2 {
+		return
+	}
+	text := func(i *id) {
+		if *i != "" && (*i)[0] != '"' {
+			*i = id(strconv.Quote(string(*i)))
+		}
+	}
+	for i := range in.Live {
+		text(&in.Live[i].ID)
+	}
+	for v := range in.Nodes {
+		n := &in.Nodes[v]
+		text(&n.ID)
+		for i := range n.Inputs {
+			text(&n.Inputs[i])
+		}
+		if n.Alias != nil {
+			text(n.Alias)
+		}
+		if n.Outputs != nil {
+			for i := range *n.Outputs {
+				text(&(*n.Outputs)[i].ID)
+			}
+		}
+	}
+}
+
 // index numbers the values and finds them for the nodes.
 func (in *instance) index() error {
+	in.texts()
 	if in.Format != "" && (in.Format != "memopt-instance" || in.Version != 2) || in.Nodes == nil {
 		return fmt.Errorf("format %.40q, version %d: wanted nodes, and version 1 or 2", in.Format, in.Version)
 	}

@@ -19,7 +19,8 @@ var notFiles = []string{"check", "growth", "weight-type",
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
 	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
 	"on-nan", "resume", "reduce", "runtime",
-	"bucket-size", "lr-scheduler", "data-format", "token-type", "blocks", "labels", "record", "last-batch"}
+	"bucket-size", "host-budget", "link", "lr-scheduler", "data-format",
+	"token-type", "blocks", "labels", "record", "last-batch"}
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "devices", "version", "exit-codes", "environment", "completion", "help",

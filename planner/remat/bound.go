@@ -29,10 +29,12 @@ type choice struct {
 }
 
 // outlook is the state of one moment: a choice that is too large, one that fits, and an upper bound on
-// the provable cost (promise). Without a choice that fits, promise is +Inf.
+// the provable cost (promise). Without a choice that fits and a limit on prices, promise is +Inf.
 type outlook struct {
 	large, fits choice
+	found       bool // fits is known
 	promise     float64
+	most        float64 // no price is higher; see carried
 }
 
 // bounder searches for the best moment. The graph must be valid, with costs and bytes that add up
@@ -48,7 +50,8 @@ type bounder struct {
 	bytes  []int64 // of a choice, by moment
 	costs  []int64
 	again  []bool
-	before []int64 // by moment: proved of the extra runs before it; never falls (see runWindows)
+	before []int64  // by moment: proved of the extra runs before it; never falls (see runWindows)
+	link   *carried // nil: no value moves
 
 	better  func() // if not nil, called when the cut just found proves more
 	enough  int64  // a bound that is good enough to stop
@@ -142,11 +145,14 @@ func (b *bounder) start() bool {
 	b.judge(again)
 	over := false
 	for t := range b.views {
-		b.views[t] = outlook{large: choice{b.bytes[t], 0}, promise: math.Inf(1)}
-		if b.bytes[t] <= b.budget {
+		budget := b.budgetAt(t)
+		b.views[t] = outlook{large: choice{b.bytes[t], 0}, promise: math.Inf(1), most: b.mostPrice()}
+		if b.bytes[t] <= budget {
 			b.views[t].promise = 0
+		} else if b.link != nil {
+			b.views[t].promise = b.views[t].envelope(budget)
 		}
-		over = over || b.bytes[t] > b.budget
+		over = over || b.bytes[t] > budget
 	}
 	if !over {
 		return false
@@ -167,7 +173,7 @@ func (b *bounder) judge(again []bool) {
 // learn improves the outlooks of all moments with the choice judged last.
 func (b *bounder) learn() {
 	for t := range b.views {
-		b.views[t].learn(choice{b.bytes[t], b.costs[t]}, b.budget)
+		b.views[t].learn(choice{b.bytes[t], b.costs[t]}, b.budgetAt(t))
 	}
 }
 
@@ -178,7 +184,7 @@ func (o *outlook) learn(c choice, budget int64) {
 	}
 	next := *o
 	if c.bytes <= budget {
-		next.fits = c
+		next.fits, next.found = c, true
 		if math.IsInf(o.promise, 1) {
 			next.promise = next.envelope(budget)
 			*o = next
@@ -200,9 +206,12 @@ func (o *outlook) envelope(budget int64) float64 {
 	return float64(o.large.cost) + o.price()*float64(o.large.bytes-budget)
 }
 
-// price is the cost per byte that makes both choices equally good.
+// price is the cost per byte that makes both choices equally good, or the highest allowed.
 func (o *outlook) price() float64 {
-	return max(0, float64(o.fits.cost-o.large.cost)/float64(o.large.bytes-o.fits.bytes))
+	if !o.found {
+		return o.most
+	}
+	return min(o.most, max(0, float64(o.fits.cost-o.large.cost)/float64(o.large.bytes-o.fits.bytes)))
 }
 
 // promising is the moment that promises most, or -1 if all promise no more than the proved bound.
@@ -224,7 +233,7 @@ func (b *bounder) improve(t int32) bool {
 		return b.smallest(t)
 	}
 	price := o.price()
-	proved, c, full := b.cut.price(t, price, b.budget, b.limit-b.work)
+	proved, c, full := b.cut.price(t, price, b.budgetAt(int(t)), b.limit-b.work)
 	if proved > b.alone.extra && proved < math.MaxInt64 {
 		b.alone = proof{t, price, proved}
 	}
@@ -238,7 +247,7 @@ func (b *bounder) improve(t int32) bool {
 		return false
 	}
 	before := o.promise
-	o.learn(c, b.budget)
+	o.learn(c, b.budgetAt(int(t)))
 	if !(o.promise < before*(1-1e-9)) {
 		o.promise = min(o.promise, float64(b.best-b.before[t])) // the price is the best one
 	}

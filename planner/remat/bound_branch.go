@@ -103,7 +103,8 @@ func (r *brancher) solve(c *branch) {
 		c.bound = large.cost
 		return
 	}
-	r.narrow(c, outlook{large: large, fits: small, promise: math.Inf(1)}, slices.Clone(r.cut.again), fits)
+	view := outlook{large: large, fits: small, found: true, promise: math.Inf(1), most: math.Inf(1)}
+	r.narrow(c, view, slices.Clone(r.cut.again), fits)
 }
 
 // narrow looks for the best price of a case between two choices, and names the dearest task that

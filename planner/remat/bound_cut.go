@@ -31,6 +31,7 @@ type momentCut struct {
 	node                 []int32 // by value: its node, noNode, or wanted where the task that reads it is in reader
 	reader               []int32
 	pinned               []int32 // values that are held in any case at the caller's request
+	move                 bool    // values that are held in any case may be too large together: they move
 	must, mustNot, force []int32 // see brancher
 	again                []bool  // by task: runs again in the last choice
 	scale                int     // of the last flow, with the price of the bytes that are free
@@ -173,7 +174,7 @@ func (c *momentCut) connect(x int32) {
 // within the budget, and the choice if the work was enough to find it.
 func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved int64, best choice, full bool) {
 	c.build(t)
-	if c.fixed > budget {
+	if c.fixed > budget && !c.move {
 		return math.MaxInt64, choice{}, false
 	}
 	// Costs and prices are scaled by a power of two so that all of them together stay below
@@ -186,7 +187,11 @@ func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved i
 	for _, r := range c.runs {
 		c.net.capacity(r.arc, shift(c.g.Tasks[r.task].Cost, scale))
 	}
-	c.scale, c.free = scale, perByte.times(budget-c.fixed, true)
+	if c.scale = scale; c.fixed > budget {
+		c.free = -perByte.times(c.fixed-budget, false)
+	} else {
+		c.free = perByte.times(budget-c.fixed, true)
+	}
 	flow, full := c.flow(limit)
 	if flow -= c.free; flow > 0 {
 		proved = shiftUp(flow, scale)

@@ -41,6 +41,7 @@ func newMoments(g *Graph) *moments {
 	}
 	for t := range g.Tasks {
 		m.need[t], m.stolen[t] = m.ownNeed(int32(t))
+		m.need[t] += g.beside(t)
 	}
 	return m
 }

@@ -20,6 +20,9 @@ type Graph struct {
 	// Fixed are extra runs that every answer of a search has, one of a task at most. Bounds and
 	// Simulate ignore them.
 	Fixed []Extra
+	// Beside are bytes by task that count during its first run and extra runs right before it, beside
+	// values; nil: none.
+	Beside []int64
 }
 
 // Task is one computation.
@@ -115,14 +118,26 @@ func (g *Graph) Simulate(extras []Extra) (*Outcome, error) {
 			delta[min(int(end[v])+1, len(runs))] -= g.Values[v].Size
 		}
 	}
-	live := int64(0)
+	live, stage := int64(0), 0
 	for i := range runs {
 		live += delta[i]
+		out.Live[i] += g.beside(stage)
+		if !runs[i].Extra {
+			stage++
+		}
 		if out.Live[i] += live; i == 0 || out.Live[i] > out.Peak {
 			out.Peak, out.At = out.Live[i], i
 		}
 	}
 	return out, nil
+}
+
+// beside is the bytes beside values at the first run of task t.
+func (g *Graph) beside(t int) int64 {
+	if g.Beside == nil {
+		return 0
+	}
+	return g.Beside[t]
 }
 
 func (g *Graph) checkExtra(x Extra) error {

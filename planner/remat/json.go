@@ -225,6 +225,8 @@ func (r *reader) object() error {
 			err = r.nodes()
 		case "format":
 			err = r.format(seen["nodes"])
+		case "version":
+			err = r.version(seen["nodes"])
 		default:
 			if r.second == nil {
 				return fmt.Errorf("an instance has no field %q%s", key, nearmiss.Question(key, instanceFields))
@@ -345,21 +347,32 @@ func WriteSchedule(w io.Writer, in *Instance, s *Schedule) error {
 
 // WriteSteps writes steps as {"steps": [{"compute": node}, {"free": value}, ...]}.
 func (p *Problem) WriteSteps(w io.Writer, steps []Step) error {
+	return p.WriteVerbs(w, len(steps), func(i int) (string, int32) {
+		if steps[i].Free {
+			return "free", steps[i].Node
+		}
+		return "compute", steps[i].Node
+	})
+}
+
+// WriteVerbs writes so many steps, each a verb with its object: a node for "compute", else a value.
+func (p *Problem) WriteVerbs(w io.Writer, count int, step func(i int) (verb string, of int32)) error {
 	x := newProblemIndex(p)
 	b := bufio.NewWriter(w)
 	b.WriteString(`{"steps":[`)
-	for i, step := range steps {
+	for i := range count {
 		if i > 0 {
 			b.WriteString(",\n")
 		}
-		verb, id := "compute", ""
-		if step.Free {
-			verb, id = "free", x.output(step.Node).ID
+		verb, of := step(i)
+		id := ""
+		if verb == "compute" {
+			id = p.Nodes[of].ID
 		} else {
-			id = p.Nodes[step.Node].ID
+			id = x.output(of).ID
 		}
 		if id == "" {
-			id = strconv.Itoa(int(step.Node))
+			id = strconv.Itoa(int(of))
 		}
 		name, err := json.Marshal(id)
 		if err != nil {

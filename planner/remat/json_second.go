@@ -24,24 +24,40 @@ var costUnits = []string{"us", "ms", "flops"}
 // orders are the values of the field order, which is about first computes.
 var orders = []string{"free", "given"}
 
+// textID is a name in a file of version 2: "a", or a whole number, which is the same as in quotes.
+type textID string
+
+// UnmarshalJSON takes a text or a whole number.
+func (id *textID) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return json.Unmarshal(b, (*string)(id))
+	}
+	if _, err := strconv.ParseInt(string(b), 10, 64); err != nil {
+		return fmt.Errorf("an id is %.40s: wanted a text, or a whole number of at most 64 bits", b)
+	}
+	*id = textID(b)
+	return nil
+}
+
 // secondValue is a value as it stands in a file: one that lives throughout, or an output.
 type secondValue struct {
-	ID   *string `json:"id"`
+	ID   *textID `json:"id"`
 	Size *int64  `json:"size"`
 	Keep bool    `json:"keep"`
 }
 
 // secondNode is a node as it stands in a file of version 2. A nil pointer is a field that is missing.
 type secondNode struct {
-	ID        *string           `json:"id"`
+	ID        *textID           `json:"id"`
 	Cost      *float64          `json:"cost"`
 	Size      *int64            `json:"size"`
-	Inputs    []string          `json:"inputs"`
+	Inputs    []textID          `json:"inputs"`
 	Outputs   []json.RawMessage `json:"outputs"`
 	Keep      *bool             `json:"keep"`
 	Workspace int64             `json:"workspace"`
 	Recompute *bool             `json:"recompute"`
-	Alias     *string           `json:"alias"`
+	Offload   *bool             `json:"offload"`
+	Alias     *textID           `json:"alias"`
 	Tags      json.RawMessage   `json:"tags"`
 }
 
@@ -49,16 +65,17 @@ type secondNode struct {
 var (
 	secondFields     = []string{"format", "version", "name", "budget", "cost_unit", "order", "live", "nodes"}
 	secondNodeFields = []string{"id", "cost", "size", "inputs", "outputs", "keep", "workspace", "recompute",
-		"alias", "tags"}
+		"offload", "alias", "tags"}
 	secondValueFields = []string{"id", "size", "keep"}
 	secondLiveFields  = []string{"id", "size"}
 )
 
 // secondKinds describes the fields of version 2 that are of another kind than those of version 1.
 var secondKinds = map[string]string{
-	"id": "a name in quotes", "cost": "a number", "alias": "the id of a value, in quotes",
-	"inputs": "a list of ids in quotes", "outputs": "a list of outputs, {\"id\": …, \"size\": …}",
-	"recompute": "true or false", "cost_unit": "a text in quotes", "order": "a text in quotes",
+	"id": "a text or a whole number", "cost": "a number", "alias": "the id of a value",
+	"inputs": "a list of ids", "outputs": "a list of outputs, {\"id\": …, \"size\": …}",
+	"recompute": "true or false", "offload": "true or false", "cost_unit": "a text in quotes",
+	"order":  "a text in quotes",
 	"format": "a text in quotes",
 }
 
@@ -77,7 +94,7 @@ const resident = -1
 
 // format takes the field that tells a file of version 2.
 func (r *reader) format(late bool) error {
-	r.second = &secondReader{p: &Problem{}, values: map[string]int32{}, nodes: map[string]bool{}}
+	r.begin()
 	var name string
 	if err := fieldOf("format", r.Decode(&name)); err != nil {
 		return err
@@ -91,19 +108,34 @@ func (r *reader) format(late bool) error {
 	return nil
 }
 
+// begin makes the file one of version 2.
+func (r *reader) begin() {
+	if r.second == nil {
+		r.second = &secondReader{p: &Problem{}, values: map[string]int32{}, nodes: map[string]bool{}}
+	}
+}
+
+// version takes the version, which tells a file of version 2 as its format does.
+func (r *reader) version(late bool) error {
+	var version json.Number
+	if err := fieldOf("version", r.Decode(&version)); err != nil {
+		return err
+	}
+	if string(version) != strconv.Itoa(secondVersion) {
+		return fmt.Errorf("the version is %.40s: this program reads version %d, and version 1, which has no version",
+			version, secondVersion)
+	}
+	if late && r.second == nil {
+		return errors.New(`"version" stands behind "nodes": it must come before`)
+	}
+	r.begin()
+	r.second.versioned = true
+	return nil
+}
+
 // secondField takes a field of the instance that only version 2 has.
 func (r *reader) secondField(key string) error {
 	switch s := r.second; key {
-	case "version":
-		var version json.Number
-		if err := fieldOf(key, r.Decode(&version)); err != nil {
-			return err
-		}
-		if s.versioned = true; string(version) != strconv.Itoa(secondVersion) {
-			return fmt.Errorf("the version is %.40s: this program reads version %d, and version 1, which has no format",
-				version, secondVersion)
-		}
-		return nil
 	case "cost_unit":
 		return r.oneOf(key, costUnits, &s.p.Unit)
 	case "order":
@@ -151,7 +183,7 @@ func (r *reader) live() error {
 			return fmt.Errorf("the live value %q: the size is %d bytes: it must be from 0 on, and all less than %d",
 				*v.ID, *v.Size, int64(maxTotal))
 		}
-		if err := s.name(*v.ID, resident); err != nil {
+		if err := s.name(string(*v.ID), resident); err != nil {
 			return err
 		}
 		s.p.Resident += *v.Size
@@ -229,14 +261,15 @@ func (s *secondReader) add(n *secondNode) error {
 		return errors.New("it needs an id")
 	case *n.ID == "":
 		return errors.New("its id is empty")
-	case s.nodes[*n.ID]:
+	case s.nodes[string(*n.ID)]:
 		return errors.New("another node has the same id")
 	case n.Cost == nil && n.Alias == nil:
 		return errors.New("it needs a cost")
 	case len(s.p.Nodes) >= mostNodes:
 		return fmt.Errorf("there are more than %d nodes", mostNodes)
 	}
-	c := Computation{ID: *n.ID, Workspace: n.Workspace, Once: n.Recompute != nil && !*n.Recompute}
+	c := Computation{ID: string(*n.ID), Workspace: n.Workspace, Once: n.Recompute != nil && !*n.Recompute,
+		Stay: n.Offload != nil && !*n.Offload}
 	if n.Cost != nil {
 		c.Cost = *n.Cost
 	}
@@ -257,7 +290,8 @@ func (s *secondReader) add(n *secondNode) error {
 // inputs takes the values that a node reads; a view reads its base first.
 func (s *secondReader) inputs(n *secondNode, c *Computation) error {
 	read := map[string]bool{}
-	for _, id := range n.Inputs {
+	for _, file := range n.Inputs {
+		id := string(file)
 		u, ok := s.values[id]
 		switch {
 		case read[id]:
@@ -272,10 +306,10 @@ func (s *secondReader) inputs(n *secondNode, c *Computation) error {
 	if n.Alias == nil {
 		return nil
 	}
-	if !read[*n.Alias] {
+	if !read[string(*n.Alias)] {
 		return fmt.Errorf("its alias %q is not one of its inputs", *n.Alias)
 	}
-	if u := s.values[*n.Alias]; u != resident {
+	if u := s.values[string(*n.Alias)]; u != resident {
 		c.View = true
 		c.Inputs = slices.Insert(slices.DeleteFunc(c.Inputs, func(v int32) bool { return v == u }), 0, u)
 	}
@@ -312,7 +346,7 @@ func (s *secondReader) outputs(n *secondNode, c *Computation) error {
 		if err != nil {
 			return fmt.Errorf("the output at position %d: %w", k, err)
 		}
-		if err := s.output(c, Output{ID: *v.ID, Size: *v.Size, Keep: v.Keep}); err != nil {
+		if err := s.output(c, Output{ID: string(*v.ID), Size: *v.Size, Keep: v.Keep}); err != nil {
 			return err
 		}
 	}

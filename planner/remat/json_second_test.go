@@ -40,6 +40,18 @@ func TestReadSecond(t *testing.T) {
 	require.ErrorContains(t, err, "the instance is of version 2")
 }
 
+// TestReadVersionAlone: a version is enough, and ids may be whole numbers.
+func TestReadVersionAlone(t *testing.T) {
+	_, p, err := ReadAny(strings.NewReader(`{"name":"net","version":2,"cost_unit":"us","nodes":[
+{"id":0,"cost":1,"size":4,"offload":false},{"id":1,"inputs":[0],"alias":0,"offload":true},{"id":"2","cost":1,"size":1,"inputs":["1"]}]}`))
+	require.NoError(t, err)
+	require.Equal(t, &Problem{Name: "net", Unit: "us", Nodes: []Computation{
+		{ID: "0", Cost: 1, Outputs: []Output{{ID: "0", Size: 4}}, Stay: true},
+		{ID: "1", Inputs: []int32{0}, Outputs: []Output{{ID: "1"}}, View: true},
+		{ID: "2", Cost: 1, Inputs: []int32{1}, Outputs: []Output{{ID: "2", Size: 1}}},
+	}}, p)
+}
+
 // TestReadSecondErrors: an error names the node and the field.
 func TestReadSecondErrors(t *testing.T) {
 	head := func(text string) string { return `{"format":"memopt-instance",` + text + `}` }
@@ -51,7 +63,8 @@ func TestReadSecondErrors(t *testing.T) {
 		{`{"format":"net"}`, `the format is "net": wanted "memopt-instance"`},
 		{`{"format":7}`, "format is a number: wanted a text in quotes"},
 		{`{"nodes":[],"format":"memopt-instance"}`, `"format" stands behind "nodes"`},
-		{`{"version":2}`, `an instance has no field "version"`},
+		{`{"nodes":[],"version":2}`, `"version" stands behind "nodes": it must come before`},
+		{`{"version":1}`, "the version is 1: this program reads version 2, and version 1, which has no version"},
 		{head(`"version":2,"nodes":[{"id":"a","cost":1,"size":1}],"live":[]`), `"live" stands behind "nodes"`},
 		{head(`"version":2,"cost_unit":"h"`), `the cost_unit is "h": wanted one of ["us" "ms" "flops"]`},
 		{head(`"version":2,"order":"any"`), `the order is "any": wanted one of ["free" "given"]`},
@@ -75,7 +88,10 @@ func TestReadSecondErrors(t *testing.T) {
 		{node(`"cost":1,"size":1,"inputs":["aa"]`), `node "b": its input "aa" is no value before it`},
 		{node(`"cost":1,"size":1,"inputs":["b"]`), `node "b": its input "b" is no value before it`},
 		{node(`"cost":1,"size":1,"inputs":["a","a"]`), `node "b": its input "a" appears twice`},
-		{node(`"cost":1,"size":1,"inputs":[7]`), `node "b": inputs is a number: wanted a list of ids in quotes`},
+		{node(`"cost":1,"size":1,"inputs":[7]`), `node "b": its input "7" is no value before it`},
+		{node(`"cost":1,"size":1,"inputs":[7.5]`), `node "b": an id is 7.5: wanted a text, or a whole number`},
+		{node(`"cost":1,"size":1,"inputs":7`), `node "b": inputs is a number: wanted a list of ids`},
+		{node(`"cost":1,"size":1,"offload":0`), `node "b": offload is a number: wanted true or false`},
 		{node(`"cost":1,"size":1,"outputs":[]`), `node "b": it has outputs and a size`},
 		{node(`"cost":1,"keep":true,"outputs":[]`), `node "b": it has outputs and keep`},
 		{node(`"cost":1,"outputs":[{"id":"a","size":1}]`), `node "b": another value has the id "a"`},
@@ -86,7 +102,7 @@ func TestReadSecondErrors(t *testing.T) {
 		{node(`"alias":"a"`), `node "b": its alias "a" is not one of its inputs`},
 		{node(`"cost":1,"size":1,"recompute":0`), `node "b": recompute is a number: wanted true or false`},
 		{second(`{"cost":1,"size":1}`), "the node at position 1: it needs an id"},
-		{second(`{"id":7,"cost":1,"size":1}`), "the node at position 1: id is a number: wanted a name in quotes"},
+		{second(`{"id":true,"cost":1,"size":1}`), "the node at position 1: an id is true: wanted a text"},
 		{second(`{"id":"","cost":1,"size":1}`), "the node at position 1: its id is empty"},
 		{second(`{"id":"a","cost":1,"size":1}`), `node "a": another node has the same id`},
 		{second(`7`), "the node at position 1: it is a number: wanted an object"},

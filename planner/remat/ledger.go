@@ -137,10 +137,10 @@ func (l *ledger) measure() {
 	entries, live := make([]stageRun, n), int64(0)
 	for t := range entries {
 		live += delta[t]
-		entries[t] = stageRun{live: live, task: int32(t), id: -1}
+		entries[t] = stageRun{live: live + l.g.beside(t), task: int32(t), id: -1}
 		l.stages[t] = entries[t : t+1 : t+1]
 		entries[t].own = l.g.Tasks[t].Workspace - l.discount(at(int32(t), int32(t)))
-		l.tops[t] = live + entries[t].own
+		l.tops[t] = entries[t].live + entries[t].own
 	}
 	l.need = newProfile(l.tops)
 }

@@ -38,7 +38,13 @@ func randomRun(l *ledger, rng *rand.Rand) (x, stage int32, ok bool) {
 func TestLedger(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		l := newLedger(randomGraph(rng, rapid.IntRange(1, 20).Draw(t, "n")))
+		g := randomGraph(rng, rapid.IntRange(1, 20).Draw(t, "n"))
+		if rapid.Bool().Draw(t, "beside") {
+			for range g.Tasks {
+				g.Beside = append(g.Beside, rng.Int64N(20))
+			}
+		}
+		l := newLedger(g)
 		requireLedger(t, l)
 		for range 30 {
 			mark, before := len(l.log), SortExtras(append([]Extra{}, l.extras...))

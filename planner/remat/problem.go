@@ -37,6 +37,7 @@ type Computation struct {
 	// that memory stays as long as they are live, and when it is made anew, they are. A view that
 	// is kept keeps it.
 	View bool
+	Stay bool            // its outputs never move to host memory
 	Tags json.RawMessage // copied from a file to its answer; nil without tags
 }
 
@@ -51,44 +52,48 @@ type Output struct {
 // frees a value or computes a node. The error names the first step that is not allowed, or a
 // computation that is never made. The budget plays no part.
 func (p *Problem) Simulate(steps []Step) (cost float64, peak int64, err error) {
-	s := newSimulation(p)
+	s := NewSimulation(p)
 	for i, step := range steps {
-		do := s.compute
+		do := s.Compute
 		if step.Free {
-			do = s.free
+			do = s.Free
 		}
 		if err := do(step.Node); err != nil {
 			return 0, 0, fmt.Errorf("remat: step %d: %w", i, err)
 		}
 	}
-	for v := range p.Nodes {
-		if s.runs[v] == 0 {
-			return 0, 0, fmt.Errorf("remat: node %s is never computed", p.node(int32(v)))
-		}
-		cost += float64(s.runs[v]) * p.Nodes[v].Cost
+	if cost, err = s.End(); err != nil {
+		return 0, 0, err
 	}
-	return cost, s.peak, nil
+	return cost, s.Peak, nil
 }
 
-// simulation is the state of Simulate.
-type simulation struct {
+// Simulation is the state of a schedule as Simulate executes it, step by step.
+type Simulation struct {
 	*problemIndex
 	kept  []bool
 	live  []bool
 	views []int32 // by value: live outputs that share its memory
 	runs  []int64 // by node
-	bytes int64
-	peak  int64
+
+	Bytes  int64 // live now
+	During int64 // live during the newest compute
+	Peak   int64
 }
 
-func newSimulation(p *Problem) *simulation {
+// NewSimulation is the state before the first step. The problem must be valid.
+func NewSimulation(p *Problem) *Simulation {
 	x := newProblemIndex(p)
-	return &simulation{problemIndex: x, kept: x.kept(), live: make([]bool, len(x.maker)),
+	return &Simulation{problemIndex: x, kept: x.kept(), live: make([]bool, len(x.maker)),
 		views: make([]int32, len(x.maker)),
-		runs:  make([]int64, len(p.Nodes)), bytes: p.Resident, peak: p.Resident}
+		runs:  make([]int64, len(p.Nodes)), Bytes: p.Resident, Peak: p.Resident}
 }
 
-func (s *simulation) compute(v int32) error {
+// Live tells whether a value is live.
+func (s *Simulation) Live(u int32) bool { return s.live[u] }
+
+// Compute computes a node. The error says which rule forbids it.
+func (s *Simulation) Compute(v int32) error {
 	if v < 0 || int(v) >= len(s.p.Nodes) {
 		return fmt.Errorf("there is no node at position %d", v)
 	}
@@ -117,18 +122,48 @@ func (s *simulation) compute(v int32) error {
 		if n.View {
 			s.views[n.Inputs[0]]++
 		} else {
-			s.bytes += o.Size
+			s.Bytes += o.Size
 		}
 	}
 	if !fresh {
 		return fmt.Errorf("node %s is computed while all its outputs are live", s.p.node(v))
 	}
 	s.runs[v]++
-	s.peak = max(s.peak, s.bytes+copies+n.Workspace)
+	s.During = s.Bytes + copies + n.Workspace
+	s.Peak = max(s.Peak, s.During)
 	return nil
 }
 
-func (s *simulation) free(u int32) error {
+// Return makes a freed value live again without computing it. Views have no memory of their own that
+// could return.
+func (s *Simulation) Return(u int32) error {
+	switch {
+	case u < 0 || int(u) >= len(s.live):
+		return fmt.Errorf("there is no value at position %d", u)
+	case s.p.Nodes[s.maker[u]].View:
+		return fmt.Errorf("value %s returns, which is a view", s.value(u))
+	case s.live[u]:
+		return fmt.Errorf("value %s returns, which is live", s.value(u))
+	}
+	s.live[u] = true
+	s.Bytes += s.output(u).Size
+	s.Peak = max(s.Peak, s.Bytes)
+	return nil
+}
+
+// End is the cost of all computes. The error names a node that was never computed.
+func (s *Simulation) End() (cost float64, err error) {
+	for v := range s.p.Nodes {
+		if s.runs[v] == 0 {
+			return 0, fmt.Errorf("remat: node %s is never computed", s.p.node(int32(v)))
+		}
+		cost += float64(s.runs[v]) * s.p.Nodes[v].Cost
+	}
+	return cost, nil
+}
+
+// Free frees a value. The error says which rule forbids it.
+func (s *Simulation) Free(u int32) error {
 	if u < 0 || int(u) >= len(s.live) {
 		return fmt.Errorf("there is no value at position %d", u)
 	}
@@ -146,7 +181,7 @@ func (s *simulation) free(u int32) error {
 	if n.View {
 		s.views[n.Inputs[0]]--
 	} else {
-		s.bytes -= o.Size
+		s.Bytes -= o.Size
 	}
 	return nil
 }
@@ -173,6 +208,20 @@ func newProblemIndex(p *Problem) *problemIndex {
 func (x *problemIndex) output(u int32) *Output {
 	v := x.maker[u]
 	return &x.p.Nodes[v].Outputs[u-x.first[v]]
+}
+
+// Values tells about the values of a problem by their numbers.
+type Values struct {
+	First []int32 // by node: its first output; one more at the end
+	Maker []int32 // by value: the node that makes it
+	Root  []int32 // by value: the one whose memory it shares, itself where it has its own
+	Kept  []bool  // by value: it, or a view of it, stays to the end
+}
+
+// Values numbers the values of a valid problem.
+func (p *Problem) Values() Values {
+	x := newProblemIndex(p)
+	return Values{First: x.first, Maker: x.maker, Root: x.roots(), Kept: x.kept()}
 }
 
 // value is the name of value u in messages.

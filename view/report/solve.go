@@ -109,8 +109,23 @@ type solutionJSON struct {
 	InOrder        bool             `json:"in_order"`
 	Solver         string           `json:"solver"`
 	Overhead       float64          `json:"overhead"`
+	*movesJSON                      // nil: nothing may move
 	Certificate    *certificateJSON `json:"certificate,omitempty"`
 	Tags           *tagsJSON        `json:"tags,omitempty"`
+}
+
+// movesJSON is about the values of a schedule that move to the host and back.
+type movesJSON struct {
+	Makespan   float64  `json:"makespan"`
+	HostPeak   int64    `json:"host_peak"`
+	HostBudget int64    `json:"host_budget"`
+	Moved      int64    `json:"moved_bytes"`
+	Link       linkJSON `json:"link"`
+}
+
+type linkJSON struct {
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	LatencyMicros  float64 `json:"latency_us"`
 }
 
 // tagsJSON is the tags of nodes by their ids, in the order of the instance.
@@ -164,7 +179,11 @@ func SolutionJSON(w io.Writer, p *remat.Problem, s *remat.Solution) error {
 	if err := p.WriteSteps(&steps, s.Steps); err != nil {
 		return err
 	}
-	j := newSolutionJSON(p, s)
+	return scheduleFile(w, p, steps.String(), newSolutionJSON(p, s))
+}
+
+// scheduleFile writes the steps of a schedule and the rest of its answer.
+func scheduleFile(w io.Writer, p *remat.Problem, steps string, j solutionJSON) error {
 	tags := slices.DeleteFunc(slices.Clone(p.Nodes), func(c remat.Computation) bool { return c.Tags == nil })
 	if len(tags) > 0 {
 		j.Tags = (*tagsJSON)(&tags)
@@ -173,7 +192,7 @@ func SolutionJSON(w io.Writer, p *remat.Problem, s *remat.Solution) error {
 	if err != nil {
 		return err
 	}
-	text := strings.TrimSuffix(strings.TrimSpace(steps.String()), "}")
+	text := strings.TrimSuffix(strings.TrimSpace(steps), "}")
 	_, err = fmt.Fprintf(w, `{"format":"memopt-schedule","version":2,%s,
 %s
 `, text[1:], body[1:])

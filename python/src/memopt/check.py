@@ -55,6 +55,22 @@ MESSAGES = {
 }
 
 
+def texts(f: dict[str, Any]) -> dict[str, Any]:
+    """The instance with its ids as texts."""
+
+    def named(x: dict[str, Any]) -> dict[str, Any]:
+        y = dict(x)
+        for key in ("id", "alias"):
+            if y.get(key) is not None:
+                y[key] = str(y[key])
+        for key in ("inputs", "outputs"):
+            if y.get(key):
+                y[key] = [named(o) if isinstance(o, dict) else str(o) for o in y[key]]
+        return y
+
+    return {**f, "live": [named(x) for x in f.get("live") or []], "nodes": [named(n) for n in f["nodes"]]}
+
+
 def quoted(name: Any) -> str:
     """An id as a message has it: texts in quotes."""
     return json.dumps(name, ensure_ascii=False)
@@ -102,8 +118,8 @@ class Instance:
     """The nodes and values of an instance of version 1 or 2."""
 
     def __init__(self, f: dict[str, Any]) -> None:
-        self.first = not f.get("format")
-        if (not self.first and (f["format"] != "memopt-instance" or f.get("version") != 2)) or "nodes" not in f:
+        self.first = f.get("version") != 2
+        if (f.get("format") and (f["format"] != "memopt-instance" or self.first)) or "nodes" not in f:
             raise ValueError("wanted nodes, and version 1 or 2")
         self.given = self.first or f.get("order") == "given"
         self.unit = UNITS.get(f.get("cost_unit", ""), 0.0)
@@ -113,6 +129,8 @@ class Instance:
         self.value_of: dict[str, int] = {}
         self.total = 0.0
         self.resident = 0.0
+        if not self.first:  # 7 and "7" are one name
+            f = texts(f)
         for x in f.get("live") or []:
             self.add(x["id"], x["size"], -1)
             self.resident += x["size"]

@@ -20,6 +20,7 @@ import (
 type solveFlags struct {
 	out, budget, solver string
 	optimal             bool
+	moves               cli.MoveFlags
 	cli.LimitFlags
 }
 
@@ -69,6 +70,7 @@ than the budget, else with the lowest peak found; and prints the lower bound.`,
 	f.StringVar(&sf.budget, "budget", "",
 		"bytes, such as 16GiB, or 80% of the peak without recomputation; default: the instance's own")
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
+	sf.moves.Register(f)
 	sf.RegisterLimit(f)
 	f.BoolVar(&sf.optimal, "require-optimal", false, "exit with 8 unless the schedule is proved "+
 		"to be optimal")
@@ -104,7 +106,11 @@ func solveFile(a *cli.App, path string, sf *solveFlags) error {
 		a.Keeper.Keep()
 		a.Status.Say("searching, best %s", report.Overhead(p.Overhead))
 	}
-	r, err := in.solve(ctx, opts)
+	moves, err := sf.moves.Options()
+	if err != nil {
+		return err
+	}
+	r, err := in.solve(ctx, opts, moves)
 	if r == nil {
 		if a.Ctx.Err() != nil {
 			return &cli.ExitError{Code: cli.ExitInterrupted,

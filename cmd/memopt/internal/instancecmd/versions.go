@@ -2,9 +2,11 @@ package instancecmd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 
+	"memopt/planner/offload"
 	"memopt/planner/remat"
 	"memopt/view/report"
 )
@@ -23,7 +25,10 @@ type solved struct {
 }
 
 // solve returns an answer where there is one, with an error or not.
-func (in *instance) solve(ctx context.Context, opts remat.Options) (*solved, error) {
+func (in *instance) solve(ctx context.Context, opts remat.Options, moves offload.Options) (*solved, error) {
+	if moves.Link.BytesPerSecond > 0 && moves.HostBudget > 0 {
+		return in.solveWithMoves(ctx, opts, moves)
+	}
 	if in.first != nil {
 		r, err := remat.Solve(ctx, in.first, opts)
 		if r == nil {
@@ -38,6 +43,29 @@ func (in *instance) solve(ctx context.Context, opts remat.Options) (*solved, err
 	}
 	return &solved{s.Optimal, func(w io.Writer) error { return report.SolutionJSON(w, in.second, s) },
 		func(w io.Writer, f report.Format) error { return report.Solution(w, f, in.second, s) }}, err
+}
+
+// solveWithMoves is solve where values may move to the host.
+func (in *instance) solveWithMoves(ctx context.Context, opts remat.Options, moves offload.Options) (*solved, error) {
+	if in.second == nil {
+		return nil, errors.New("values move only in an instance of version 2 whose cost_unit is us or ms: " +
+			"this one is of version 1")
+	}
+	p := *in.second
+	if opts.Budget > 0 {
+		p.Budget = opts.Budget
+	}
+	moves.Seed, moves.First, moves.Work = opts.Seed, opts.First, opts.Nodes
+	moves.Progress = func(overhead float64) { opts.Progress(remat.Progress{Overhead: overhead}) }
+	s, err := offload.Solve(ctx, &p, moves)
+	if s == nil {
+		return nil, err
+	}
+	if opts.RequireOptimal && !s.Optimal {
+		err = remat.ErrNotOptimal
+	}
+	return &solved{s.Optimal, func(w io.Writer) error { return report.MovesJSON(w, &p, s, moves) },
+		func(w io.Writer, f report.Format) error { return report.Moves(w, f, &p, s, moves) }}, err
 }
 
 // name is the instance's own.

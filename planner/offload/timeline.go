@@ -1,0 +1,106 @@
+package offload
+
+import "slices"
+
+// Timeline is a schedule as moves see it: runs of computations, one after the other.
+type Timeline struct {
+	Cost  []float64 // by run
+	Bytes []int64   // by run: on the device during it, without moves
+	Gaps  []Gap     // in ascending order of After
+}
+
+// Gap is a value between two runs that use it, with at least one run between them. During those it may
+// leave the device.
+type Gap struct {
+	Life          int32 // gaps of one life are of one value: it has not been recomputed in between
+	Size          int64
+	Made          int32 // the run that makes the value
+	After, Before int32 // the runs that use it
+}
+
+// Move takes the value of a gap off the device. Steps stand before runs.
+type Move struct {
+	Gap    int32
+	Out    int32   // the copy out is queued before this run; not used for a clean one
+	Free   int32   // the run before which the copy has ended and the memory goes
+	In     int32   // the copy back is queued before this run; it has ended before the gap's Before
+	Clean  bool    // the host has the value of a move before, so there is no copy out
+	outAt  float64 // when the copies start as planned; they are queued in this order
+	backAt float64
+}
+
+// queued is a copy in its queue.
+type queued struct {
+	run  int32
+	at   float64
+	move int32
+	back bool
+}
+
+// queue lists the copies of moves in program order.
+func queue(moves []Move) []queued {
+	var q []queued
+	for i, m := range moves {
+		if !m.Clean {
+			q = append(q, queued{m.Out, m.outAt, int32(i), false})
+		}
+		q = append(q, queued{m.In, m.backAt, int32(i), true})
+	}
+	slices.SortStableFunc(q, func(a, b queued) int {
+		switch {
+		case a.run != b.run:
+			return int(a.run) - int(b.run)
+		case a.at < b.at:
+			return -1
+		case a.at > b.at:
+			return 1
+		}
+		return 0
+	})
+	return q
+}
+
+// Times are the starts of the runs with moves on a link, and the end of the last one behind them.
+func (t *Timeline) times(moves []Move, link clock) []float64 {
+	frees, reads := make([][]int32, len(t.Cost)), make([][]int32, len(t.Cost))
+	for i, m := range moves {
+		frees[m.Free] = append(frees[m.Free], int32(i))
+		b := t.Gaps[m.Gap].Before
+		reads[b] = append(reads[b], int32(i))
+	}
+	var outs, ins []queued
+	for _, c := range queue(moves) {
+		if c.back {
+			ins = append(ins, c)
+		} else {
+			outs = append(outs, c)
+		}
+	}
+	host := map[int32]float64{} // by life: when its copy on the host is whole
+	back := make([]float64, len(moves))
+	starts := make([]float64, 0, len(t.Cost)+1)
+	now, out, in := 0.0, 0.0, 0.0
+	for r, cost := range t.Cost {
+		for ; len(outs) > 0 && outs[0].run == int32(r); outs = outs[1:] {
+			g := &t.Gaps[moves[outs[0].move].Gap]
+			out = max(out, now) + link.duration(g.Size)
+			host[g.Life] = out
+		}
+		for _, m := range frees[r] {
+			if !moves[m].Clean {
+				now = max(now, host[t.Gaps[moves[m].Gap].Life])
+			}
+		}
+		for ; len(ins) > 0 && ins[0].run == int32(r); ins = ins[1:] {
+			g := &t.Gaps[moves[ins[0].move].Gap]
+			in = max(in, now, host[g.Life]) + link.duration(g.Size)
+			back[ins[0].move] = in
+		}
+		for _, m := range reads[r] {
+			now = max(now, back[m])
+		}
+		starts = append(starts, now)
+		now += cost
+	}
+	return append(starts, now)
+}

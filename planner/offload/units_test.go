@@ -1,0 +1,155 @@
+package offload
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"memopt/planner/remat"
+)
+
+// TestBytes compares the tree with a plain list.
+func TestBytes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 40).Draw(t, "list")
+		tree := newBytes(list)
+		for range rapid.IntRange(0, 20).Draw(t, "changes") {
+			a, b := rapid.IntRange(0, len(list)).Draw(t, "a"), rapid.IntRange(0, len(list)).Draw(t, "b")
+			d := rapid.Int64Range(-20, 20).Draw(t, "d")
+			tree.add(int32(a), int32(b), d)
+			for i := a; i < b; i++ {
+				list[i] += d
+			}
+			most := slices.Max(append([]int64{0}, list[min(a, b):b]...))
+			require.Equal(t, most, tree.most(int32(min(a, b)), int32(b)))
+			limit := rapid.Int64Range(0, 80).Draw(t, "limit")
+			run, excess := tree.firstOver(limit)
+			want := int32(slices.IndexFunc(list, func(x int64) bool { return x > limit }))
+			require.Equal(t, want, run)
+			if want >= 0 {
+				require.Equal(t, list[want]-limit, excess)
+			}
+		}
+	})
+}
+
+// TestSlots: times that are found are free, within their limits, and none earlier or later is.
+func TestSlots(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s slots
+		var taken []span
+		free := func(from, length int) bool {
+			return from >= 0 && !slices.ContainsFunc(taken, func(b span) bool {
+				return float64(from) < b.to && b.from < float64(from+length)
+			})
+		}
+		for range rapid.IntRange(1, 20).Draw(t, "copies") {
+			limit, length := rapid.IntRange(0, 60).Draw(t, "limit"), rapid.IntRange(1, 9).Draw(t, "length")
+			early := int(s.earliest(float64(limit), float64(length)))
+			require.True(t, free(early, length))
+			for at := limit; at < early; at++ {
+				require.False(t, free(at, length))
+			}
+			late := int(s.latest(float64(limit), float64(length)))
+			require.LessOrEqual(t, late+length, limit)
+			require.True(t, late < 0 || free(late, length))
+			for at := max(0, late+1); at+length <= limit; at++ {
+				require.False(t, free(at, length))
+			}
+			if rapid.Bool().Draw(t, "early") || late < 0 {
+				late = early
+			}
+			s.take(float64(late), float64(length))
+			taken = append(taken, span{float64(late), float64(late + length)})
+		}
+	})
+}
+
+// moving is a problem in which a value must move: b cannot be recomputed, and c and d do not fit beside it.
+func moving() *remat.Problem {
+	one := func(size int64) []remat.Output { return []remat.Output{{Size: size}} }
+	return &remat.Problem{Unit: "us", Budget: 14, InOrder: true, Nodes: []remat.Computation{
+		{ID: "a", Cost: 1, Outputs: one(2)},
+		{ID: "b", Cost: 4, Inputs: []int32{0}, Outputs: one(8), Once: true},
+		{ID: "c", Cost: 10, Inputs: []int32{1}, Outputs: one(2)},
+		{ID: "d", Cost: 10, Inputs: []int32{2}, Outputs: one(12)},
+		{ID: "e", Cost: 10, Inputs: []int32{3}, Outputs: one(2)},
+		{ID: "f", Cost: 10, Inputs: []int32{4}, Outputs: one(2)},
+		{ID: "g", Cost: 1, Inputs: []int32{5, 1}, Outputs: []remat.Output{{Size: 2, Keep: true}}},
+	}}
+}
+
+// TestMove: the schedule, step by step, its times and what it takes on the host.
+func TestMove(t *testing.T) {
+	p := moving()
+	s, err := Solve(t.Context(), p, Options{Link: Link{BytesPerSecond: 1e6}, HostBudget: 8, Work: 1000})
+	require.NoError(t, err)
+	require.Equal(t, []Step{{Compute, 0}, {Compute, 1}, {Free, 0}, {Offload, 1}, {Compute, 2}, {Wait, 1}, {Free, 1},
+		{Compute, 3}, {Free, 2}, {Compute, 4}, {Free, 3}, {Reload, 1}, {Compute, 5}, {Free, 4}, {Wait, 1}, {Compute, 6},
+		{Free, 5}, {Free, 1}}, s.Steps)
+	require.Equal(t, Outcome{Cost: 46, Makespan: 46, Peak: 14, HostPeak: 8}, s.Outcome)
+	require.True(t, s.Optimal)
+	require.EqualValues(t, 8, s.Moved)
+
+	for _, o := range []Options{{Link: Link{BytesPerSecond: 1e6}, HostBudget: 7}, {HostBudget: 8}} {
+		_, err = Solve(t.Context(), p, o)
+		require.ErrorIs(t, err, remat.ErrInfeasible)
+	}
+	link := Link{BytesPerSecond: 5e5, Latency: time.Microsecond}
+	slow, err := Solve(t.Context(), p, Options{Link: link, HostBudget: 8, Work: 1000})
+	require.NoError(t, err)
+	require.InDelta(t, 60, slow.Makespan, 1e-9) // out 5..22, d to 32, e to 42, in 42..59
+	p.Nodes[1].Stay = true
+	_, err = Solve(t.Context(), p, Options{Link: Link{BytesPerSecond: 1e6}, HostBudget: 8, Work: 1000})
+	require.ErrorIs(t, err, remat.ErrInfeasible)
+}
+
+// TestReplayRefuses: each rule, by a schedule that breaks it.
+func TestReplayRefuses(t *testing.T) {
+	link := Link{BytesPerSecond: 1e6}
+	start := []Step{{Compute, 0}, {Compute, 1}}
+	for _, c := range []struct {
+		steps []Step
+		want  string
+	}{
+		{[]Step{{Offload, 1}, {Free, 1}}, "is freed while a copy of it is under way"},
+		{[]Step{{Reload, 1}}, "has no copy on the host"},
+		{[]Step{{Wait, 1}}, "no copy of value 1 is under way"},
+		{[]Step{{Offload, 1}, {Reload, 1}}, "value 1 returns, which is live"},
+		{[]Step{{Offload, 1}, {Offload, 1}}, "is on the host already"},
+		{[]Step{{Offload, 2}}, "value 2 is not on the device"},
+		{[]Step{{Offload, 9}}, "there is no value at position 9"},
+		{[]Step{{Offload, 1}, {Wait, 1}, {Free, 1}, {Reload, 1}, {Compute, 2}},
+			"is read before its copy back has ended"},
+		{[]Step{{Offload, 1}, {Wait, 1}, {Free, 1}, {Reload, 1}, {Free, 1}},
+			"is freed while a copy of it is under way"},
+		{[]Step{{Offload, 1}, {Wait, 1}, {Free, 1}, {Reload, 1}, {Offload, 1}},
+			"value 1 is not on the device"},
+		{[]Step{{Offload, 0}, {Wait, 0}, {Free, 0}, {Compute, 0}, {Free, 0}, {Reload, 0}},
+			"has no copy on the host"},
+		{[]Step{{Compute, 2}}, "is never computed"},
+	} {
+		_, err := Replay(moving(), link, append(slices.Clone(start), c.steps...))
+		require.ErrorContains(t, err, c.want, "%v", c.steps)
+	}
+	p := moving()
+	p.Nodes[1].Stay = true
+	_, err := Replay(p, link, append(slices.Clone(start), Step{Offload, 1}))
+	require.ErrorContains(t, err, "must not move")
+	p.Unit = "flops"
+	_, err = Replay(p, link, start)
+	require.ErrorContains(t, err, `costs are in "flops"`)
+}
+
+// TestLinkErrors: numbers that are no link.
+func TestLinkErrors(t *testing.T) {
+	for _, l := range []Link{{BytesPerSecond: -1}, {BytesPerSecond: math.Inf(1)}, {BytesPerSecond: math.NaN()},
+		{BytesPerSecond: 1, Latency: -1}} {
+		_, err := Solve(t.Context(), moving(), Options{Link: l, HostBudget: 1})
+		require.ErrorContains(t, err, "offload: the link")
+	}
+}
