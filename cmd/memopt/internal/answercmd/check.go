@@ -3,11 +3,13 @@ package answercmd
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"memopt/check"
+	"memopt/check/streams"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/load"
 	"memopt/internal/inputfile"
@@ -15,7 +17,8 @@ import (
 )
 
 func Check(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var trace string
+	cmd := &cobra.Command{
 		Use:   "check PLAN MODEL",
 		Short: "Check a plan by itself: steps, peak, cost, bound, and no race between copies",
 		Long: `check follows a plan step by step, without any code of the planner, and tells
@@ -29,21 +32,67 @@ states. Where values move to the host, no memory may be used while a copy of it
 or into it is under way: waits alone count, not how long copies happen to take,
 so a missing wait is found even where it does no harm in one run.
 
+--trace looks for races in a trace of a run, in Chrome's format, where the
+threads are streams and the args of events name the buffers that they read,
+write and free, and the events that they wait for.
+
 It exits with 4 if a claim of the plan is false, and lists the faults with
 their steps. docs/check.md explains their kinds.`,
 		Example: `  memopt check schedule.json instance.json
         the numbers of a schedule, or its faults
   memopt check schedule.json instance.json -O json
-        the same for a program`,
+        the same for a program
+  memopt check --trace run.json
+        the races of a run`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
+			if trace != "" && len(args) > 0 {
+				return cli.Usage("%s --trace is about a trace alone: leave %s out", cmd.CommandPath(), args[0])
+			}
+			if trace == "" && len(args) != 2 {
 				return cli.Usage("%s wants a PLAN and the MODEL that it is for, got %d arguments", cmd.CommandPath(),
 					len(args))
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return checkPlan(a, args[0], args[1]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if trace != "" {
+				return checkTrace(a, trace)
+			}
+			return checkPlan(a, args[0], args[1])
+		},
 	}
+	cmd.Flags().StringVar(&trace, "trace", "", "look for races in this trace of a run (Chrome's format), - is a stream")
+	return cmd
+}
+
+// checkTrace looks for races in a trace.
+func checkTrace(a *cli.App, path string) error {
+	format, err := report.ParseFormat(a.Global.Output)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	f, err := openInput(a, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	races, operations, err := streams.Trace(inputfile.Limited(f, load.MaxInstance))
+	if err != nil {
+		return cli.FileError("%s: %w", path, err)
+	}
+	if operations == 0 && len(races) == 0 {
+		return cli.Usage("%s: no event names buffers: wanted args with reads, writes or frees (docs/check.md)", path)
+	}
+	r := &check.Report{Schema: check.Schema, Valid: len(races) == 0, Steps: operations, Proved: []string{},
+		Faults: []check.Fault{}}
+	for i := range races {
+		r.Faults = append(r.Faults, check.Fault{Kind: races[i].Kind, Step: &races[i].Event, Value: races[i].Buffer,
+			Message: races[i].Message})
+	}
+	if r.Valid {
+		r.Proved = append(r.Proved, "copies")
+	}
+	return finishCheck(a, format, path, r)
 }
 
 func checkPlan(a *cli.App, plan, model string) error {
@@ -65,15 +114,19 @@ func checkPlan(a *cli.App, plan, model string) error {
 	if err != nil {
 		return cli.FileError("%s, %s: %w", plan, model, err)
 	}
+	return finishCheck(a, format, plan+": the claims of the plan are false", r)
+}
+
+// finishCheck writes the outcome of a check, which is an error where there are faults.
+func finishCheck(a *cli.App, format report.Format, where string, r *check.Report) error {
 	if err := sayChecked(a.Out, format, r); err != nil {
 		return err
 	}
 	if r.Valid {
 		return nil
 	}
-	return &cli.ExitError{Code: cli.ExitDiffers,
-		Err: fmt.Errorf("%s: the claims of the plan are false: %d %s", plan, len(r.Faults),
-			cli.Plural(len(r.Faults), "fault", "faults"))}
+	return &cli.ExitError{Code: cli.ExitDiffers, Err: fmt.Errorf("%s: %d %s", where, len(r.Faults),
+		cli.Plural(len(r.Faults), "fault", "faults"))}
 }
 
 // openInput opens a file, or standard input.
@@ -108,6 +161,10 @@ func sayChecked(w io.Writer, format report.Format, r *check.Report) error {
 	t := &report.Table{Header: []string{"item", "value", ""}, Right: []bool{false, true, false},
 		Fit: []report.Fit{report.Wrap, report.Whole, report.Wrap}}
 	t.Add("steps", fmt.Sprint(r.Steps), "no fault")
+	if !slices.Contains(r.Proved, "steps") { // of a trace
+		t.Add("proved", strings.Join(r.Proved, ", "), "")
+		return t.WriteAs(w, format)
+	}
 	t.Add("peak", report.Bytes(int64(r.Peak)), "")
 	if r.HostPeak > 0 {
 		t.Add("host peak", report.Bytes(int64(r.HostPeak)), "")

@@ -24,7 +24,7 @@ var ReadsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 // The flags whose values are files, or folders of files. A test looks for others.
 var (
 	InputFlags = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model", "mpi-library",
-		"module-map"}
+		"module-map", "trace"}
 	OutputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile", "plot"}
 )
 
