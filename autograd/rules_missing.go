@@ -11,6 +11,7 @@ const (
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
 	whyRanks    = "it stands behind the backward half of a step of several ranks, which is not differentiated again"
+	whyCopies   = "a plan writes it into a graph that has been differentiated; differentiate the model as it was before"
 	whyParts    = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
 	whyIntegers = "products of quantized integers have no rule; quantize with QuantizeLinear and " +
 		"DequantizeLinear around products of floats"
@@ -46,6 +47,9 @@ var missingRules = []Row{
 	{Kind: op.RankPiece, Why: whyRanks},
 	{Kind: op.ReduceScatterStart, Why: whyRanks},
 	{Kind: op.Unpack, Why: whyRanks},
+	{Kind: op.Offload, Why: whyCopies},
+	{Kind: op.Reload, Why: whyCopies},
+	{Kind: op.Wait, Why: whyCopies},
 	{Kind: op.ConvGrad, Why: whyBackward},
 	{Kind: op.DivGrad, Why: whyBackward},
 	{Kind: op.DropoutGrad, Why: whyBackward},

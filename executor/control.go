@@ -54,11 +54,11 @@ func wholeRows(st *step) error {
 	return nil
 }
 
-// RunsItself reports whether sessions run an operator themselves, on every device: control flow,
-// and the boundary of a training graph.
+// RunsItself reports whether sessions run an operator themselves, on every device: control flow, the
+// boundary of a training graph, and copies to the host's memory.
 func RunsItself(k graph.Kind) bool {
 	info := op.Of(k)
-	return info.Control != op.NoControl || info.Has(op.Yield)
+	return info.Control != op.NoControl || info.Has(op.Yield) || info.Transfer != op.NoTransfer
 }
 
 // Reasons why the host runs nodes, whatever device the session is on.

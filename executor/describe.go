@@ -10,7 +10,13 @@ import (
 
 // liveNow lists the largest values that are live, for messages about memory.
 func (f *frame) liveNow() string {
-	return f.largest(f.held)
+	sizes := slices.Clone(f.held)
+	for v := range sizes {
+		if f.hostRoot(graph.ValueID(v)) != graph.NoValue {
+			sizes[v] = 0
+		}
+	}
+	return f.largest(sizes)
 }
 
 // liveAtPeak lists the largest values that are live at the predicted peak.

@@ -19,7 +19,7 @@ func (s *Session) checkFit() error {
 	arena := s.root.space.onHost(s.root.arenaBytes)
 	held := s.arena.Stats()
 	arena = max(0, arena-(held.Reserved-held.InUse))
-	if err := memlimit.Check(arena+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {
+	if err := memlimit.Check(arena+s.host.bytes+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {
 		return fmt.Errorf("%w%s", err, s.liveAtPeak())
 	}
 	return nil
@@ -30,6 +30,9 @@ func (s *Session) parts() string {
 	text := fmt.Sprintf("the planned arena of %d bytes", s.root.arenaBytes)
 	if s.inFiles > 0 {
 		text += fmt.Sprintf(", weights of %d bytes in their files", s.inFiles)
+	}
+	if s.host.bytes > 0 {
+		text += fmt.Sprintf(", copies of values on the host of %d bytes", s.host.bytes)
 	}
 	if s.opts.Beside > 0 {
 		text += fmt.Sprintf(", copies of outputs of %d bytes", s.opts.Beside)

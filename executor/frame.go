@@ -97,7 +97,8 @@ func newFrame(s *Session, g *graph.Graph, outer *frame, owner *step) *frame {
 		f.vals[i] = &Tensor{DType: g.Values[i].Type.DType}
 	}
 	if outer != nil {
-		f.shares = shares{s.shares.host, s.shares.host, s.shares.host} // the memory of subgraphs is not planned
+		// The memory of subgraphs is not planned.
+		f.shares = shares{planned: s.shares.host, beside: s.shares.host, host: s.shares.host}
 	}
 	f.space, f.mem = s.newSpace(f, outer != nil)
 	return f
@@ -168,6 +169,8 @@ func (f *frame) makeKernel(st *step) (err error) {
 		if st.kernel, err = newYield(f, st); err == nil {
 			f.space.assignOwn(st, "")
 		}
+	case info.Transfer != op.NoTransfer && !f.s.virtual:
+		st.kernel, err = newTransfer(f, st)
 	case info.Control != op.NoControl && !f.s.virtual:
 		if st.kernel, err = newControl(f, st); err == nil {
 			f.space.assignOwn(st, hostControl)
@@ -313,10 +316,10 @@ func (st *step) named(err error) error {
 	return st.prep.named(err)
 }
 
-// probe shows the outputs of a step.
+// probe shows the outputs of a step, but for copies that may be under way.
 func (f *frame) probe(st *step) error {
 	for slot, v := range st.node.Outputs {
-		if v == graph.NoValue || f != f.s.root {
+		if v == graph.NoValue || f != f.s.root || st.begins() {
 			continue
 		}
 		t := st.out[slot]
@@ -346,7 +349,11 @@ func (f *frame) settle(st *step) {
 	f.live -= st.scratchLive
 	st.scratchLive = 0
 	for _, v := range st.ends {
-		f.live -= f.held[v]
+		if f.hostRoot(v) == v {
+			f.s.host.live -= f.held[v]
+		} else {
+			f.live -= f.held[v]
+		}
 		f.held[v] = 0
 	}
 }

@@ -49,13 +49,16 @@ func (st *step) touched(guard []byte) (int, error) {
 
 // guardOf returns the guard behind a value's buffer, or nil.
 func (f *frame) guardOf(v graph.ValueID) []byte {
-	root := f.timeline.Root[v]
+	root, base := f.timeline.Root[v], f.s.base
+	if r := f.hostRoot(v); r != graph.NoValue {
+		root, base = r, f.s.host.base
+	}
 	if root == graph.NoValue || f.bytes[root] <= 0 {
 		return nil
 	}
 	if off := f.offsets[root]; off >= 0 {
 		end := off + f.bytes[root]
-		return f.s.base[end : end+guardBytes]
+		return base[end : end+guardBytes]
 	}
 	if b := f.blocks[root]; b != nil {
 		return b[len(b)-guardBytes:]

@@ -53,6 +53,7 @@ func (f *frame) plan(sizes *live.Sizes) error {
 	}
 	f.planEnds(p)
 	f.arenaBytes = onDemandPeak(t, p.Bytes)
+	f.s.planCopies(f)
 	// Bytes inside subgraphs are taken on demand and are in no layout.
 	f.peak, f.bound = t.Peak, f.arenaBytes
 	return nil
@@ -72,6 +73,15 @@ func (f *frame) pack(ctx context.Context) {
 	l := arena.NewLayout(ctx, f.timeline, padded)
 	f.arenaBytes, f.bound = l.Bytes, min(l.LowerBound, l.Bytes)
 	copy(f.offsets, l.Offsets)
+	if t := f.timeline.Host; t != nil {
+		h := arena.NewLayout(ctx, t, padded)
+		f.s.host.bytes = h.Bytes
+		for v := range f.offsets {
+			if t.Root[v] == graph.ValueID(v) {
+				f.offsets[v] = h.Offsets[v]
+			}
+		}
+	}
 	for i := range f.steps {
 		if w := &f.steps[i].planned; w.size > 0 {
 			w.offset = l.Offsets[w.value]
@@ -146,12 +156,13 @@ func (f *frame) planEnds(p *live.Program) {
 		}
 	}
 	for i := range f.g.Values {
-		v := graph.ValueID(i)
-		if t.Root[i] != v || out[i] {
+		v, last := graph.ValueID(i), t.Ranges[i].End-1
+		if f.hostRoot(v) == v {
+			last = t.Host.Ranges[i].End - 1
+		} else if t.Root[i] != v || out[i] {
 			continue
 		}
-		end := int(t.Ranges[i].End) - 1
-		f.steps[end].ends = append(f.steps[end].ends, v)
+		f.steps[last].ends = append(f.steps[last].ends, v)
 	}
 }
 
@@ -180,12 +191,16 @@ func (f *frame) prediction(p Prediction) Prediction {
 	p.Live, p.LeastLive, p.PeakNode = f.peak.Bytes, f.least, f.peak.Node
 	p.Arena, p.LowerBound, p.Workspace = f.arenaBytes, f.bound, f.workspace
 	p.Unsized = f.timeline.Unsized
+	p.HostLive, p.Host = f.s.host.peak, f.s.host.bytes
 	return p
 }
 
 // Output gives a running node memory for an output, where the frame's values live.
 func (st *step) Output(slot, n int) ([]byte, error) {
 	f, v := st.f, st.node.Outputs[slot]
+	if f.hostRoot(v) == v {
+		return st.hostOutput(v, n)
+	}
 	root := f.timeline.Root[v]
 	if root == graph.NoValue {
 		root = v // a copy of a persistent value, where the table expects a view
@@ -338,6 +353,8 @@ func (st *step) unsized() bool {
 // shareOf returns the share that a value is allocated from on demand.
 func (f *frame) shareOf(v graph.ValueID) *share {
 	switch {
+	case f.hostRoot(v) == v:
+		return f.shares.copies
 	case f.space.atHost(v):
 		return f.shares.host
 	case f.bytes[v] == live.Unsized:

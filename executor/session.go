@@ -46,6 +46,9 @@ type Options struct {
 	// session has its own. SetInput of a state in the store is an error.
 	Store *Store
 
+	// Link is the link that values are copied to the host's memory and back over (Offload, Reload).
+	Link Link
+
 	// Beside is the host memory that the caller will take before it closes the session: it must fit
 	// together with the arena.
 	Beside int64
@@ -83,7 +86,10 @@ type Prediction struct {
 	LowerBound int64 // no layout is smaller: live bytes with every buffer rounded up to arena.Alignment
 	Workspace  int64 // the largest workspace of one node
 	Persistent int64
-	PeakNode   graph.NodeID
+	// HostLive is the peak of the bytes of values in the host's memory (Offload), and Host those of
+	// their layout there. They count in none of the figures above.
+	HostLive, Host int64
+	PeakNode       graph.NodeID
 	// Unsized lists values whose size depends on data: they lie outside the planned layout and
 	// count in none of the figures. For example, the output of NonZero.
 	Unsized []graph.ValueID
@@ -98,8 +104,12 @@ type Measured struct {
 	// Peak of the memory taken on demand beside these: values whose size depends on data, and
 	// subgraphs.
 	Dynamic int64
-	Copies  Copies
-	Runs    int
+	// HostLive is the peak of the bytes of values in the host's memory (Offload), and Host the end of
+	// the highest of them there, as Arena on the device.
+	HostLive, Host int64
+	Copies         Copies
+	Moved          Moved
+	Runs           int
 }
 
 // Session is a graph made ready to run on a device. It is used by one goroutine at a time.
@@ -120,6 +130,8 @@ type Session struct {
 	// hostArena is for host nodes of an accelerator's session; otherwise it is arena.
 	hostArena *Arena
 	shares    shares
+	host      hostCopies
+	mover     *mover    // nil where no node copies to the host
 	outputs   []*Tensor // copies of outputs for the host
 	fetched   fetched
 	captured  capturing
@@ -189,6 +201,10 @@ func Open(ctx context.Context, m *graph.Model, types *op.Result, d Device, opts 
 		s.virtual = v.Virtual()
 	}
 	s.opts.Guard = s.opts.Guard && !s.virtual
+	if err := opts.Link.Check(); err != nil {
+		s.Close()
+		return nil, err
+	}
 	if err := s.guardedPrepare(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -210,6 +226,9 @@ func (s *Session) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := s.findStates(); err != nil {
+		return err
+	}
+	if err := checkCopies(g); err != nil {
 		return err
 	}
 	if sizes.States = s.states.pairs; len(sizes.States) > 0 {
@@ -249,6 +268,9 @@ func (s *Session) prepare(ctx context.Context) error {
 		}
 	}
 	s.pred = s.root.prediction(s.pred)
+	if s.mover != nil {
+		s.mover.start()
+	}
 	if err := s.findFeeds(); err != nil {
 		return err
 	}
@@ -309,10 +331,17 @@ func (s *Session) Run(ctx context.Context) error {
 		return err
 	}
 	s.outputs, s.fetched.done = nil, false
+	s.host.live, s.host.livePeak, s.host.high = 0, 0, 0
+	if s.mover != nil {
+		s.mover.done = ctx.Done()
+	}
 	before := s.arena.Stats()
 	s.shares.begin()
 	s.root.step = s.run
 	err := s.guardedRun(ctx)
+	if err != nil {
+		s.mover.drain()
+	}
 	// The last work requested from the device may still fail.
 	if e := s.mem.Sync(); err == nil && e != nil {
 		err = hint.Errorf("one of the nodes of the step has failed on the device "+
@@ -322,6 +351,7 @@ func (s *Session) Run(ctx context.Context) error {
 	s.run++
 	s.measured.Runs++
 	s.measured.Live = max(s.measured.Live, s.root.livePeak)
+	s.measureCopies()
 	after := s.arena.Stats()
 	switch {
 	case s.virtual && s.opts.OnDemand:
@@ -369,6 +399,11 @@ func catch(err *error, old bool) {
 // hold takes the planned block from the arena, unless the session has it already. The limit also
 // holds for a device that takes no memory.
 func (s *Session) hold() error {
+	if !s.opts.OnDemand && !s.virtual {
+		if err := s.host.hold(); err != nil {
+			return err
+		}
+	}
 	if limit := s.opts.MemLimit; s.virtual && limit > 0 && s.root.arenaBytes > limit {
 		return fmt.Errorf("the planned arena of %d bytes: %w: the limit is %d bytes%s",
 			s.root.arenaBytes, ErrOutOfMemory, limit, s.liveAtPeak())
@@ -396,6 +431,7 @@ func (s *Session) Release() {
 	if s.root != nil {
 		s.root.release()
 	}
+	s.host.release()
 	if !s.placed {
 		s.arena.Free(s.base)
 		s.base = nil
@@ -415,6 +451,7 @@ func (s *Session) Place(block []byte) {
 func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()
+	s.mover.stop()
 	var err error
 	s.mem.Sync() // pending work may use the memory; Run has returned its error
 	s.dropFetches()
@@ -426,6 +463,11 @@ func (s *Session) Close() error {
 	}
 	if e := s.weights.Close(); err == nil {
 		err = e
+	}
+	if s.host.arena != nil {
+		if e := s.host.arena.Close(); err == nil {
+			err = e
+		}
 	}
 	s.root = nil
 	return err

@@ -28,6 +28,8 @@ type shares struct {
 	planned, beside *share
 	// host is the host's memory: beside, but for an accelerator.
 	host *share
+	// copies is for values that nodes copy to the host's memory; nil where none does.
+	copies *share
 }
 
 func newShares(arena, host *Arena) shares {
@@ -39,4 +41,9 @@ func newShares(arena, host *Arena) shares {
 }
 
 // begin sets the peaks to the bytes in use now.
-func (s *shares) begin() { s.planned.peak, s.beside.peak = s.planned.inUse, s.beside.inUse }
+func (s *shares) begin() {
+	s.planned.peak, s.beside.peak = s.planned.inUse, s.beside.inUse
+	if s.copies != nil {
+		s.copies.peak = s.copies.inUse
+	}
+}

@@ -70,7 +70,7 @@ func TestOnHost(t *testing.T) {
 		switch why, row := cuda.OnHost(k), cuda.Of(k); {
 		case executor.AlwaysHost(k) != "":
 			require.Equal(t, executor.AlwaysHost(k), why)
-		case op.Of(k).Has(op.Yield):
+		case executor.RunsItself(k):
 			require.Empty(t, why)
 		default:
 			require.Equal(t, row.New == nil, why != "", op.Of(k).Name)

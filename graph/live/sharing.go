@@ -26,7 +26,7 @@ type sharing struct {
 	shown    []graph.ValueID // by value: the value that it shows whole, through views
 	maker    []int32         // by value: one past the step that makes it
 	family   []graph.ValueID // by value: towards the one that stands for all that may share with it
-	fixed    []bool          // by that one: one of them is persistent, or may lie in the buffer of a state
+	fixed    []bool          // by that one: one of them is persistent, on the host, or may lie in a state's buffer
 	exempt   []bool          // by shown value: an operator updates it, or it is the next value of a state
 	states   []bool          // by value: it is the input of a state, which has its next value in the end
 	declined []uint8         // by value: the kind of sharing that is declined
@@ -161,6 +161,12 @@ func (q *sharing) prepare(p *Program) {
 			q.fixed[q.of(graph.ValueID(v))] = true
 		}
 	}
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		if out := step.Output0(); out != graph.NoValue && op.Of(step.Kind).Transfer == op.ToHost {
+			q.fixed[q.of(out)] = true // it lies in no arena of the device
+		}
+	}
 }
 
 // eachPart calls f for the parts of a step, with their slot among the outputs or inputs.
@@ -222,5 +228,6 @@ func (q *sharing) mayLie(p *Program, v graph.ValueID, bytes int64) bool {
 		return false
 	}
 	info := op.Of(p.Steps[q.maker[v]-1].Kind)
-	return !info.Has(op.Yield) && info.Control == op.NoControl && len(info.Mutates) == 0
+	return !info.Has(op.Yield) && info.Control == op.NoControl && len(info.Mutates) == 0 &&
+		info.Transfer == op.NoTransfer
 }

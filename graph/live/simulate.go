@@ -53,6 +53,9 @@ type Timeline struct {
 	// Copied lists the states whose next value has a buffer of its own to the end of the step, and
 	// is copied to the input's then.
 	Copied []State
+	// Host is the timeline of the host's memory, where copies to the host lie: their Root above is
+	// NoValue. Only Live, Peak, Root, Ranges and Unsized are set. Nil where the program has no copies.
+	Host *Timeline
 }
 
 // Clone returns a copy of the timeline.
@@ -61,6 +64,9 @@ func (t *Timeline) Clone() *Timeline {
 	c.Live, c.Root, c.Ranges, c.Unsized = slices.Clone(t.Live), slices.Clone(t.Root), slices.Clone(t.Ranges),
 		slices.Clone(t.Unsized)
 	c.State, c.Copied, c.Start = slices.Clone(t.State), slices.Clone(t.Copied), slices.Clone(t.Start)
+	if t.Host != nil {
+		c.Host = t.Host.Clone()
+	}
 	return &c
 }
 
@@ -132,6 +138,7 @@ type simulation struct {
 	need    []int64 // by step: bytes that the step cannot do without
 	state   inheritance
 	share   sharing
+	host    hosting
 	log     *Decisions // notes the questions about sizes; nil means that they are not noted
 	// proved says which values are of equal size, in place of their bytes (SimulateApart); nil
 	// means that the bytes do.
@@ -173,6 +180,7 @@ func (s *simulation) start(p *Program) {
 	for i := range s.t.Root {
 		s.t.Root[i] = graph.NoValue
 	}
+	s.keepSources()
 	s.keep = s.lastUse
 	if s.share.on {
 		s.share.keep = append(s.share.keep[:0], s.lastUse...)
@@ -206,7 +214,7 @@ func (s *simulation) run(at int32, step *Step) {
 		if s.p.Bytes[id] == Unsized {
 			s.t.Unsized = append(s.t.Unsized, id)
 		}
-		if s.share.on && s.part(at, step, slot, id) ||
+		if s.onHost(at, step, slot, id) || s.share.on && s.part(at, step, slot, id) ||
 			slot == 0 && s.reuse(at, step, id) || s.intoState(at, step, slot, id) {
 			continue
 		}
@@ -239,6 +247,7 @@ func (s *simulation) reuse(at int32, step *Step, id graph.ValueID) bool {
 	if src := step.viewSource(); src != graph.NoValue {
 		s.settleAt(id, s.t.Root[src], s.t.Begin(src))
 		s.state.view(id, src)
+		s.host.view(id, src)
 		return true
 	}
 	if s.intoState(at, step, 0, id) {
@@ -358,6 +367,9 @@ func (s *simulation) finish() (*Timeline, error) {
 	}
 	t.LowerBound = max(t.LowerBound, s.outputBytes())
 	s.settle()
+	if s.host.on {
+		t.Host = s.host.timeline(s.p)
+	}
 	return t, nil
 }
 
@@ -367,6 +379,11 @@ func (s *simulation) checkSums() error {
 	for i, root := range s.t.Root {
 		if id := graph.ValueID(i); root == id {
 			total = addSat(total, s.size(id))
+		}
+	}
+	for v, root := range s.host.root {
+		if s.host.on && root == graph.ValueID(v)+1 {
+			total = addSat(total, s.size(root-1))
 		}
 	}
 	if total == math.MaxInt64 {

@@ -13,14 +13,19 @@ import (
 )
 
 // refLive is a second simulator: it walks the steps with a table of live buffers,
-// allocates, decides in-place reuse by looking ahead over all later steps, and frees.
-func refLive(p *Program) []int64 {
+// allocates, decides in-place reuse by looking ahead over all later steps, and frees. The second result is
+// of the host's memory.
+func refLive(p *Program) (live, host []int64) {
+	source := map[graph.ValueID]graph.ValueID{} // copy → value
 	readLater := func(v graph.ValueID, from int) bool {
 		for i := from; i < len(p.Steps); i++ {
 			for _, x := range p.Steps[i].In {
 				if x == v {
 					return true
 				}
+			}
+			if src, copied := source[p.Steps[i].In[0]]; copied && src == v && p.Steps[i].Kind == op.Wait {
+				return true
 			}
 		}
 		for _, o := range p.Outputs {
@@ -34,8 +39,13 @@ func refLive(p *Program) []int64 {
 	users := map[int][]graph.ValueID{} // buffer → values in it
 	size := map[int]int64{}
 	freed := map[int]bool{}
+	far := map[int]bool{}
 	next := 0
-	var live []int64
+	for _, s := range p.Steps {
+		if s.Kind == op.Offload || s.Kind == op.Reload {
+			source[s.Out[0]] = s.In[0]
+		}
+	}
 	for i, s := range p.Steps {
 		for slot, v := range s.Out {
 			if v == graph.NoValue || p.Persistent[v] {
@@ -72,17 +82,22 @@ func refLive(p *Program) []int64 {
 				b = next
 				next++
 				size[b] = max(p.Bytes[v], 0)
+				far[b] = s.Kind == op.Offload
 			}
 			buffer[v] = b
 			users[b] = append(users[b], v)
 		}
-		total := s.Inner
+		total, away := s.Inner, int64(0)
 		for b := range next {
-			if !freed[b] {
+			switch {
+			case freed[b]:
+			case far[b]:
+				away += size[b]
+			default:
 				total += size[b]
 			}
 		}
-		live = append(live, total)
+		live, host = append(live, total), append(host, away)
 		for b := range next {
 			busy := false
 			for _, u := range users[b] {
@@ -91,7 +106,7 @@ func refLive(p *Program) []int64 {
 			freed[b] = freed[b] || !busy
 		}
 	}
-	return live
+	return live, host
 }
 
 // randomProgram makes steps over views, in-place operators, products and persistent values.
@@ -144,7 +159,8 @@ func TestSimulateAgainstReference(t *testing.T) {
 		p := randomProgram(rng, 1+rng.IntN(30))
 		got, err := p.Simulate()
 		require.NoError(t, err)
-		require.Equal(t, refLive(p), got.Live, "seed %d: %+v", seed, p.Steps)
+		want, _ := refLive(p)
+		require.Equal(t, want, got.Live, "seed %d: %+v", seed, p.Steps)
 		require.LessOrEqual(t, got.LowerBound, got.Peak.Bytes, "seed %d", seed)
 	}
 }

@@ -29,6 +29,7 @@ var unfactored = map[string][]graph.Kind{
 		GroupQueryAttention},
 	"it has state, or effects outside": {ATen, AdamOptimizer, AdamWOptimizer, InPlaceAccumulator, InPlaceAccumulatorV2,
 		NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, RankPiece, ReduceScatterStart, Unpack,
+		Offload, Reload, Wait,
 		PythonOp, PythonOpGrad, SGDOptimizerV2, YieldOp, ZeroGradient, SGDDeeploy},
 	"its dialect is read for microcontrollers only": {GemmDeeploy, LayerNormalizationGradDeeploy,
 		SoftmaxCrossEntropyLossDeeploy, SoftmaxCrossEntropyLossGradDeeploy},

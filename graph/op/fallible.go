@@ -290,7 +290,7 @@ func (b *bounder) dependsOnShapes(n *graph.Node) bool {
 
 // follows has the operators that move elements, or make elements within bounds.
 var follows = [NumKinds]func(b *bounder, n *graph.Node){
-	Transpose: sameElements, Expand: someElements, Slice: someElements,
+	Transpose: sameElements, Offload: sameElements, Reload: sameElements, Expand: someElements, Slice: someElements,
 	Cast: widened, Where: oneOf, ArgMax: placesAlong, ArgMin: placesAlong, TopK: placesOfTop, MaxPool: placesOfPool,
 }
 

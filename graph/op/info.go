@@ -76,6 +76,20 @@ const (
 	Scans
 )
 
+// Transfer says how an operator takes part in copies between the device's memory and the host's.
+type Transfer uint8
+
+const (
+	// NoTransfer is for operators that copy nothing there.
+	NoTransfer Transfer = iota
+	// ToHost begins a copy of input 0 into output 0, which lies in the host's memory (Offload).
+	ToHost
+	// FromHost begins a copy of input 0, which lies there, into output 0 on the device (Reload).
+	FromHost
+	// Awaits waits until the copy into input 0 has ended (Wait).
+	Awaits
+)
+
 // Arity is the number of operands that an operator takes; Max -1 is unlimited.
 type Arity struct{ Min, Max int }
 
@@ -164,6 +178,8 @@ type Sharing struct {
 	// Mutates lists the inputs whose memory the operator updates: its state. An executor keeps such
 	// inputs from step to step.
 	Mutates []int
+	// Transfer says that the operator begins or awaits a copy between the memories of device and host.
+	Transfer Transfer
 }
 
 // Division says how the work of a node can be divided.

@@ -302,6 +302,9 @@ const (
 	RankPiece
 	ReduceScatterStart
 	Unpack
+	Offload
+	Reload
+	Wait
 
 	// The dialect of Deeploy's training graphs: table_deeploy.go.
 	GeluGradDeeploy

@@ -81,6 +81,7 @@ func TestNothingWithStateIsMadeAgain(t *testing.T) {
 	for _, k := range []graph.Kind{AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy, InPlaceAccumulator,
 		InPlaceAccumulatorV2,
 		ZeroGradient, NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, ReduceScatterStart,
+		Offload, Reload, Wait,
 		YieldOp, PythonOp, PythonOpGrad, ATen, If, Loop, Scan} {
 		assert.Equal(t, Never, Of(k).Class, "op %s", Of(k).Name)
 	}

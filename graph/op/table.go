@@ -21,7 +21,8 @@ var dialects = map[opKey][]graph.Kind{}
 // init fills the table. It is no initial value because the rules of control-flow operators infer
 // bodies and so read the table.
 func init() {
-	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows, deeployRows)
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows,
+		copyRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
 		key := opKey{table[k].Domain, table[k].Name}
 		if table[k].Dialect != "" {

@@ -18,6 +18,20 @@ var rankRows = []Info{
 	own(Unpack, "Unpack", exactly(2), exactly(1), Cheap, unpackRule, inPlace(1), flops(noFLOPs)),
 }
 
+// copyRows are copies of values between the device's memory and the host's, which run beside the nodes in
+// between. Offload and Reload begin a copy in the memory of their output, which is undefined until a Wait
+// has waited for it: Wait's output is its first input, once the copy has ended, and its other inputs keep
+// their memory until then. A value that lies in the host's memory has no other readers than Wait and Reload.
+// For example, h = Offload(x), g = Wait(h, x), y = Reload(g), z = Wait(y, g).
+//
+// They have no definition by other operators: elsewhere such a graph would take the memory that it saves.
+var copyRows = []Info{
+	own(Offload, "Offload", exactly(1), exactly(1), Never, dense(like(0)), transfer(ToHost), flops(noFLOPs)),
+	own(Reload, "Reload", exactly(1), exactly(1), Never, dense(like(0)), transfer(FromHost), flops(noFLOPs)),
+	own(Wait, "Wait", Arity{1, -1}, exactly(1), Never, dense(like(0)), transfer(Awaits), flops(noFLOPs),
+		func(r *Info) { r.View = true }),
+}
+
 // memoptRows are operators that memopt writes into graphs where neither ONNX nor ONNX Runtime has a
 // fitting one. Files define them as functions of operators that others know: see Define.
 //

@@ -74,7 +74,7 @@ func rowFaults(r *Info) (faults []string) {
 		"its versions (Since) do not ascend")
 	check(int(r.Class) < len(classNames), "has an unknown class")
 	check(arityOK(r.Inputs) && arityOK(r.Outputs), "has an impossible arity")
-	check(!r.View || r.Class == Free, "is a view and must have the class Free")
+	check(!r.View || r.Class == Free || r.Transfer == Awaits, "is a view and must have the class Free")
 	check(!r.Random || r.Class == Seeded || r.Class == Never, "is random and must have the class Seeded or Never")
 	check(r.Class != Seeded || r.SeedAttr != "", "has the class Seeded and no attribute that holds the seed")
 	for _, slot := range r.InPlace {

@@ -170,6 +170,7 @@ var plain = []graph.Kind{
 // build or its GPU kernels know. They are simulated as plain ones.
 var unmeasured = []graph.Kind{
 	op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.RankPiece, op.ReduceScatterStart, op.Unpack,
+	op.Offload, op.Reload, op.Wait,
 	op.ATen, op.AdamOptimizer, op.AttentionMS, op.BatchNormInternal, op.BatchNormalizationGrad,
 	op.BiasAdd, op.BiasDropout, op.BiasFastGeluGradDX, op.BiasGelu, op.BiasGeluGradDX,
 	op.BiasSoftmax, op.BiasSoftmaxDropout, op.BiasSplitGelu, op.BitmaskBiasDropout,
