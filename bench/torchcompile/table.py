@@ -19,6 +19,7 @@ from typing import Any
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler says that there is no GPU
 
 import torch
+from torch._inductor import config as inductor_config
 from torch._inductor.async_compile import AsyncCompile
 
 import forms
@@ -208,6 +209,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     bench.peaks = chosen.peaks
     if chosen.peaks:
         AsyncCompile.cpp_pybinding = lambda *_: lambda *_: None
+        inductor_config.cpp.simdlen = 1  # loops without vectors have the same memory
         torch._C._dynamo.guards._empty_strided_cpu = zeros
         if chosen.known:
             bench.known = {r["way"]: r for r in read(pathlib.Path(chosen.known))}

@@ -91,7 +91,7 @@ class Workspaces:
             return -1
         flat, form = tree_flatten((args, kwargs))
         bare = [_Tensor(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in flat]
-        key = (str(func), repr(bare), str(form))
+        key = (func, str(form), tuple((type(v), v) for v in bare))  # 1 is not 1.0
         if key not in self._numbers:
             self._numbers[key] = len(self._calls)
             self._calls.append((func, bare, form))

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import fx
 from torch._functorch.partitioners import thread_graphsafe_rng_from_hops
+from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.experimental.proxy_tensor import is_sym_node
 from torch.utils._ordered_set import OrderedSet
 
@@ -109,7 +110,7 @@ class _Scheduled:
         sizes = [n for n in saved if is_sym_node(n)]
         self.graph.lint()
         forward, backward = extract_halves(
-            fx.GraphModule(joint.gm, self.graph),
+            _LazyGraphModule(joint.gm, self.graph),  # no code is made of it
             [n for n in saved if not is_sym_node(n)],
             sizes,
             num_fwd_outputs=count,

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils._pytree import tree_map, tree_map_only
+from torch.utils._pytree import tree_map
 
 from .._workspace import Workspaces, measures, of_collective
 from ._cost import growth, hint, larger, nbytes, value
@@ -96,7 +96,7 @@ class KernelMemory:
     def _measure(self, graph: fx.Graph, workspaces: Workspaces, runs: Callable[[fx.Node], bool]) -> None:
         for n in graph.nodes:
             if isinstance(n.target, torch._ops.OpOverload) and runs(n):
-                args, kwargs = tree_map(_example, tree_map_only(fx.Node, value, (n.args, n.kwargs)))
+                args, kwargs = fx.node.map_arg((n.args, n.kwargs), lambda m: tree_map(_example, value(m)))
                 self._numbers[n] = workspaces.number(n.target, args, kwargs)
         self._peaks, _ = workspaces.measure({})
         self._beside = {n: self._peaks[i] - nbytes(value(n)) for n, i in self._numbers.items() if i >= 0}

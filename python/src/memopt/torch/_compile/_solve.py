@@ -14,7 +14,7 @@ from .._plan import PlanError
 from .._ranks import shared
 
 # The seconds of a search that began late, and those in which a node of the graphs is written.
-_LEAST, _WRITING = 0.15, 0.0006
+_LEAST, _WRITING = 0.1, 0.0006
 # A search that has found no schedule goes on for so many times as long.
 _LONGER = 5
 
