@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
 from typing import Any
 
@@ -39,7 +40,8 @@ def faults(model: dict[str, Any]) -> list[str]:
             found.append(f"{r['way']}: peak {mib(r['peak'])} MiB")
         if abs(r["predicted"] / r["peak"] - 1) > (0.01 if eager else 0.05):
             found.append(f"{r['way']}: predicted {mib(r['predicted'])} MiB, measured {mib(r['peak'])}")
-        if r["compiling"] is not None and r["planning"] > max(0.5, 0.1 * r["compiling"]):
+        whole = r["compiling"] is not None and not model.get("peaks")
+        if whole and r["planning"] > max(0.5, 0.1 * r["compiling"]):
             found.append(f"{r['way']}: {r['planning']:.2f} s of planning in {r['compiling']:.1f} s of compiling")
     for t in torchs(rows):
         ours = at(rows, t["peak"])
@@ -52,7 +54,7 @@ def faults(model: dict[str, Any]) -> list[str]:
     if memopts(rows) and min(r["peak"] for r in memopts(rows)) > min(r["peak"] for r in torchs(rows)):
         found.append("PyTorch reaches a lower peak")
     ordered = sorted(memopts(rows), key=lambda r: r["budget"])
-    if any(a["peak"] > 1.01 * b["peak"] for a, b in zip(ordered, ordered[1:], strict=False)):
+    if any(a["peak"] > 1.01 * b["peak"] for a, b in itertools.pairwise(ordered)):
         found.append("a lower budget has a higher peak")
     return found
 
@@ -92,7 +94,14 @@ def about(models: list[dict[str, Any]]) -> list[str]:
     )
     if bare := [m["model"] for m in models if m["peaks"]]:
         text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks: steps' times and "
-        text += "gradients are not known, and compiling is CPU time without that of the C++ compiler."
+        text += "gradients are not known, and compiling is CPU time without that of the C++ compiler"
+        shares = sorted(
+            r["planning"] / r["compiling"] for m in models if m["peaks"] for r in memopts(m["rows"]) if r["compiling"]
+        )
+        if shares:
+            middle, most = percent(shares[len(shares) // 2]), percent(shares[-1])
+            text += f"; planning takes {middle} of it in the median, {most} at most"
+        text += "."
     for layers in sorted({m.get("layers") or 0 for m in models} - {0}):
         short = [m["model"] for m in models if m.get("layers") == layers]
         text += f" With {layers} layers: {', '.join(short)}."
