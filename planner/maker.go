@@ -222,6 +222,10 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 	for _, pl := range p.Placements {
 		again = append(again, pl.Nodes...)
 	}
+	if m.opts.byORTModule() { // which makes one clone of a node
+		slices.Sort(again)
+		again = slices.Compact(again)
+	}
 	p.Recompute.Nodes = len(again)
 	if m.sizes == nil {
 		return

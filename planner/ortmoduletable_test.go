@@ -10,7 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt"
 	"memopt/planner"
+	"memopt/recompute"
 	"memopt/view/report"
 )
 
@@ -98,4 +100,30 @@ func TestORTModuleTable(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{"bert 0": 9, "bert 1": 9, "gpt2 0": 9, "gpt2 1": 9, "llama 0": 12, "llama 1": 12},
 		equal) // of 12, 12, 13, 13, 14 and 14
+}
+
+// TestORTModuleClones: the nodes that level 2 recomputes are those that ORTModule's own optimizer recomputed there, in
+// nets with activations that are stashed as float16 (cast, sums), with functions of Python, which are never recomputed
+// (python, sums), and with two results (logits).
+func TestORTModuleClones(t *testing.T) {
+	data, err := os.ReadFile("testdata/ortmodule/clones.txt")
+	require.NoError(t, err)
+	for _, section := range strings.Split(string(data), "== ")[1:] {
+		names := strings.Fields(section)
+		m, dims := ofORTModule(t, names[0])
+		m.Dims = dims
+		p, err := m.Plan(t.Context(), planner.Level(2), memopt.PlanOptions{Options: planner.Options{ORTModule: true}})
+		require.NoError(t, err)
+		r, err := p.Rewrite(memopt.RewriteOptions{})
+		require.NoError(t, err)
+		var clones []string
+		for _, n := range r.Model.Graph.Nodes {
+			if strings.HasSuffix(n.Name, recompute.Suffix) {
+				clones = append(clones, n.Name)
+			}
+		}
+		slices.Sort(clones)
+		require.Equal(t, names[1:], clones, names[0])
+		require.Equal(t, len(clones), p.Recompute.Nodes, names[0])
+	}
 }
