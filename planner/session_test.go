@@ -113,6 +113,21 @@ func TestSessionBudget(t *testing.T) {
 	}
 }
 
+// TestSessionStart: the first plan that fits into the peak of level 1 costs no more than level 1.
+func TestSessionStart(t *testing.T) {
+	for _, name := range []string{"bert", "gpt2", "llama", "t5", "vit"} {
+		m, dims := ofORTModule(t, name)
+		o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true, Strategy: planner.Level(1)}
+		level, err := planner.Make(m.Model, m.Types, o)
+		require.NoError(t, err)
+		o.Strategy = planner.Budget{Arena: level.Session.Planned, ORTModule: true, Runtime: true}
+		p, err := planner.Make(m.Model, m.Types, o)
+		require.NoError(t, err, name)
+		require.LessOrEqual(t, p.Session.Planned, level.Session.Planned, name)
+		require.LessOrEqual(t, p.Overhead, level.Overhead, name)
+	}
+}
+
 // TestSessionExecution: the graphs that run and verify execute, in their orders, have the peaks in ORTModule that the
 // plan promises: the unchanged one in the order of the file, that of a level or a configuration as ORTModule's own
 // optimizer makes it, that of a budget as apply writes it.

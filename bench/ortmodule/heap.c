@@ -1,11 +1,11 @@
-/* The live bytes of the heap in blocks of a page or more, and their peak, by LD_PRELOAD. Smaller blocks are Python's.
+/* The live bytes of the heap in blocks of 512 bytes or more, and their peak, by LD_PRELOAD. Smaller ones are Python's.
    cc -O2 -shared -fPIC -o heap.so heap.c */
 #include <errno.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
-enum { SMALL = 4096 };
+enum { SMALL = 512 };
 static atomic_long live, peak;
 
 void *__libc_malloc(size_t);
