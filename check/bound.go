@@ -12,7 +12,11 @@ import (
 // the same way. With a price on each byte the cheapest choice is a minimum cut; less the price of all bytes that are
 // free beside t it is a lower bound of the cost (Lagrangian relaxation: Fisher 1981). In any order, nodes that t does
 // not depend on and that do not depend on t cost nothing, since they may be computed behind t for the first time.
-func (in *instance) cut(t int, price, budget float64, anyOrder bool) float64 {
+//
+// Over a link of so many bytes in a unit of cost, held values may lie on the host: no more than the link carries in
+// the time before t. That is the cost of all first computes before t, and of what delays t, which costs at least the
+// worth of the bytes that it moves where a byte's price is no higher than the time that the link takes for it.
+func (in *instance) cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 	before, behind, held := make([]bool, len(in.Nodes)), make([]bool, len(in.Nodes)), make([]bool, len(in.values))
 	before[t], behind[t] = true, true
 	for v := t; v >= 0; v-- {
@@ -21,18 +25,20 @@ func (in *instance) cut(t int, price, budget float64, anyOrder bool) float64 {
 			before[in.values[u].node] = before[in.values[u].node] || before[v]
 		}
 	}
-	total := 0.0
+	total, earlier := 0.0, 0.0
 	for v := range in.Nodes {
 		behind[v] = behind[v] || v > t && !anyOrder
 		for _, u := range in.Nodes[v].in {
 			behind[v] = behind[v] || behind[in.values[u].node]
 		}
-		total += in.Nodes[v].Cost
+		if total += in.Nodes[v].Cost; !behind[v] {
+			earlier += in.Nodes[v].Cost
+		}
 	}
 	for _, u := range in.Nodes[t].in {
 		held[in.values[u].root] = true
 	}
-	left := budget - in.resident - in.Nodes[t].Workspace
+	left := budget + rate*earlier - in.resident - in.Nodes[t].Workspace
 	for u := range in.values {
 		x := &in.values[u]
 		total += price * x.Size

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/check"
+	"memopt/planner/offload"
 	"memopt/planner/remat"
 	"memopt/view/report"
 )
@@ -378,6 +379,27 @@ func solved(t testing.TB, name string, in object, share float64) *plan {
 		}
 		require.NoError(t, report.SolutionJSON(&b, second, s))
 	}
+	p := &plan{name: name, instance: in, answer: object{}}
+	require.NoError(t, json.Unmarshal(b.Bytes(), &p.answer))
+	return p.clone()
+}
+
+// planned is the answer of solve with a link, as the planner moves values; nil where there is none.
+func planned(t testing.TB, name string, in object, share float64, link offload.Link) *plan {
+	t.Helper()
+	_, second, err := remat.ReadAny(strings.NewReader(instanceText(in)))
+	require.NoError(t, err)
+	once, err := second.Solve(context.Background(), remat.Options{Budget: 1 << 40, Solver: "greedy", Nodes: 1})
+	require.NoError(t, err)
+	second.Budget = max(1, int64(share*float64(once.Peak)))
+	o := offload.Options{Link: link, HostBudget: 1 << 40, Work: 4_000_000}
+	s, err := offload.Solve(context.Background(), second, o)
+	if s == nil {
+		require.ErrorIs(t, err, remat.ErrInfeasible)
+		return nil
+	}
+	var b bytes.Buffer
+	require.NoError(t, report.MovesJSON(&b, second, s, o))
 	p := &plan{name: name, instance: in, answer: object{}}
 	require.NoError(t, json.Unmarshal(b.Bytes(), &p.answer))
 	return p.clone()

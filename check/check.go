@@ -145,8 +145,12 @@ func (p *replay) compare() {
 		p.fault("over-budget", "", r.Peak, c.Budget)
 		return
 	}
-	if t, ok := p.nodeOf[c.Moment]; ok && c.Price >= 0 && a.Link == nil && (c.Order == "any" || p.ordered) {
-		if proved += p.cut(t, c.Price, c.Budget, c.Order == "any"); whole {
+	rate := 0.0 // bytes that the link carries in a unit of cost
+	if a.Link != nil {
+		rate = a.Link.Rate / units[p.Unit]
+	}
+	if t, ok := p.nodeOf[p.key(c.Moment)]; ok && c.Price >= 0 && c.Price*rate <= 1 && (c.Order == "any" || p.ordered) {
+		if proved += p.cut(t, c.Price, c.Budget, rate, c.Order == "any"); whole && rate == 0 {
 			proved = math.Ceil(proved * (1 - near)) // as the cost of any schedule is
 		}
 	}

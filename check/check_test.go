@@ -2,14 +2,19 @@ package check_test
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"memopt/planner/offload"
 )
 
 // TestValid: no alarm over valid plans, and the numbers of the plain reading.
@@ -31,6 +36,50 @@ func TestValid(t *testing.T) {
 		}
 	}
 	require.Greater(t, moved, 50)
+}
+
+// TestPlanned: no alarm over schedules whose values the planner moves, and their bounds are proved. No certificate,
+// whatever its moment and price, proves more than the schedule takes.
+func TestPlanned(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 4))
+	moved, proved, helped := 0, 0, 0
+	for i := range 60 {
+		in := randomInstance(rng, 4+rng.IntN(10))
+		if i%3 > 0 {
+			in = trainingInstance(rng, 3+rng.IntN(6))
+		}
+		link := offload.Link{BytesPerSecond: 1e6 * math.Exp2(6*rng.Float64()),
+			Latency: time.Duration(rng.IntN(3)) * 300}
+		p := planned(t, "planned", in, 0.4+0.5*rng.Float64(), link)
+		if p == nil {
+			continue
+		}
+		r := p.check()
+		require.Empty(t, r.Faults, "%s\n%s", text(p.instance), text(p.answer))
+		if r.HostPeak > 0 {
+			moved++
+		}
+		if r.BoundProved != nil && slices.Contains(r.Proved, "bound") {
+			proved++
+		}
+		rate := link.BytesPerSecond / map[any]float64{"us": 1e6, "ms": 1e3}[p.instance["cost_unit"]]
+		for _, id := range shapeOf(p.instance).order {
+			c := object{"moment": id, "price": rng.Float64() / rate, "budget_bytes": p.answer["peak"], "bound": 0,
+				"order": map[bool]string{true: "given", false: "any"}[p.instance["order"] == "given"]}
+			p.answer["certificate"] = c
+			r := p.check()
+			require.LessOrEqual(t, *r.BoundProved, r.Overhead+1e-9, "%s\n%s", text(p.instance), text(p.answer))
+			if *r.BoundProved > 0 {
+				helped++
+			}
+			c["price"] = 1.001 / rate // more than the time that the link takes for a byte proves nothing
+			require.Zero(t, *p.check().BoundProved)
+		}
+	}
+	t.Logf("%d move values, %d with a bound that is proved, %d other proofs", moved, proved, helped)
+	require.Greater(t, moved, 8)
+	require.Greater(t, proved, 2)
+	require.Positive(t, helped)
 }
 
 // TestInstances: no alarm over answers for the instances that the repository has.

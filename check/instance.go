@@ -58,7 +58,7 @@ type value struct {
 	from, until      int            // the host copy's first step, and the one where it is given up; -1: not yet
 }
 
-// id is a name as JSON has it: 7 and "7" are two names.
+// id is a name as JSON has it: 7 and "7" are two names, in version 1.
 type id string
 
 // UnmarshalJSON takes a number or a text.
@@ -83,45 +83,23 @@ func (i id) name() string {
 // most bounds the sum of all sizes, so that floats count bytes exactly.
 const most = 1 << 53
 
-// texts makes all ids of an instance of version 2 texts, where 7 and "7" are one name.
-func (in *instance) texts() {
-	if in.Version != 2 {
-		return
+// key is an id as instances and answers of version 2 compare it: 7 and "7" are one name there.
+func (in *instance) key(i id) id {
+	if in.Version == 2 && i != "" && i[0] != '"' {
+		return id(strconv.Quote(string(i)))
 	}
-	text := func(i *id) {
-		if *i != "" && (*i)[0] != '"' {
-			*i = id(strconv.Quote(string(*i)))
-		}
-	}
-	for i := range in.Live {
-		text(&in.Live[i].ID)
-	}
-	for v := range in.Nodes {
-		n := &in.Nodes[v]
-		text(&n.ID)
-		for i := range n.Inputs {
-			text(&n.Inputs[i])
-		}
-		if n.Alias != nil {
-			text(n.Alias)
-		}
-		if n.Outputs != nil {
-			for i := range *n.Outputs {
-				text(&(*n.Outputs)[i].ID)
-			}
-		}
-	}
+	return i
 }
 
 // index numbers the values and finds them for the nodes.
 func (in *instance) index() error {
-	in.texts()
 	if in.Format != "" && (in.Format != "memopt-instance" || in.Version != 2) || in.Nodes == nil {
 		return fmt.Errorf("format %.40q, version %d: wanted nodes, and version 1 or 2", in.Format, in.Version)
 	}
 	in.nodeOf, in.valueOf = map[id]int{}, map[id]int{}
 	total := 0.0
-	add := func(x value, number int) error {
+	add := func(x *value, number int) error {
+		x.ID = in.key(x.ID)
 		if _, ok := in.valueOf[x.ID]; ok || x.ID == "" {
 			return fmt.Errorf("value %s: wanted an id of its own", x.ID)
 		}
@@ -131,14 +109,15 @@ func (in *instance) index() error {
 		in.valueOf[x.ID] = number
 		return nil
 	}
-	for _, x := range in.Live {
-		if err := add(x, -1); err != nil {
+	for i := range in.Live {
+		if err := add(&in.Live[i], -1); err != nil {
 			return err
 		}
-		in.resident += x.Size
+		in.resident += in.Live[i].Size
 	}
 	for v := range in.Nodes {
 		n := &in.Nodes[v]
+		n.ID = in.key(n.ID)
 		_, twice := in.nodeOf[n.ID]
 		in.nodeOf[n.ID] = v
 		if total += n.Workspace; twice || n.ID == "" || !(n.Cost >= 0) || math.IsInf(n.Cost, 0) || !(n.Workspace >= 0) {
@@ -149,18 +128,18 @@ func (in *instance) index() error {
 			outputs = *n.Outputs
 		}
 		for _, name := range n.Inputs {
-			u, ok := in.valueOf[name]
+			u, ok := in.valueOf[in.key(name)]
 			if !ok {
 				return fmt.Errorf("node %s: its input %s is no value before it", n.ID, name)
 			}
 			if u >= 0 {
 				n.in = append(n.in, u)
 			}
-			if n.Alias != nil && *n.Alias == name {
+			if n.Alias != nil && in.key(*n.Alias) == in.key(name) {
 				base, n.view = u, u >= 0
 			}
 		}
-		if n.Alias != nil && !slices.Contains(n.Inputs, *n.Alias) {
+		if n.Alias != nil && !slices.ContainsFunc(n.Inputs, func(i id) bool { return in.key(i) == in.key(*n.Alias) }) {
 			return fmt.Errorf("node %s: its alias %s is none of its inputs", n.ID, *n.Alias)
 		}
 		for _, x := range outputs {
@@ -172,7 +151,7 @@ func (in *instance) index() error {
 			if n.view {
 				x.base, x.root = base, in.values[base].root
 			}
-			if err := add(x, at); err != nil {
+			if err := add(&x, at); err != nil {
 				return err
 			}
 			n.out, in.values = append(n.out, at), append(in.values, x)

@@ -79,7 +79,7 @@ func (p *replay) step(s *step) {
 			p.fault("unknown", *of)
 			return
 		} else if of != nil {
-			verb, name = i, *of
+			verb, name = i, p.key(*of)
 		}
 	}
 	if v, ok := p.nodeOf[name]; ok && verb == 0 {

@@ -24,13 +24,14 @@ type Options struct {
 type Solution struct {
 	Steps []Step
 	Outcome
-	Base           float64 // the cost of computing every node once
-	LowerBound     float64 // no schedule ends sooner
-	AnyOrder       bool    // LowerBound holds in any order of first computes, else in the given one
-	PeakLowerBound int64   // no schedule has a lower peak
-	Optimal        bool    // LowerBound is reached
-	InOrder        bool    // first computes, views aside, keep the given order
-	Moved          int64   // bytes that are copied to the host
+	Base           float64            // the cost of computing every node once
+	LowerBound     float64            // no schedule ends sooner
+	AnyOrder       bool               // LowerBound holds in any order of first computes, else in the given one
+	PeakLowerBound int64              // no schedule has a lower peak
+	Optimal        bool               // LowerBound is reached
+	InOrder        bool               // first computes, views aside, keep the given order
+	Moved          int64              // bytes that are copied to the host
+	Certificate    *remat.Certificate // why LowerBound, or a part of it, holds; nil: no cut proves more than Base
 }
 
 // Overhead is the time beyond that of computing every node once, as a share of it.
@@ -197,7 +198,7 @@ func (s *search) solution() (*Solution, error) {
 		return nil, &remat.InfeasibleError{Budget: s.p.Budget, LowestPeak: s.lowest, PeakLowerBound: s.bound.Peak}
 	}
 	r := &Solution{Steps: s.program.with(s.moves), Base: s.base, LowerBound: s.bound.Makespan,
-		AnyOrder: s.bound.AnyOrder, PeakLowerBound: s.bound.Peak}
+		AnyOrder: s.bound.AnyOrder, PeakLowerBound: s.bound.Peak, Certificate: s.bound.Certificate}
 	out, err := Replay(s.p, s.opts.Link, r.Steps)
 	if err != nil {
 		return nil, err

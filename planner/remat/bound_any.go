@@ -232,12 +232,18 @@ func (k *kinship) anyCost(ctx context.Context, budget, work, best int64, tight b
 		b := newBounder(ctx, newMoments(g), budget, work)
 		b.best = best
 		b.only(at, tight)
-		if best = b.best; b.alone.extra > k.alone.extra && b.alone.t == at {
-			k.alone = proof{t, b.alone.price, b.alone.extra}
-		}
+		best = b.best
+		k.learn(b, t, at)
 		work -= b.spent()
 	}
 	return best
+}
+
+// learn takes over the proof at the moment of t, which is task at of the bounder's graph.
+func (k *kinship) learn(b *bounder, t, at int32) {
+	if b.alone.extra > k.alone.extra && b.alone.t == at {
+		k.alone = proof{t, b.alone.price, b.alone.extra}
+	}
 }
 
 // only looks for the best bound of one moment.

@@ -61,13 +61,22 @@ func (b *bounder) mostPrice() float64 {
 // CostBound for a rate of 0. Tasks keep their order. carried is the bytes that the link may have moved
 // before the moment that proves most.
 func (g *Graph) MovedBound(ctx context.Context, budget int64, rate float64, work int64) (bound, carried int64) {
+	bound, carried, _ = g.movedProof(ctx, budget, rate, work)
+	return bound, carried
+}
+
+// movedProof is MovedBound with the best proof of one moment.
+func (g *Graph) movedProof(
+	ctx context.Context, budget int64, rate float64, work int64,
+) (bound, carried int64, alone proof) {
 	if rate <= 0 {
-		return g.CostBound(ctx, budget, work), 0
+		bound, alone = g.costProof(ctx, budget, work)
+		return bound, 0, alone
 	}
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.link, b.cut.move = newCarried(g, rate), true
 	b.run()
-	return b.best, b.budgetAt(int(b.at)) - budget
+	return b.best, b.budgetAt(int(b.at)) - budget, b.alone
 }
 
 // anyMoved is MovedBound with first runs in any order: before t are all tasks that do not depend on it.
@@ -95,6 +104,7 @@ func (k *kinship) anyMoved(ctx context.Context, budget int64, rate float64, work
 		if b.best > best || carried == 0 {
 			best, carried = b.best, b.budgetAt(int(at))-budget
 		}
+		k.learn(b, t, at)
 		work -= b.spent()
 	}
 	return best, carried
@@ -106,12 +116,17 @@ type Moved struct {
 	AnyOrder bool    // in any order of first computes, else in the given one
 	Peak     int64   // no schedule has a lower peak: the bytes that one computation needs
 	Carried  int64   // bytes that the link may have moved before the moment that proves the bound
+
+	// Certificate is why Makespan holds; nil where no cut proves that it exceeds the cost of computing every node once.
+	// Its budget is the one on the device.
+	Certificate *Certificate
 }
 
 // MovedBound returns bounds on schedules within the budget whose values may move over a link of so many
 // bytes per unit of cost each way; see Graph.MovedBound. Values that are kept stay on the device.
 func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
-	s := &problemSolver{folded: fold(p), ctx: ctx}
+	// Waits are no whole numbers, even where all costs are: so the bound must not be rounded up to one.
+	s := &problemSolver{folded: foldTo(p, fineScale(p.BaseCost())), ctx: ctx}
 	s.arrange(s.real)
 	g, extra, budget := s.relaxed(), int64(0), p.Budget-p.Resident
 	m := Moved{Makespan: p.BaseCost()}
@@ -129,14 +144,15 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 	}
 	switch {
 	case p.InOrder:
-		extra, m.Carried = g.MovedBound(ctx, budget, rate/s.scale, boundWork)
+		extra, m.Carried, s.alone = g.movedProof(ctx, budget, rate/s.scale, boundWork)
 	case s.kin != nil:
 		extra, m.Carried = s.kin.anyMoved(ctx, budget, rate/s.scale, boundWork)
-		m.AnyOrder = true
+		m.AnyOrder, s.alone = true, s.kin.alone
 	}
 	if s.scale != 1 {
 		extra -= int64(len(s.real)) // a unit by node for the rounding
 	}
+	m.Certificate = s.certificate(m.Makespan)
 	m.Makespan += max(0, float64(extra)) / s.scale
 	m.AnyOrder = m.AnyOrder || extra <= 0
 	return m

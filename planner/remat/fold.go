@@ -43,9 +43,12 @@ func foldable(x *problemIndex) []bool {
 	return view
 }
 
-func fold(p *Problem) *folded {
+func fold(p *Problem) *folded { return foldTo(p, p.scale()) }
+
+// foldTo is fold with another factor of costs.
+func foldTo(p *Problem, scale float64) *folded {
 	x, n := newProblemIndex(p), len(p.Nodes)
-	f := &folded{problemIndex: x, root: x.roots(), view: foldable(x), keeps: x.kept(), scale: p.scale(),
+	f := &folded{problemIndex: x, root: x.roots(), view: foldable(x), keeps: x.kept(), scale: scale,
 		seen: make([][]int32, n), once: make([]bool, n), cost: make([]int64, n), least: make([]int64, n),
 		stamp: make([]int32, len(x.maker)), deps: make([][]int32, n)}
 	for v := range p.Nodes {

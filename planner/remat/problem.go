@@ -358,6 +358,11 @@ func (p *Problem) scale() float64 {
 	if sum == 0 || sum <= 1<<costBits && !slices.ContainsFunc(p.Nodes, func(c Computation) bool { return !whole(c) }) {
 		return 1
 	}
+	return fineScale(sum)
+}
+
+// fineScale is the factor that makes costs of that sum add up to about 2^costBits.
+func fineScale(sum float64) float64 {
 	_, exponent := math.Frexp(sum)
 	return math.Ldexp(1, min(costBits-exponent, 1000))
 }

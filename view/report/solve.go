@@ -151,10 +151,15 @@ func newSolutionJSON(p *remat.Problem, s *remat.Solution) solutionJSON {
 	return solutionJSON{Cost: s.Cost, Unit: p.Unit, BaseCost: s.Base, Peak: s.Peak, CostLowerBound: s.CostLowerBound,
 		BoundOrder: boundOrder(s), PeakLowerBound: s.PeakLowerBound, Optimal: s.Optimal, InOrder: s.InOrder,
 		Solver: s.Solver, Overhead: overheadOf(s.Cost, s.Base),
-		Certificate: newCertificateJSON(s.Certificate, func(v int32) []byte {
-			id, _ := json.Marshal(p.Nodes[v].ID) // a text, which has no error
-			return id
-		})}
+		Certificate: newCertificateJSON(s.Certificate, nodeName(p))}
+}
+
+// nodeName gives the names of nodes as JSON has them.
+func nodeName(p *remat.Problem) func(node int32) []byte {
+	return func(v int32) []byte {
+		id, _ := json.Marshal(p.Nodes[v].ID) // a text, which has no error
+		return id
+	}
 }
 
 // boundOrder names the orders of first computes that the bound on the cost holds for.

@@ -433,9 +433,10 @@ class Replay:
             self.fault("over-budget", None, self.peak, c.get("budget_bytes", 0))
             return
         t, price, anywhere = f.node_of.get(quoted(c.get("moment"))), c.get("price", 0), c.get("order") == "any"
-        if t is not None and price >= 0 and self.link is None and (anywhere or self.ordered):
-            proved += cut(f, t, price, c["budget_bytes"], anywhere)
-            if all(n.cost == int(n.cost) for n in f.nodes):
+        rate = self.link["bytes_per_second"] / f.unit if self.link else 0.0
+        if t is not None and price >= 0 and price * rate <= 1 and (anywhere or self.ordered):
+            proved += cut(f, t, price, c["budget_bytes"], rate, anywhere)
+            if not rate and all(n.cost == int(n.cost) for n in f.nodes):
                 proved = float(math.ceil(proved * (1 - NEAR)))  # as the cost of any schedule is
         self.bound_proved = share(proved)
         if not c.get("bound", 0) <= proved * (1 + NEAR):
@@ -444,10 +445,10 @@ class Replay:
             self.proved.append("bound")
 
 
-def cut(f: Instance, t: int, price: float, budget: float, anywhere: bool) -> float:
+def cut(f: Instance, t: int, price: float, budget: float, rate: float, anywhere: bool) -> float:
     """The least cost of second runs that a moment and a price of a byte prove, by a minimum cut (docs/check.md)."""
     nodes, values = f.nodes, f.values
-    before, behind, total = [False] * len(nodes), [False] * len(nodes), 0.0
+    before, behind, total, earlier = [False] * len(nodes), [False] * len(nodes), 0.0, 0.0
     before[t] = behind[t] = True
     for v in range(t, -1, -1):
         before[v] = before[v] or not anywhere
@@ -457,10 +458,12 @@ def cut(f: Instance, t: int, price: float, budget: float, anywhere: bool) -> flo
     for v, n in enumerate(nodes):
         behind[v] = behind[v] or (v > t and not anywhere) or any(behind[values[u].node] for u in n.inputs)
         total += n.cost
+        if not behind[v]:
+            earlier += n.cost
     held = [x.node == t or (x.keep and before[x.node]) for x in values]
     for u in nodes[t].inputs:
         held[values[u].root] = True
-    left = budget - f.resident - nodes[t].workspace
+    left = budget + rate * earlier - f.resident - nodes[t].workspace
     for x, h in zip(values, held, strict=True):
         total += price * x.size
         if h:
