@@ -32,6 +32,13 @@
 // order, which is the order that its plan assumes, and so does one to which it has appended an update:
 // FromGradients has put it in the order above, which has no place for updates.
 //
+// # ORTModule
+//
+// With Options.ORTModule the memory of a plan is that in a session of ORTModule (session.go), which package ortsim
+// simulates (TrainingPeak): a level's graph as ORTModule's own optimizer makes it (recompute.ByORTModule), that of a
+// budget as Apply writes it, in its order, with nodes that free unread outputs. A search for a budget judges each trial
+// so, and begins from level 1.
+//
 // # Demands
 //
 // Names to keep and to recompute, for example h.*.attn, are resolved before any strategy chooses. Candidates

@@ -20,7 +20,8 @@ type OrderChoice string
 const (
 	// OrderAuto is OrderORT for a graph with a YieldOp and without a boundary recorded by memopt (which has then
 	// put the nodes in order itself), else OrderFile, except that states are written behind the readers of their
-	// old values if this spares copies and the peak does not rise.
+	// old values if this spares copies and the peak does not rise. A plan with a Session starts from that order, too;
+	// ORTModule runs the graph as it is in the order of the file.
 	OrderAuto OrderChoice = "auto"
 	// OrderFile is the order of the file.
 	OrderFile OrderChoice = "file"

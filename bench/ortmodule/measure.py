@@ -82,9 +82,7 @@ class Net:
         observer._is_enabled = True
         observer.cluster_id_combination_to_saving_symbolics_map.clear()
         if config:
-            path = Path(tempfile.gettempdir()) / f"memopt-{os.getpid()}.json"
-            path.write_text(json.dumps(config))
-            o.memory_optimizer_config_file_path = str(path)
+            o.memory_optimizer_config_file_path = written(config)
         os.environ.update(environment)
         try:
             m._create_execution_agent()
@@ -172,7 +170,8 @@ def main() -> None:
         if best is None or peak < best[0]:
             best = peak, config, agent
     if best:
-        row("best configuration", best[2], config=best[1])
+        told = answer(net, "--config", written(best[1]))
+        row("best configuration", best[2], config=best[1], predicted=told["peak"]["planned_bytes"])
     for share in ("70%", "50%"):
         planned_row(net, row, share, share)
     planned_row(net, row, "at level 1's price", priced(net, rows["level 1"]["overhead"]))
@@ -186,6 +185,13 @@ def main() -> None:
         rows[name]["time_ratio"] = ratios[len(ratios) // 2]
     weights = sum(p.numel() * p.element_size() for p in net.trained.parameters())
     Path(a.out).write_text(json.dumps({"net": a.net, "weights": weights, "rows": rows}, indent=1) + "\n")
+
+
+def written(config: list[str]) -> str:
+    """The path of a file with a configuration."""
+    path = Path(tempfile.gettempdir()) / f"memopt-{os.getpid()}.json"
+    path.write_text(json.dumps(config))
+    return str(path)
 
 
 def trials(clusters: list[str], most: int) -> list[list[str]]:
