@@ -46,7 +46,7 @@ const dependencies = `
 	internal/timelimit < planner/pack;
 	internal/nearmiss, internal/timelimit < planner/remat;
 	planner/remat < planner/offload;
-	planner/offload < view/report;
+	planner/offload < planner, view/report;
 	check/flow, check/streams < check;
 	planner, planner/remat !< check;
 	graph/live, planner/pack < planner/arena;
@@ -84,7 +84,7 @@ const dependencies = `
 	# A step as data, and the facade: no device.
 	planner < view/timeline;
 	view/timeline < view/torchsnapshot;
-	autograd, configs, executor/dataset, executor/verify, graph/examples, view/timeline < memopt;
+	autograd, configs, executor/dataset, executor/verify, graph/examples, planner/offload, view/timeline < memopt;
 	executor/cpu, executor/cuda, view/report, train !< memopt;
 
 	# Training.

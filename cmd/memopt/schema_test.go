@@ -67,6 +67,8 @@ func TestSchemas(t *testing.T) {
 		{"pack", "pack buffers.csv -o offsets.csv --capacity 16"},
 		{"solve", "solve chain.json -o schedule.json"},
 		{"solve-v2", "solve joint.json -o joint.schedule.json"},
+		{"moves", "plan example:transformer-small --dim batch=4,seq=64 --budget 60% --link 1TB/s --host-budget 1GiB " +
+			"--effort 0.01"},
 		{"check", "check schedule.json chain.json"},
 		{"check", "check joint.schedule.json joint.json"},
 		{"check", "check schedule.json joint.json"},

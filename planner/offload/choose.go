@@ -19,8 +19,8 @@ type chooser struct {
 	next     int // gap to admit
 	waiting  gapHeap
 	moves    []Move
-	moved    []int32 // by gap: one past its move, or 0
-	previous []int32 // by gap: that of the same life before it, or -1
+	newest   map[int32]int32 // by life: the newest of its gaps that is moved
+	previous map[int32]int32 // by clean move's gap: the gap whose move has made the copy, or read it before
 }
 
 // How many values are looked at for one that leaves the device in time: some, to take the best, and more
@@ -34,7 +34,7 @@ const (
 // move are not enough. starts are the times at which runs are expected to start.
 func (t *Timeline) choose(link clock, budget, host int64, starts []float64) ([]Move, bool) {
 	c := &chooser{Timeline: t, link: link, budget: budget, host: host, starts: starts, device: newBytes(t.Bytes),
-		hosted: newBytes(make([]int64, len(t.Cost))), moved: make([]int32, len(t.Gaps)), previous: previousGaps(t.Gaps)}
+		hosted: newBytes(make([]int64, len(t.Cost))), newest: map[int32]int32{}, previous: map[int32]int32{}}
 	c.waiting.gaps = t.Gaps
 	for {
 		p, _ := c.device.firstOver(budget)
@@ -52,18 +52,6 @@ func (t *Timeline) choose(link clock, budget, host int64, starts []float64) ([]M
 	}
 	c.prune()
 	return c.moves, true
-}
-
-func previousGaps(gaps []Gap) []int32 {
-	last, previous := map[int32]int32{}, make([]int32, len(gaps))
-	for i, g := range gaps {
-		previous[i] = -1
-		if p, ok := last[g.Life]; ok {
-			previous[i] = p
-		}
-		last[g.Life] = int32(i)
-	}
-	return previous
 }
 
 // relieve moves one value off the device during run p. Among those that are read again last it takes the one
@@ -141,9 +129,7 @@ func (c *chooser) place(g int32) Move {
 	gap := &c.Gaps[g]
 	length := c.link.duration(gap.Size)
 	m := Move{Gap: g, Free: gap.After + 1}
-	if p := c.previous[g]; p >= 0 && c.moved[p] > 0 {
-		m.Clean = true
-	} else {
+	if _, m.Clean = c.newest[gap.Life]; !m.Clean {
 		// The copy may go out while the value is still read.
 		m.outAt = c.out.earliest(c.starts[gap.Made]+c.Cost[gap.Made], length)
 		m.Out = max(gap.Made+1, c.running(m.outAt))
@@ -186,7 +172,7 @@ func (c *chooser) fitsHost(m Move) bool {
 func (c *chooser) hostRuns(m Move) (from, to int32) {
 	gap := &c.Gaps[m.Gap]
 	if m.Clean {
-		return c.Gaps[c.previous[m.Gap]].Before, gap.Before
+		return c.Gaps[c.newest[gap.Life]].Before, gap.Before
 	}
 	return m.Out, gap.Before
 }
@@ -202,7 +188,10 @@ func (c *chooser) commit(m Move) {
 	from, to := c.hostRuns(m)
 	c.hosted.add(from, to, gap.Size)
 	c.moves = append(c.moves, m)
-	c.moved[m.Gap] = int32(len(c.moves))
+	if m.Clean {
+		c.previous[m.Gap] = c.newest[gap.Life]
+	}
+	c.newest[gap.Life] = m.Gap
 }
 
 // prune takes moves back that the budget does not need, the last ones first, since a clean one stands

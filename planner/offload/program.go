@@ -34,15 +34,9 @@ func follow(p *remat.Problem, steps []remat.Step) (*program, error) {
 			return nil, err
 		}
 	}
-	order := make([]int32, len(f.line.Gaps))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		return int(f.line.Gaps[a].After) - int(f.line.Gaps[b].After)
-	})
+	order := f.line.Sort()
 	r := f.program
-	r.line.Gaps, r.of, r.views = permuted(r.line.Gaps, order), permuted(r.of, order), permuted(r.views, order)
+	r.of, r.views = permuted(r.of, order), permuted(r.views, order)
 	return r, nil
 }
 

@@ -170,27 +170,17 @@ func (s *search) try(share float64, work int64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	best := math.Inf(1)
-	starts := prog.line.times(nil, s.link)
-	for range 4 {
-		moves, ok := prog.line.choose(s.link, s.p.Budget, s.opts.HostBudget, starts)
-		if !ok {
-			break
-		}
-		starts = prog.line.times(moves, s.link)
-		end := starts[len(starts)-1]
-		if end < s.makespan {
-			s.makespan, s.program, s.moves, s.share = end, prog, moves, share
-			if s.opts.Progress != nil {
-				s.opts.Progress(over(end, s.base))
-			}
-		}
-		if end >= best {
-			break
-		}
-		best = end
+	moves, end, ok := prog.line.best(s.link, s.p.Budget, s.opts.HostBudget)
+	if !ok {
+		return math.Inf(1), nil
 	}
-	return best, nil
+	if end < s.makespan {
+		s.makespan, s.program, s.moves, s.share = end, prog, moves, share
+		if s.opts.Progress != nil {
+			s.opts.Progress(over(end, s.base))
+		}
+	}
+	return end, nil
 }
 
 func (s *search) solution() (*Solution, error) {

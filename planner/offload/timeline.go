@@ -1,6 +1,9 @@
 package offload
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // Timeline is a schedule as moves see it: runs of computations, one after the other.
 type Timeline struct {
@@ -16,6 +19,17 @@ type Gap struct {
 	Size          int64
 	Made          int32 // the run that makes the value
 	After, Before int32 // the runs that use it
+}
+
+// Sort puts the gaps in ascending order of After and returns by gap where it was.
+func (t *Timeline) Sort() []int32 {
+	order := make([]int32, len(t.Gaps))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return int(t.Gaps[a].After) - int(t.Gaps[b].After) })
+	t.Gaps = permuted(t.Gaps, order)
+	return order
 }
 
 // Move takes the value of a gap off the device. Steps stand before runs.
@@ -104,3 +118,40 @@ func (t *Timeline) times(moves []Move, link clock) []float64 {
 	}
 	return append(starts, now)
 }
+
+// Moves picks moves that bring all runs within the budget, with copies on the host that take no more than so
+// many bytes at once, and the time at which the last run ends with them. It fails, with false, where the values
+// that may move are not enough. The cost of the runs is in a unit of time, us or ms.
+func (t *Timeline) Moves(link Link, unit string, budget, host int64) (moves []Move, end float64, ok bool) {
+	c, err := link.clock(unit)
+	if err != nil {
+		return nil, 0, false
+	}
+	return t.best(c, budget, host)
+}
+
+// best picks moves, some times with what is known of the times of runs from before.
+func (t *Timeline) best(link clock, budget, host int64) (best []Move, end float64, ok bool) {
+	starts := t.times(nil, link)
+	peak := slices.Max(append([]int64{0}, t.Bytes...))
+	if link.rate == 0 || peak <= budget {
+		return nil, starts[len(starts)-1], peak <= budget
+	}
+	end = math.Inf(1)
+	for range mostLooks {
+		moves, found := t.choose(link, budget, host, starts)
+		if !found {
+			break
+		}
+		starts = t.times(moves, link)
+		if last := starts[len(starts)-1]; last < end {
+			best, end, ok = moves, last, true
+		} else {
+			break
+		}
+	}
+	return best, end, ok
+}
+
+// mostLooks is how often moves are picked for one schedule.
+const mostLooks = 4

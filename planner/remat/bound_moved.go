@@ -59,7 +59,7 @@ func (b *bounder) mostPrice() float64 {
 // MovedBound returns a lower bound on the time that a schedule within the budget takes beyond the first
 // runs, in units of cost, where values may move over a link of so many bytes per unit each way; it is
 // CostBound for a rate of 0. Tasks keep their order. carried is the bytes that the link may have moved
-// before the moment that proves most.
+// before the moment that proves most, or takes most where no moment proves anything.
 func (g *Graph) MovedBound(ctx context.Context, budget int64, rate float64, work int64) (bound, carried int64) {
 	bound, carried, _ = g.movedProof(ctx, budget, rate, work)
 	return bound, carried
@@ -76,7 +76,23 @@ func (g *Graph) movedProof(
 	b := newBounder(ctx, newMoments(g), budget, work)
 	b.link, b.cut.move = newCarried(g, rate), true
 	b.run()
-	return b.best, b.budgetAt(int(b.at)) - budget, b.alone
+	at := int(b.at)
+	if b.best == 0 {
+		at = b.largest()
+	}
+	return b.best, b.budgetAt(at) - budget, b.alone
+}
+
+// largest is the moment with the most bytes where no task is recomputed.
+func (b *bounder) largest() (t int) {
+	clear(b.again)
+	b.judge(b.again)
+	for s, bytes := range b.bytes {
+		if bytes > b.bytes[t] {
+			t = s
+		}
+	}
+	return t
 }
 
 // anyMoved is MovedBound with first runs in any order: before t are all tasks that do not depend on it.

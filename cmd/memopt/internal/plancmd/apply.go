@@ -22,6 +22,7 @@ import (
 func Apply(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
 	var out, external, anchors string
+	var move cli.MoveFlags
 	cmd := &cobra.Command{
 		Use:   "apply MODEL -o OUT",
 		Short: "Rewrite the graph so that it recomputes the values of a plan",
@@ -70,6 +71,12 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
+			if moves, asked, err := movesAsked(&move, &sel); asked || err != nil {
+				if err != nil {
+					return err
+				}
+				return planMoves(a, args[0], &sel, moves, out, onnx.Options{ExternalDataThreshold: threshold})
+			}
 			p, c, err := MakePlan(a, args[0], &sel, option.Planning{Writes: anchors == "on",
 				Rewrites: true})
 			if err != nil {
@@ -117,6 +124,7 @@ file that it refuses is warned about.`,
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
+	move.Register(cmd.Flags())
 	cmd.Flags().StringVar(&anchors, "anchor", "on",
 		"on: preserve the saving in ONNX Runtime's default order; off: rewrite without anchors")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")

@@ -14,6 +14,7 @@ import (
 	"memopt/cmd/memopt/internal/option"
 	"memopt/configs"
 	"memopt/executor/cpu"
+	"memopt/graph/onnx"
 	"memopt/planner"
 	"memopt/view/report"
 )
@@ -23,6 +24,7 @@ func Plan(a *cli.App) *cobra.Command {
 	var details, noChart, deeploy bool
 	var pareto int
 	var saveConfig, savePlan, planFormat, plot, moduleMap string
+	var move cli.MoveFlags
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Show the nodes to recompute, their saving and the peak",
@@ -70,6 +72,12 @@ formulas, exact bytes and whole names in any case.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
+			}
+			if moves, asked, err := movesAsked(&move, &sel); asked || err != nil {
+				if err != nil {
+					return err
+				}
+				return planMoves(a, args[0], &sel, moves, "", onnx.Options{})
 			}
 			format, err := report.ParseFormat(a.Global.Output)
 			if err != nil {
@@ -154,6 +162,7 @@ formulas, exact bytes and whole names in any case.`,
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
+	move.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().BoolVar(&noChart, "no-chart",
 		false, "leave out the chart of live bytes that a terminal of 60 columns or more shows")

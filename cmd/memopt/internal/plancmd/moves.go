@@ -1,0 +1,80 @@
+package plancmd
+
+import (
+	"memopt"
+	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/gradcmd"
+	"memopt/cmd/memopt/internal/load"
+	"memopt/cmd/memopt/internal/option"
+	"memopt/graph/onnx"
+	"memopt/view/report"
+)
+
+// movesAsked reads the flags of moves. Values move for a budget alone, in memopt's own runtime.
+func movesAsked(flags *cli.MoveFlags, sel *option.SelectionFlags) (moves memopt.MoveOptions, asked bool, err error) {
+	o, err := flags.Options()
+	if err != nil || o.Link.BytesPerSecond == 0 || o.HostBudget == 0 {
+		return moves, false, err
+	}
+	if !sel.BudgetFlags.Asks() {
+		return moves, false, cli.Usage("--link and --host-budget move values for the sake of a budget: add --budget")
+	}
+	if sel.In == cli.OrtName {
+		return moves, false, cli.Usage("--budget-in ort and --link cannot be combined: ONNX Runtime moves no values")
+	}
+	return memopt.MoveOptions{Link: o.Link, HostBudget: o.HostBudget}, true, nil
+}
+
+// planMoves plans values that move to the host beside recomputation, reports the plan, and writes the graph where
+// out names a file.
+func planMoves(a *cli.App, name string, sel *option.SelectionFlags, moves memopt.MoveOptions, out string,
+	write onnx.Options) error {
+	format, err := report.ParseFormat(a.Global.Output)
+	if err != nil {
+		return cli.Usage("%w", err)
+	}
+	if err := sel.Step.Check(); err != nil {
+		return err
+	}
+	how := option.Planning{Reading: load.Reading{States: sel.States}}
+	m, err := load.Model(a, name, how.Reading)
+	if err != nil {
+		return err
+	}
+	m, _, err = gradcmd.MakeStep(a, m, &sel.Step, sel.Guarded())
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	c, err := sel.Resolve(a, m, how)
+	if err != nil {
+		return err
+	}
+	b, ok := c.Strategy.(memopt.Budget)
+	if !ok || b.Clusters || b.Runtime {
+		return cli.Usage("--link and --host-budget are for plans of nodes to a budget in memopt's own runtime")
+	}
+	a.Status.Say("planning")
+	p, err := m.PlanMoves(a.SearchFor(c.Strategy), b, c.Options, moves)
+	if err != nil {
+		return a.ClassifyPlan(name, err)
+	}
+	if out != "" {
+		if err := a.WriteModel("--out", out, p.Model, write); err != nil {
+			return err
+		}
+	}
+	w := a.Out
+	if out == cli.StreamName {
+		w = a.Stdio.Err
+	}
+	return report.Moving(w, format, movingReport(p, moves))
+}
+
+func movingReport(p *memopt.Moving, o memopt.MoveOptions) report.MovingPlan {
+	return report.MovingPlan{Budget: p.Budget, Persistent: p.Persistent, Peak: p.Peak, Arena: p.Arena,
+		Total: p.Arena + p.Persistent, HostPeak: p.HostPeak, HostBudget: o.HostBudget, Moved: p.Moved,
+		Moves: len(p.Moves), Recomputed: p.Plan.Recompute.Nodes, Overhead: p.Overhead, Recomputation: p.Recomputed,
+		OverheadBound: p.Bound, Seconds: p.Seconds, StepAsIs: p.StepAsIs, TotalAsIs: p.ArenaAsIs + p.Persistent,
+		BytesPerSecond: o.Link.BytesPerSecond, LatencyMicros: float64(o.Link.Latency.Nanoseconds()) / 1e3}
+}

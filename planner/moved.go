@@ -1,0 +1,138 @@
+package planner
+
+import (
+	"context"
+
+	"memopt/graph"
+	"memopt/graph/live"
+	"memopt/planner/budget"
+	"memopt/planner/offload"
+	"memopt/planner/place"
+	"memopt/recompute"
+)
+
+// Bytes is the most that an arena may take besides persistent bytes; a share is of base, the bytes of the arena
+// of the unchanged graph.
+func (b Budget) Bytes(persistent, base int64) int64 { return b.bytes(persistent, base) }
+
+// MovedBound returns a lower bound on the overhead of any plan in the plan's order, with its regions in parts,
+// whose arena takes at most so many bytes and whose values may move to the host over a link of so many bytes per
+// second each way, and the bytes that the link may have moved before the moment that proves it.
+func (p *Plan) MovedBound(ctx context.Context, bytes int64, rate float64) (overhead float64, carried int64) {
+	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
+	least, carried := budget.MovedBound(ctx, &budget.Problem{Base: p.Base, Seconds: p.costs.seconds,
+		Evaluator: place.NewEvaluator(p.Analysis, p.Sizes, memory)}, bytes, rate)
+	return p.priced(least), carried
+}
+
+// MoveUnit is the unit of the costs in the timelines of TimelineOf.
+const MoveUnit = "us"
+
+// Gaps are the gaps of a graph's timeline, with the values that they are of.
+type Gaps struct {
+	offload.Timeline
+	Of []graph.ValueID // by gap
+}
+
+// TimelineOf returns the timeline of a graph in an order as moves see it: seconds has the time of each node. Values
+// that share memory with others but for views stay where they are: those in the buffers of states, parts of
+// others, and the graph's outputs.
+func TimelineOf(g *graph.Graph, order graph.Order, sizes *live.Sizes, t *live.Timeline, seconds []float64) *Gaps {
+	f := &gapFinder{g: g, sizes: sizes, t: t, base: make([]graph.ValueID, len(g.Values)),
+		used: make([]int32, len(g.Values)), made: make([]int32, len(g.Values)), stays: make([]bool, len(g.Values)),
+		gaps: &Gaps{}}
+	for v := range f.base {
+		f.base[v] = graph.ValueID(v)
+		f.made[v] = -1
+	}
+	for _, id := range order {
+		if n := g.Nodes[id]; sizes.View(n) && n.Input(0) != graph.NoValue {
+			f.base[n.Outputs[0]] = f.base[n.Input(0)]
+		}
+	}
+	for _, d := range g.Outputs {
+		f.stays[f.base[d.Value]] = true
+	}
+	for run, id := range order {
+		f.run(int32(run), g.Nodes[id])
+		f.gaps.Cost = append(f.gaps.Cost, seconds[id]*1e6)
+	}
+	f.gaps.Bytes = t.Live
+	f.sort()
+	return f.gaps
+}
+
+// gapFinder is the state of TimelineOf.
+type gapFinder struct {
+	g     *graph.Graph
+	sizes *live.Sizes
+	t     *live.Timeline
+	base  []graph.ValueID // by value: the one that it is a view of, or itself
+	used  []int32         // by base: the newest run that uses it
+	made  []int32         // by base: the run that makes it, or -1
+	stays []bool          // by base: it must not move
+	gaps  *Gaps
+}
+
+func (f *gapFinder) run(run int32, n *graph.Node) {
+	for _, v := range n.Inputs {
+		if v != graph.NoValue {
+			f.use(f.base[v], run)
+		}
+	}
+	for _, v := range n.Captures() {
+		f.use(f.base[v], run)
+	}
+	for _, v := range n.Outputs {
+		if v == graph.NoValue {
+			continue
+		}
+		if f.base[v] == v {
+			f.made[v], f.used[v] = run, run
+		} else {
+			f.use(f.base[v], run)
+		}
+	}
+}
+
+// use notes a use of a value, and the gap before it.
+func (f *gapFinder) use(v graph.ValueID, run int32) {
+	after := f.used[v]
+	f.used[v] = run
+	if f.made[v] < 0 || run-after < 2 || !f.moves(v) {
+		return
+	}
+	f.gaps.Gaps = append(f.gaps.Gaps, offload.Gap{Life: int32(v), Size: f.sizes.Bytes[v], Made: f.made[v],
+		After: after, Before: run})
+	f.gaps.Of = append(f.gaps.Of, v)
+}
+
+// moves tells whether a value may leave the device.
+func (f *gapFinder) moves(v graph.ValueID) bool {
+	root := f.t.Root[v]
+	return !f.stays[v] && root != graph.NoValue && f.sizes.Bytes[v] > 0 && f.sizes.Bytes[root] == f.sizes.Bytes[v] &&
+		(f.t.Start == nil || f.t.Start[v] == 0) && (f.t.State == nil || f.t.State[v] == graph.NoValue)
+}
+
+// sort puts the gaps in ascending order of After.
+func (f *gapFinder) sort() {
+	order := f.gaps.Sort()
+	of := make([]graph.ValueID, len(order))
+	for i, o := range order {
+		of[i] = f.gaps.Of[o]
+	}
+	f.gaps.Of = of
+}
+
+// Moves are the moves of values that a timeline's moves stand for, in an order of its graph.
+func (g *Gaps) Moves(order graph.Order, moves []offload.Move) []recompute.Move {
+	list := make([]recompute.Move, len(moves))
+	for i, m := range moves {
+		list[i] = recompute.Move{Value: g.Of[m.Gap], Offload: graph.NoNode, Free: order[m.Free], Reload: order[m.In],
+			Wait: order[g.Gaps[m.Gap].Before]}
+		if !m.Clean {
+			list[i].Offload = order[m.Out]
+		}
+	}
+	return list
+}
