@@ -62,6 +62,7 @@ func TestSchemas(t *testing.T) {
 		{"run", "run forward.onnx --dim batch=4 --init random:1 --data-dir outputs.npz"},
 		{"run", "run example:cnn --dim batch=2 --init random:1 --phases --mem-pattern off"},
 		{"run", "run example:transformer -e null"},
+		{"run", "run away.onnx --init random:1 --link 1GB/s"},
 		{"verify", "verify forward.onnx --dim batch=4 --level 1 --init random:1 -r 2"},
 		{"verify", "verify forward.onnx other.onnx --dim batch=4 --init random:1"},
 		{"pack", "pack buffers.csv -o offsets.csv --capacity 16"},

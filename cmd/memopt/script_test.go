@@ -16,6 +16,7 @@ import (
 	"memopt/executor/ort"
 	"memopt/graph"
 	"memopt/graph/onnx"
+	"memopt/graph/op"
 )
 
 func TestMain(m *testing.M) {
@@ -121,6 +122,15 @@ var forwardModels = map[string]string{
 	// Texts, as in front of a model that splits them into tokens.
 	"strings.onnx": `strings (string[n] s, float[n, 4] x, float[4, 4] w) => (float loss) {
 		p, q = StringSplit<delimiter = ",">(s)  c = Cast<to = 1>(q)  u = Unsqueeze<axes = [1]>(c)  h = MatMul(x, w)  y = Mul(h, u)  loss = ReduceMean<keepdims = 0>(y) }`,
+	// A value that moves to the host and back beside a larger one, and the same without moves.
+	"stayed.onnx": `net (float[64, 64] x) => (float loss) <int64[2] reps = {4, 1}> {
+		a = Exp(x)  b = Neg(a)  wide = Tile(b, reps)  least = ReduceMax<axes = [0], keepdims = 1>(wide)
+		y = Add(a, least)  loss = ReduceMean<keepdims = 0>(y) }`,
+	"away.onnx": `net (float[64, 64] x) => (float loss) <int64[2] reps = {4, 1}> {
+		a = Exp(x)  far = memopt.Offload(a)  b = Neg(a)  there = memopt.Wait(far, a)
+		wide = Tile(b, reps)  least = ReduceMax<axes = [0], keepdims = 1>(wide)
+		coming = memopt.Reload(there)  back = memopt.Wait(coming, there)
+		y = Add(back, least)  loss = ReduceMean<keepdims = 0>(y) }`,
 	"unused.onnx": `unused (float[8] x, float[8] w, float[3] idle) => (float loss, float[3] other) { y = Mul(x, w)  loss = ReduceSum<keepdims = 0>(y)  other = Neg(idle) }`,
 }
 
@@ -130,6 +140,9 @@ func writeForward(dir string) error {
 		m, err := graph.Parse("<ir_version: 8, opset_import: [\"\" : 17]> "+text, name)
 		if err != nil {
 			return err
+		}
+		if strings.Contains(text, "memopt.") {
+			op.Import(m, op.DomainMemopt)
 		}
 		if err := onnx.WriteFile(filepath.Join(dir, name), m, onnx.Options{}); err != nil {
 			return err

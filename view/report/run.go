@@ -73,15 +73,16 @@ type runJSON struct {
 	Schema  string `json:"schema"`
 	Backend string `json:"backend"`
 	// Executes is training_step, or forward for a model without a backward half.
-	Executes string      `json:"executes"`
-	Threads  int         `json:"threads"`
-	Steps    int         `json:"steps"`
-	Warmup   int         `json:"warmup"` // how many of the steps were not measured
-	Peak     runPeakJSON `json:"peak"`
-	Time     *timeJSON   `json:"time_ms"`
-	Phases   []phaseJSON `json:"phases,omitempty"`
-	Feeds    []feedJSON  `json:"gradients,omitempty"`
-	Copies   *copiesJSON `json:"copies,omitempty"`
+	Executes string        `json:"executes"`
+	Threads  int           `json:"threads"`
+	Steps    int           `json:"steps"`
+	Warmup   int           `json:"warmup"` // how many of the steps were not measured
+	Peak     runPeakJSON   `json:"peak"`
+	Time     *timeJSON     `json:"time_ms"`
+	Phases   []phaseJSON   `json:"phases,omitempty"`
+	Feeds    []feedJSON    `json:"gradients,omitempty"`
+	Copies   *copiesJSON   `json:"copies,omitempty"`
+	Moves    *movesRunJSON `json:"moves,omitempty"`
 	// OnHost counts nodes that the host runs although there is a device, by reason.
 	OnHost map[string]int `json:"on_host,omitempty"`
 	// NotCaptured is the reason why steps are not captured although capture was asked for.
@@ -123,6 +124,18 @@ type copiesJSON struct {
 	FromDevice      int   `json:"from_device"`
 	ToDeviceBytes   int64 `json:"to_device_bytes"`
 	FromDeviceBytes int64 `json:"from_device_bytes"`
+}
+
+// movesRunJSON is about values that lie in the host's memory for a time, in all steps.
+type movesRunJSON struct {
+	HostLive      int64   `json:"predicted_live_bytes"`
+	Host          int64   `json:"planned_bytes"`
+	MeasuredHost  int64   `json:"measured_bytes"`
+	ToHost        int     `json:"to_host"`
+	FromHost      int     `json:"from_host"`
+	ToHostBytes   int64   `json:"to_host_bytes"`
+	FromHostBytes int64   `json:"from_host_bytes"`
+	Waited        float64 `json:"waited_ms"`
 }
 
 type timeJSON struct {
@@ -175,6 +188,10 @@ func newRunJSON(v *RunView) *runJSON {
 	}
 	if c := r.Measured.Copies; c != (executor.Copies{}) {
 		j.Copies = &copiesJSON{c.In, c.Out, c.InBytes, c.OutBytes}
+	}
+	if p, m := r.Predicted, r.Measured; p.Host > 0 {
+		j.Moves = &movesRunJSON{p.HostLive, p.Host, m.Host, m.Moved.Out, m.Moved.In, m.Moved.OutBytes, m.Moved.InBytes,
+			ms(m.Moved.Waited)}
 	}
 	j.Remarks = r.Remarks
 	j.Library = newLibraryJSON(r)
@@ -293,6 +310,13 @@ func (t *Table) runRows(v *RunView) {
 			fmt.Sprint(c.In+c.Out),
 			fmt.Sprintf("in all steps: %s to the device, %s from the device", Bytes(c.InBytes), Bytes(c.OutBytes)))
 	}
+	if r.Predicted.Host > 0 {
+		m := r.Measured.Moved
+		t.Add("on the host", Bytes(r.Measured.Host), "of values that move there; "+relative(r.Measured.Host-r.Predicted.Host))
+		if m.Out+m.In > 0 {
+			t.movesRow(m)
+		}
+	}
 	if r.WhyNoCapture != "" {
 		t.Add("not captured", "", r.WhyNoCapture)
 	}
@@ -332,11 +356,21 @@ func (t *Table) arenaRows(v *RunView) {
 			100*(float64(r.Predicted.Arena)/float64(r.Predicted.LowerBound)-1))
 	}
 	t.Add("planned arena", Bytes(r.Predicted.Arena), gap)
-	same := "equal to the plan, to the byte"
-	if d := r.Measured.Arena - r.Predicted.Arena; d != 0 {
-		same = fmt.Sprintf("%+d bytes relative to the plan", d)
+	t.Add("measured arena", Bytes(r.Measured.Arena), relative(r.Measured.Arena-r.Predicted.Arena))
+}
+
+// movesRow adds what copies to the host and back have taken.
+func (t *Table) movesRow(m executor.Moved) {
+	t.Add("moves", fmt.Sprint(m.Out+m.In), fmt.Sprintf("in all steps: %s to the host, %s back; nodes waited %s for them",
+		Bytes(m.OutBytes), Bytes(m.InBytes), duration(m.Waited)))
+}
+
+// relative says how measured bytes differ from those of the plan.
+func relative(d int64) string {
+	if d == 0 {
+		return "equal to the plan, to the byte"
 	}
-	t.Add("measured arena", Bytes(r.Measured.Arena), same)
+	return fmt.Sprintf("%+d bytes relative to the plan", d)
 }
 
 func duration(d time.Duration) string { return fmt.Sprintf("%.2f ms", ms(d)) }

@@ -117,6 +117,11 @@ func Verify(w io.Writer, format Format, v *VerifyView) error {
 	t.Add("predicted live", Bytes(a.Predicted.Live), Bytes(b.Predicted.Live), "")
 	t.Add("planned arena", Bytes(a.Predicted.Arena), Bytes(b.Predicted.Arena), "")
 	t.Add("measured arena", Bytes(a.Measured.Arena), Bytes(b.Measured.Arena), v.promise())
+	if p := max(a.Predicted.Host, b.Predicted.Host); p > 0 {
+		t.Add("on the host", Bytes(a.Measured.Host), Bytes(b.Measured.Host), "values that move there; "+
+			relative(b.Measured.Host-b.Predicted.Host))
+		t.Add("waited for moves", duration(a.Measured.Moved.Waited), duration(b.Measured.Moved.Waited), "in all steps")
+	}
 	if a.Measured.Dynamic > 0 || b.Measured.Dynamic > 0 {
 		t.Add("beside the plan", Bytes(a.Measured.Dynamic), Bytes(b.Measured.Dynamic),
 			"values whose size depends on data, and subgraphs")

@@ -88,6 +88,9 @@ func (e *Engine) Open(ctx context.Context, side verify.Side, inputs map[string]*
 	if err := op.Clash(side.Model.Graph); err != nil {
 		return nil, err
 	}
+	if err := checkCopies(side.Model.Graph); err != nil {
+		return nil, err
+	}
 	o := RuntimeOptions(e.Options, &opts.Session)
 	s := &steps{side: side, pattern: !o.NoPattern, warmup: opts.Warmup, run: &verify.Run{Threads: o.Threads}}
 	defer func() {

@@ -8,6 +8,7 @@ import (
 
 	"memopt/executor/ort"
 	"memopt/graph"
+	"memopt/graph/op"
 )
 
 // Error is an error of ONNX Runtime about a model (an *ort.RuntimeError), or the reason why it
@@ -54,6 +55,18 @@ func failed(g *graph.Graph, err error) error {
 		return e
 	}
 	return err
+}
+
+// checkCopies refuses a graph whose values move to the host's memory. The runtime's own message would say that it
+// has no such operator, after the file has been written.
+func checkCopies(g *graph.Graph) error {
+	for _, n := range g.Nodes {
+		if op.Of(n.Kind).Transfer != op.NoTransfer {
+			return &Error{Err: fmt.Errorf("ONNX Runtime has no operator %s:%s: values move to the host's memory in "+
+				"memopt's own executor alone", n.Domain, n.Op), Node: g.NodeLabel(n.ID)}
+		}
+	}
+	return nil
 }
 
 // failed is an error of the runtime's about the side.

@@ -201,6 +201,9 @@ func (m *machine) Open(ctx context.Context, side verify.Side, o resident.StepOpt
 	if err := op.Clash(side.Model.Graph); err != nil { // the library's message would be less clear
 		return nil, err
 	}
+	if err := checkCopies(side.Model.Graph); err != nil {
+		return nil, err
+	}
 	s := &step{machine: m, side: side, number: -1}
 	if err := s.bind(); err != nil {
 		return nil, err

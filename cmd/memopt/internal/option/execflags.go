@@ -1,11 +1,13 @@
 package option
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/pflag"
 
 	"memopt/cmd/memopt/internal/cli"
+	"memopt/executor"
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 )
@@ -20,6 +22,7 @@ type ExecFlags struct {
 	warmup      int
 	independent bool
 	atol, rtol  float64
+	link        string
 	above       float64 // by how much the arena may exceed the prediction, a share of it
 	// differentiate says that forward models become training graphs first, selection or not.
 	Differentiate bool
@@ -40,6 +43,8 @@ func (e *ExecFlags) Register(f *pflag.FlagSet) {
 	f.BoolVar(&e.independent, "independent-steps", false,
 		"let every step begin with the given states, such as weights and moments, in place of those that the "+
 			"step before left")
+	f.StringVar(&e.link, "link", "0", "bytes per second each way of the link that Offload and Reload copy over, such "+
+		"as 25GB/s, or 25GB/s,10us with a latency; 0: as fast as memory")
 	cli.NumberVar(f, &e.atol, "atol", "", verify.DefaultTolerance.Abs, cli.NotNegative,
 		"absolute tolerance of comparisons that are not bitwise")
 	cli.NumberVar(f, &e.rtol, "rtol", "", verify.DefaultTolerance.Rel, cli.NotNegative,
@@ -69,6 +74,11 @@ func (e *ExecFlags) Options(a *cli.App) (verify.Options, error) {
 	if err := e.Session(a, o.Engine, &o.Session); err != nil {
 		return o, err
 	}
+	link, err := cli.ParseLink(cmp.Or(e.link, "0"))
+	if err != nil {
+		return o, cli.Usage("--link %q: %w", e.link, err)
+	}
+	o.Session.Link = executor.Link(link)
 	o.Progress = a.Progress("steps")
 	return o, nil
 }
