@@ -312,7 +312,8 @@ func (t *Table) runRows(v *RunView) {
 	}
 	if r.Predicted.Host > 0 {
 		m := r.Measured.Moved
-		t.Add("on the host", Bytes(r.Measured.Host), "of values that move there; "+relative(r.Measured.Host-r.Predicted.Host))
+		t.Add("on the host", Bytes(r.Measured.Host), "of values that move there; "+
+			relative(r.Measured.Host-r.Predicted.Host))
 		if m.Out+m.In > 0 {
 			t.movesRow(m)
 		}
@@ -361,8 +362,9 @@ func (t *Table) arenaRows(v *RunView) {
 
 // movesRow adds what copies to the host and back have taken.
 func (t *Table) movesRow(m executor.Moved) {
-	t.Add("moves", fmt.Sprint(m.Out+m.In), fmt.Sprintf("in all steps: %s to the host, %s back; nodes waited %s for them",
-		Bytes(m.OutBytes), Bytes(m.InBytes), duration(m.Waited)))
+	t.Add("moves", fmt.Sprint(m.Out+m.In),
+		fmt.Sprintf("in all steps: %s to the host, %s back; nodes waited %s for them",
+			Bytes(m.OutBytes), Bytes(m.InBytes), duration(m.Waited)))
 }
 
 // relative says how measured bytes differ from those of the plan.
