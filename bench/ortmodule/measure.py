@@ -113,7 +113,9 @@ class Net:
         """Loss and gradients of PyTorch, without those that are 0 in double precision, such as of key biases, and of
         biases between two batch norms: in single precision they are rounding errors."""
         exact = copy.deepcopy(self.reference).double()
+        torch.set_default_dtype(torch.float64)  # of masks that the model makes
         exact(**{k: v.double() if v.is_floating_point() else v for k, v in self.batch.items()}).backward()
+        torch.set_default_dtype(torch.float32)
         vanish = {k for k, p in exact.named_parameters() if p.grad is None or p.grad.abs().max() < 1e-10}
         self.reference.zero_grad(set_to_none=True)
         loss = self.reference(**self.batch)
