@@ -48,7 +48,8 @@ const dependencies = `
 	planner/remat < planner/offload;
 	planner/offload < planner, view/report;
 	check/flow, check/streams < check;
-	planner, planner/remat !< check;
+	check, recompute < check/planfile;
+	planner, planner/remat !< check, check/planfile;
 	graph/live, planner/pack < planner/arena;
 	graph/live < planner/envelope;
 	sim/ort < planner/order;
@@ -124,7 +125,7 @@ const dependencies = `
 	answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
 		view/webpage < cmd/memopt/internal/plancmd;
 	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;
-	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, check,
+	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, check/planfile,
 		cmd/memopt/internal/plancmd < cmd/memopt/internal/answercmd;
 	cmd/memopt/internal/option, train/mpi, train/prepare < cmd/memopt/internal/traincmd;
 	cmd/memopt/internal/option, inference/quantize < cmd/memopt/internal/forwardcmd;

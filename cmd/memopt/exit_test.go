@@ -102,6 +102,7 @@ var exitCodes = []struct {
 	{"solve chain.json -o schedule.json", 0, ""},
 	{"check schedule.json chain.json", 0, ""},
 	{"check schedule.json joint.json", 4, "the claims of the plan are false: "},
+	{"check plan.json example:mlp", 2, "structure_sha256"},
 	{"check --trace chain.json", 2, "no trace of events"},
 	{"check --trace empty.json chain.json", 2, "leave chain.json out"},
 	{"check schedule.json", 2, "wants a PLAN and the MODEL"},

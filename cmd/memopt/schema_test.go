@@ -110,6 +110,9 @@ func TestSchemas(t *testing.T) {
 	data, err := os.ReadFile("plan.json")
 	require.NoError(t, err)
 	schematest.Load(t, folder, "recompute").Check(t, data)
+	checkOfPlan := inProcess(t.Context(), nil, "check plan.json example:mlp -O json")
+	require.Zero(t, checkOfPlan.code, checkOfPlan.errors)
+	schematest.Load(t, folder, "check").Check(t, []byte(checkOfPlan.out))
 	checked["recompute"] = true
 	require.Zero(t, inProcess(t.Context(), nil,
 		"plan modules.onnx --select modules --dim batch=64 --level 1 --save-plan modules.json").code)

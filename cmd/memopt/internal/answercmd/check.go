@@ -1,6 +1,9 @@
 package answercmd
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,21 +12,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"memopt/check"
+	"memopt/check/planfile"
 	"memopt/check/streams"
 	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/cmd/memopt/internal/load"
+	"memopt/configs"
 	"memopt/internal/inputfile"
 	"memopt/view/report"
 )
 
 func Check(a *cli.App) *cobra.Command {
 	var trace string
+	var step gradcmd.StepFlags
+	var states []string
 	cmd := &cobra.Command{
 		Use:   "check PLAN MODEL",
 		Short: "Check a plan by itself: steps, peak, cost, bound, and no race between copies",
 		Long: `check follows a plan step by step, without any code of the planner, and tells
 whether its claims are true. PLAN is an answer of memopt solve, MODEL the
-instance that it is for.
+instance that it is for; or PLAN is a plan file (plan --save-plan), MODEL the
+model, and the flags for its training step are those that it was planned with.
 
 Each input must be live when it is read, each value freed once and not too
 early, each node computed, and a node that must not be computed again computed
@@ -42,6 +51,8 @@ their steps. docs/check.md explains their kinds.`,
         the numbers of a schedule, or its faults
   memopt check schedule.json instance.json -O json
         the same for a program
+  memopt check plan.json model.onnx
+        a plan file of memopt plan --save-plan
   memopt check --trace run.json
         the races of a run`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -58,9 +69,11 @@ their steps. docs/check.md explains their kinds.`,
 			if trace != "" {
 				return checkTrace(a, trace)
 			}
-			return checkPlan(a, args[0], args[1])
+			return checkPlan(a, args[0], args[1], &step, states)
 		},
 	}
+	step.RegisterGraph(cmd.Flags())
+	cmd.Flags().StringArrayVar(&states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	cmd.Flags().StringVar(&trace, "trace", "", "look for races in this trace of a run (Chrome's format), - is a stream")
 	return cmd
 }
@@ -95,26 +108,63 @@ func checkTrace(a *cli.App, path string) error {
 	return finishCheck(a, format, path, r)
 }
 
-func checkPlan(a *cli.App, plan, model string) error {
+func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states []string) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	p, err := openInput(a, plan)
+	f, err := openInput(a, plan)
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer f.Close()
+	p := bufio.NewReaderSize(inputfile.Limited(f, load.MaxInstance), 1<<12)
+	if begins, _ := p.Peek(1 << 12); bytes.Contains(begins, []byte(`"memopt.recompute/`)) {
+		r, err := checkPlanFile(a, p, plan, model, step, states)
+		if err != nil {
+			return err
+		}
+		return finishCheck(a, format, plan+": the claims of the plan are false", r)
+	}
 	m, err := openInput(a, model)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	r, err := check.Answer(inputfile.Limited(p, load.MaxInstance), inputfile.Limited(m, load.MaxInstance))
+	r, err := check.Answer(p, inputfile.Limited(m, load.MaxInstance))
 	if err != nil {
 		return cli.FileError("%s, %s: %w", plan, model, err)
 	}
 	return finishCheck(a, format, plan+": the claims of the plan are false", r)
+}
+
+// checkPlanFile checks a plan file against a model.
+func checkPlanFile(a *cli.App, p io.Reader, plan, name string, f *gradcmd.StepFlags, states []string) (*check.Report,
+	error) {
+	text, err := io.ReadAll(p)
+	if err != nil {
+		return nil, cli.FileError("%s: %w", plan, err)
+	}
+	record, err := configs.ParsePlan(text, plan)
+	if err != nil {
+		return nil, cli.FileError("%w", err)
+	}
+	m, err := load.Model(a, name, load.Reading{States: states, Dims: record.Dims})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	made, _, err := gradcmd.MakeStep(a, m, f, false)
+	if err != nil {
+		return nil, err
+	}
+	r, err := planfile.Check(made.Model, m.StructureSHA256, made.Dims, record)
+	if errors.Is(err, planfile.ErrOther) {
+		return nil, cli.Usage("%s: %w", plan, err)
+	} else if err != nil {
+		return nil, cli.Classify(cli.Wrap(name, err))
+	}
+	return r, nil
 }
 
 // finishCheck writes the outcome of a check, which is an error where there are faults.
