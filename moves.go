@@ -57,7 +57,7 @@ func (m *Model) PlanMoves(ctx context.Context, b Budget, o PlanOptions, mo MoveO
 	_, carried := asIs.MovedBound(ctx, s.limit, mo.Link.BytesPerSecond)
 	s.best = &Moving{Seconds: math.Inf(1)}
 	s.asIs, s.step = asIs, asIs.Step.Seconds
-	if err := s.run(ctx, asIs, b, carried); err != nil {
+	if err := s.run(ctx, b, carried); err != nil {
 		return nil, err
 	}
 	if s.best.Plan == nil {
@@ -83,51 +83,88 @@ type moveSearch struct {
 	infeasible error // why the newest plan has no moves that bring it within the budget
 }
 
-// moveShares are the shares of what the link carries that recomputation counts on, as they are tried.
-var moveShares = []float64{1, 0.9, 0.8, 0.95, 0.5, 0}
+// moveShares are the shares of what the link carries that recomputation counts on, as they are tried behind
+// those of all and of none.
+var moveShares = []float64{0.9, 0.95, 0.8, 0.5}
 
-// run tries shares until the time is over.
-func (s *moveSearch) run(ctx context.Context, asIs *Plan, b Budget, carried int64) error {
-	end, timed := ctx.Deadline()
-	seen := map[int64]bool{}
-	for i, share := range moveShares {
-		budget := min(s.limit+int64(share*float64(carried)), asIs.Arena.Bytes)
-		if s.moves.Link.BytesPerSecond == 0 || s.moves.HostBudget == 0 {
-			budget = s.limit
-		}
-		if seen[budget] {
-			continue
-		}
-		seen[budget] = true
-		p := asIs
-		if budget < asIs.Arena.Bytes {
-			part, done := ctx, context.CancelFunc(func() {})
-			if timed {
-				left := time.Until(end) / time.Duration(len(moveShares)-i)
-				part, done = context.WithTimeout(ctx, left)
-			}
+// firstShare is the part of the time that the plan has which moves no value.
+const firstShare = 0.3
+
+// run tries the plan without moves first, then shares of the link, with the regions in parts that it has or without
+// any, whichever is better, until the time is over.
+func (s *moveSearch) run(ctx context.Context, b Budget, carried int64) error {
+	at := func(plan planner.Options, of *Plan) func(context.Context, int64) (*Plan, error) {
+		return func(ctx context.Context, bytes int64) (*Plan, error) {
 			next := b
-			next.Total, next.Share, next.Arena = 0, 0, budget
-			var err error
-			p, err = s.m.Plan(part, next, s.opts)
-			done()
-			var none *planner.InfeasibleError
-			if errors.As(err, &none) {
-				s.infeasible = err
-				continue
+			next.Total, next.Share, next.Arena = 0, 0, bytes
+			o := s.opts
+			o.Options = plan
+			if of == nil {
+				return s.m.Plan(ctx, next, o)
 			}
-			if err != nil {
-				return err
+			if err := o.complete(ctx, s.m, next); err != nil {
+				return nil, err
 			}
+			p, err := of.InParts(ctx, o.Options)
+			return &Plan{p, s.m}, err
 		}
-		if err := s.try(p); err != nil {
+	}
+	alone, err := s.share(ctx, at(s.opts.Options, nil), s.limit, firstShare)
+	if err != nil || s.moves.Link.BytesPerSecond == 0 || s.moves.HostBudget == 0 {
+		return err
+	}
+	uncut := s.opts.Options
+	uncut.Chunk = ""
+	way, bytes := at(uncut, nil), carried
+	if _, err := s.share(ctx, way, s.limit+bytes, 0.25); err != nil {
+		return err
+	}
+	if alone != nil && alone.Whole != nil {
+		before := s.best
+		_, more := alone.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
+		if _, err := s.share(ctx, at(s.opts.Options, alone), s.limit+more, 0.3); err != nil {
 			return err
 		}
-		if s.best.Plan != nil && ctx.Err() != nil {
+		if s.best != before {
+			way, bytes = at(s.opts.Options, alone), more
+		}
+	}
+	for i, share := range moveShares {
+		if ctx.Err() != nil && s.best.Plan != nil {
 			break
+		}
+		part := 1 / float64(len(moveShares)-i)
+		if _, err := s.share(ctx, way, s.limit+int64(share*float64(bytes)), part); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// share tries a plan whose recomputation takes some bytes, for a part of the time that is left, and returns it; nil
+// where there is none.
+func (s *moveSearch) share(
+	ctx context.Context, plan func(context.Context, int64) (*Plan, error), bytes int64, part float64,
+) (*Plan, error) {
+	p := s.asIs
+	if bytes < s.asIs.Arena.Bytes {
+		if end, ok := ctx.Deadline(); ok {
+			var done context.CancelFunc
+			ctx, done = context.WithTimeout(ctx, time.Duration(part*float64(time.Until(end))))
+			defer done()
+		}
+		var err error
+		p, err = plan(ctx, bytes)
+		var none *planner.InfeasibleError
+		if errors.As(err, &none) {
+			s.infeasible = err
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, s.try(p)
 }
 
 // try moves values of the graph of a plan until it is within the budget.

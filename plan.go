@@ -37,9 +37,21 @@ type Plan struct {
 // live.ErrNoBoundary for a model without a backward half, a *planner.InfeasibleError for an infeasible budget, or
 // a *symbolic.UnboundError if sizes are needed but symbols are unbound.
 func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, error) {
+	if err := o.complete(ctx, m, s); err != nil {
+		return nil, err
+	}
+	p, err := planner.MakeContext(ctx, m.Model, m.Types, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	return &Plan{p, m}, nil
+}
+
+// complete adds a strategy, and the facts about the model that plans need.
+func (o *PlanOptions) complete(ctx context.Context, m *Model, s Strategy) error {
 	o.Dims, o.Strategy = m.Dims, s
 	if err := o.addWorkspaces(timelimit.Without(ctx), m); err != nil {
-		return nil, err
+		return err
 	}
 	if o.Workspace != nil && o.Device != nil {
 		o.WorkspaceOf = func(ctx context.Context, parts *graph.Model, types *op.Result) ([]int64, error) {
@@ -47,11 +59,7 @@ func (m *Model) Plan(ctx context.Context, s Strategy, o PlanOptions) (*Plan, err
 				executor.Options{Dims: m.Dims, Threads: o.Threads})
 		}
 	}
-	p, err := planner.MakeContext(ctx, m.Model, m.Types, o.Options)
-	if err != nil {
-		return nil, err
-	}
-	return &Plan{p, m}, nil
+	return nil
 }
 
 // addWorkspaces asks the device for the workspaces of its kernels, unless the caller knows them.

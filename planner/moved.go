@@ -25,6 +25,21 @@ func (p *Plan) MovedBound(ctx context.Context, bytes int64, rate float64) (overh
 	return p.priced(least), carried
 }
 
+// InParts plans the graph of a plan with its regions in parts for other options, which no other regions are cut
+// for.
+func (p *Plan) InParts(ctx context.Context, opts Options) (*Plan, error) {
+	of := p.Baseline()
+	r, err := newRequest(of.Model, of.Types, opts)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := r.cut(ctx, of, p.Fission)
+	if err != nil {
+		return nil, err
+	}
+	return cut.plan(ctx)
+}
+
 // MoveUnit is the unit of the costs in the timelines of TimelineOf.
 const MoveUnit = "us"
 
