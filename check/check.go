@@ -123,6 +123,9 @@ func (p *replay) compare() {
 	if !p.ordered && (a.InOrder || p.Version != 2 || p.Order == "given") {
 		p.fault("wrong-order", "")
 	}
+	if a.HostBudget != nil && r.HostPeak > *a.HostBudget {
+		p.fault("over-budget", "", r.HostPeak, *a.HostBudget)
+	}
 	if low := a.PeakLowerBound; low != nil && *low > r.Peak {
 		p.fault("wrong-bound", "", "peak", r.Peak, *low)
 	}
@@ -150,7 +153,7 @@ func (p *replay) compare() {
 		rate = a.Link.Rate / units[p.Unit]
 	}
 	if t, ok := p.nodeOf[p.key(c.Moment)]; ok && c.Price >= 0 && c.Price*rate <= 1 && (c.Order == "any" || p.ordered) {
-		if proved += p.cut(t, c.Price, c.Budget, rate, c.Order == "any"); whole && rate == 0 {
+		if proved += p.graph().Cut(t, c.Price, c.Budget, rate, c.Order == "any"); whole && rate == 0 {
 			proved = math.Ceil(proved * (1 - near)) // as the cost of any schedule is
 		}
 	}

@@ -410,6 +410,11 @@ var mutants = []mutant{
 		return false
 	}},
 	{"wrong-host-peak", "the host's peak is too low", claim("host_peak", func(x float64) float64 { return x - 1 })},
+	{"over-budget", "the host's budget is too low", func(_ *rand.Rand, p *plan) bool {
+		peak, _ := p.answer["host_peak"].(float64)
+		p.answer["host_budget"] = peak - 1
+		return peak > 0
+	}},
 	{"wrong-cost", "the cost is too low", claim("cost", func(x float64) float64 { return x * (1 - 1e-6) })},
 	{"wrong-base-cost", "the cost of every node once is too high", claim("base_cost", func(x float64) float64 {
 		return x * 1.001

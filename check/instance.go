@@ -7,18 +7,17 @@ import (
 	"slices"
 	"strconv"
 
+	"memopt/check/flow"
 	"memopt/check/streams"
 )
 
-// instance is a graph of computations, as docs/instances.md describes it. Its fields beside those of the file are of
-// the replay, too.
+// instance is a graph of computations (docs/instances.md) with the state of a replay.
 type instance struct {
-	Format  string
-	Version int
-	Unit    string `json:"cost_unit"`
-	Order   string
-	Live    []value
-	Nodes   []node
+	Format, Order string
+	Version       int
+	Unit          string `json:"cost_unit"`
+	Live          []value
+	Nodes         []node
 
 	resident float64 // bytes that live throughout
 	values   []value
@@ -27,14 +26,12 @@ type instance struct {
 }
 
 type node struct {
-	value     // its id; and its one output where it has no list of them
-	Cost      float64
-	Inputs    []id
-	Outputs   *[]value
-	Workspace float64
-	Alias     *id
-	Recompute *bool
-	Offload   *bool
+	value              // its id; and its one output where it has no list of them
+	Cost, Workspace    float64
+	Inputs             []id
+	Outputs            *[]value
+	Alias              *id
+	Recompute, Offload *bool
 
 	in, out []int // values
 	view    bool
@@ -72,17 +69,6 @@ func (i *id) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// name is the id without quotes.
-func (i id) name() string {
-	if text, err := strconv.Unquote(string(i)); err == nil {
-		return text
-	}
-	return string(i)
-}
-
-// most bounds the sum of all sizes, so that floats count bytes exactly.
-const most = 1 << 53
-
 // key is an id as instances and answers of version 2 compare it: 7 and "7" are one name there.
 func (in *instance) key(i id) id {
 	if in.Version == 2 && i != "" && i[0] != '"' {
@@ -103,7 +89,7 @@ func (in *instance) index() error {
 		if _, ok := in.valueOf[x.ID]; ok || x.ID == "" {
 			return fmt.Errorf("value %s: wanted an id of its own", x.ID)
 		}
-		if total += x.Size; !(x.Size >= 0) || x.Size != math.Trunc(x.Size) || total > most {
+		if total += x.Size; !(x.Size >= 0) || x.Size != math.Trunc(x.Size) || total > 1<<53 {
 			return fmt.Errorf("value %s: %g bytes: wanted a whole number, and no more than 2^53 in all", x.ID, x.Size)
 		}
 		in.valueOf[x.ID] = number
@@ -164,33 +150,43 @@ func (in *instance) index() error {
 	return nil
 }
 
+// graph is the instance as the bound needs it.
+func (in *instance) graph() *flow.Graph {
+	g := &flow.Graph{Resident: in.resident}
+	for v := range in.Nodes {
+		n := &in.Nodes[v]
+		g.Nodes = append(g.Nodes, flow.Node{Cost: n.Cost, Workspace: n.Workspace, View: n.view, In: n.in,
+			Once: n.Recompute != nil && !*n.Recompute})
+	}
+	for u := range in.values {
+		x := &in.values[u]
+		g.Values = append(g.Values, flow.Value{Size: x.Size, Keep: x.Keep, Node: x.node, Root: x.root})
+	}
+	return g
+}
+
 // answer is a schedule with its claims; nil where it claims nothing.
 type answer struct {
-	Steps          []step
-	Cost           *float64
-	BaseCost       *float64 `json:"base_cost"`
-	Makespan       *float64
-	Overhead       *float64
-	Peak           *float64
-	HostPeak       *float64 `json:"host_peak"`
-	CostLowerBound *float64 `json:"cost_lower_bound"`
-	PeakLowerBound *float64 `json:"peak_lower_bound"`
-	Optimal        bool
-	InOrder        bool `json:"in_order"`
-	Certificate    *certificate
-	Link           *struct { // to the host and back
+	Steps                          []step
+	Cost, Makespan, Overhead, Peak *float64
+	BaseCost                       *float64 `json:"base_cost"`
+	HostPeak                       *float64 `json:"host_peak"`
+	CostLowerBound                 *float64 `json:"cost_lower_bound"`
+	PeakLowerBound                 *float64 `json:"peak_lower_bound"`
+	Optimal                        bool
+	InOrder                        bool      `json:"in_order"`
+	HostBudget                     *float64  `json:"host_budget"`
+	Certificate                    *struct { // see flow.Graph.Cut
+		Moment id
+		Price  float64 // cost of a byte
+		Budget float64 `json:"budget_bytes"`
+		Order  string  // of first computes: any, or given
+		Bound  float64
+	}
+	Link *struct { // to the host and back
 		Rate    float64 `json:"bytes_per_second"`
 		Latency float64 `json:"latency_us"`
 	}
-}
-
-// certificate is why no schedule within the budget costs less than the bound; see cut.
-type certificate struct {
-	Moment id
-	Price  float64 // cost of a byte
-	Budget float64 `json:"budget_bytes"`
-	Order  string  // of first computes: any, or given
-	Bound  float64
 }
 
 // step has one of the verbs. The seed is that of a random node, where the plan has one.

@@ -2,16 +2,13 @@ package check
 
 import (
 	"fmt"
+	"strconv"
 
 	"memopt/check/streams"
 )
 
-// The streams of a schedule.
-const (
-	compute = iota
-	out     // copies to the host
-	in      // copies from the host
-)
+// The streams of a schedule: computes, copies to the host, copies from it.
+const compute, out, in = 0, 1, 2
 
 // replay follows the steps of a schedule.
 type replay struct {
@@ -29,12 +26,15 @@ type replay struct {
 
 // fault notes a fault of the step at hand, or of the whole plan.
 func (p *replay) fault(kind string, of id, args ...any) {
-	f := Fault{Kind: kind, Value: of.name(), Message: fmt.Sprintf(messages[kind], args...)}
+	f := Fault{Kind: kind, Value: string(of), Message: fmt.Sprintf(messages[kind], args...)}
 	if at := p.at; at >= 0 {
 		f.Step = &at
 	}
 	if of != "" {
 		f.Message = string(of) + " " + f.Message
+	}
+	if text, err := strconv.Unquote(f.Value); err == nil {
+		f.Value = text
 	}
 	p.report.Faults = append(p.report.Faults, f)
 }

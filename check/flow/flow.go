@@ -1,31 +1,30 @@
-// Package flow finds maximum flows, for cuts that package check computes by itself.
 package flow
 
-// Endless is more than all other capacities together.
-const Endless = int64(1) << 60
+// endless is more than all other capacities together.
+const endless = int64(1) << 60
 
-// Net is a network for a maximum flow. Arcs stand in pairs, each with its reverse; 0 and 1 are none.
-type Net struct {
+// net is a network for a maximum flow. Arcs stand in pairs, each with its reverse; 0 and 1 are none.
+type net struct {
 	arcs             []arc
 	head, now, level []int // by node: the newest arc; the arc to be tried next; the distance from the source
 }
 
-// New is a network of so many nodes.
-func New(nodes int) *Net { return &Net{arcs: make([]arc, 2), head: make([]int, nodes)} }
+// newNet is a network of so many nodes.
+func newNet(nodes int) *net { return &net{arcs: make([]arc, 2), head: make([]int, nodes)} }
 
 type arc struct {
 	to, next int
 	room     int64
 }
 
-// Arc adds an arc with room for so much flow.
-func (n *Net) Arc(from, to int, room int64) {
+// arc adds an arc with room for so much flow.
+func (n *net) arc(from, to int, room int64) {
 	n.arcs = append(n.arcs, arc{to, n.head[from], room}, arc{from, n.head[to], 0})
 	n.head[from], n.head[to] = len(n.arcs)-2, len(n.arcs)-1
 }
 
-// Maximum is the largest flow, found on shortest paths (Dinic 1970).
-func (n *Net) Maximum(source, sink int) (total int64) {
+// maximum is the largest flow, found on shortest paths (Dinic 1970).
+func (n *net) maximum(source, sink int) (total int64) {
 	for {
 		n.level = make([]int, len(n.head))
 		n.level[source] = 1
@@ -40,14 +39,14 @@ func (n *Net) Maximum(source, sink int) (total int64) {
 			return total
 		}
 		n.now = append([]int(nil), n.head...)
-		for more := Endless; more > 0; total += more {
-			more = n.push(source, sink, Endless)
+		for more := endless; more > 0; total += more {
+			more = n.push(source, sink, endless)
 		}
 	}
 }
 
 // push finds a path from a node to the sink and returns the flow that it takes, up to most.
-func (n *Net) push(at, sink int, most int64) int64 {
+func (n *net) push(at, sink int, most int64) int64 {
 	if at == sink {
 		return most
 	}

@@ -158,6 +158,11 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 	if m.Peak += p.Resident; m.Peak > p.Budget {
 		return m
 	}
+	for v := range p.Nodes {
+		if p.Nodes[v].View { // it may be computed at any time, while the link carries further bytes
+			budget = min(budget, maxTotal) + int64(math.Ceil(min(maxTotal, rate*p.Nodes[v].Cost)))
+		}
+	}
 	switch {
 	case p.InOrder:
 		extra, m.Carried, s.alone = g.movedProof(ctx, budget, rate/s.scale, boundWork)

@@ -417,6 +417,8 @@ class Replay:
                 self.fault(kind, None, got, says)
         if not self.ordered and (a.get("in_order") or f.given):
             self.fault("wrong-order", None)
+        if (most := a.get("host_budget")) is not None and self.host_peak > most:
+            self.fault("over-budget", None, self.host_peak, most)
         if (lowest := a.get("peak_lower_bound")) is not None and lowest > self.peak:
             self.fault("wrong-bound", None, "peak", self.peak, lowest)
         low, c, proved = a.get("cost_lower_bound"), a.get("certificate"), base
@@ -456,7 +458,9 @@ def cut(f: Instance, t: int, price: float, budget: float, rate: float, anywhere:
             for u in nodes[v].inputs:
                 before[values[u].node] = True
     for v, n in enumerate(nodes):
-        behind[v] = behind[v] or (v > t and not anywhere) or any(behind[values[u].node] for u in n.inputs)
+        behind[v] = (
+            behind[v] or (v > t and not anywhere and not n.view) or any(behind[values[u].node] for u in n.inputs)
+        )
         total += n.cost
         if not behind[v]:
             earlier += n.cost
