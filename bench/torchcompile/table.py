@@ -246,6 +246,7 @@ def limited(bench: Bench, held: int, budget: int) -> int | None:
     except torch._dynamo.exc.BackendCompilerFailed as e:
         if not isinstance(e.inner_exception, mt.BudgetError):
             raise
+        print(e.inner_exception, file=sys.stderr, flush=True)
         return e.inner_exception.lowest_bytes - held
     return None
 
