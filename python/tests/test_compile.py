@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
+from torch._inductor.async_compile import AsyncCompile
 
 import memopt.torch
 from memopt.torch._compile import _backend, _emit, _solve
@@ -516,6 +517,21 @@ def test_inductor(tmp_path, monkeypatch):
         assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=0.01)
         promises.append(compiled.memopt.graphs)
     assert promises[0] == promises[1]
+    assert before == len(cuts) > 0
+
+
+def test_code_of_a_cache_keeps_the_budget(tmp_path, monkeypatch):
+    """Code that takes too much is refused where Inductor has it in its cache, too."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None)  # no kernel runs
+    monkeypatch.setattr(_backend, "_MOST", -1.0)  # all code takes too much
+    cuts, emit = [], _emit.emit
+    monkeypatch.setattr(_emit, "emit", lambda *given: cuts.append(1) or emit(*given))
+    for _ in range(2):
+        torch._dynamo.reset()
+        before = len(cuts)
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="no schedule of the step fits"):
+            memopt.torch.compile(Small(), budget="70%")(torch.randn(64, 16)).backward()
     assert before == len(cuts) > 0
 
 

@@ -263,14 +263,14 @@ class Backend:
             compiled = self._by_inductor(gm, inputs, cut)
             if cut.plan is not None and cut.unit.part is not None:
                 p = cut.plan
-                record.write(p.graph, cut.unit.part, p.steps, p.peaks, self.promise.held_bytes, cut.over)
+                record.write(p.graph, cut.unit.part, p.steps, p.peaks, self.promise.held_bytes, cut.over, cut.alone)
             elif torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
                 known = record.read()  # the code came from a cache of Inductor, and no graph was cut
                 if known is None:
                     with inductor_config.patch(force_disable_caches=True):
                         compiled = self._by_inductor(gm, inputs, cut)
                 else:
-                    graph, cut.unit.part, steps, peaks, held, cut.over = known
+                    graph, cut.unit.part, steps, peaks, held, cut.over, cut.alone = known
                     if cut.given is None:
                         self.promise.held_bytes = held
                     _, cut.unit.plain = _solve.in_order(cut.unit.part.instance())

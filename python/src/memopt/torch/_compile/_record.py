@@ -29,24 +29,33 @@ class Record:
         self.path = Path(cache_dir()) / "memopt" / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
     def write(
-        self, graph: Graph, part: Part, steps: list[dict[str, str]], peaks: Peaks, held_bytes: int, over: int
+        self,
+        graph: Graph,
+        part: Part,
+        steps: list[dict[str, str]],
+        peaks: Peaks,
+        held_bytes: int,
+        over: int,
+        alone: bool,
     ) -> None:
         """Writes the promise, the graph as the plan of a whole step sees it, its schedule, the peaks of both halves of
-        the code, the bytes that are held before the step, and those beyond the plan in the code."""
+        the code, the bytes that are held before the step, those beyond the plan in the code, and whether the step has
+        no other graph."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as f:
             plan = {"graph": dataclasses.asdict(graph), "part": part.to_json(), "steps": steps, "peaks": peaks}
-            json.dump({"held_bytes": held_bytes, "over": over, **plan}, f)
+            json.dump({"held_bytes": held_bytes, "over": over, "alone": alone, **plan}, f)
         os.replace(f.name, self.path)
 
-    def read(self) -> tuple[Graph, Part, list[dict[str, str]], Peaks, int, int] | None:
+    def read(self) -> tuple[Graph, Part, list[dict[str, str]], Peaks, int, int, bool] | None:
         """All that was written; None where there is none that this version can read."""
         try:
             known = json.loads(self.path.read_text(encoding="utf-8"))
             graph = Graph(**{**known["graph"], "unmeasured": tuple(known["graph"]["unmeasured"])})
             part = Part.from_json(known["part"])
             peaks = None if known["peaks"] is None else (int(known["peaks"][0]), int(known["peaks"][1]))
-            return graph, part, known["steps"], peaks, int(known["held_bytes"]), int(known["over"])
+            held, over, alone = int(known["held_bytes"]), int(known["over"]), bool(known["alone"])
+            return graph, part, known["steps"], peaks, held, over, alone
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
