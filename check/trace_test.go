@@ -126,6 +126,12 @@ func TestTraceOfFlows(t *testing.T) {
 	flow := []object{{"ph": "f", "id": 7, "pid": 1, "tid": "compute", "ts": 6},
 		{"ph": "s", "id": 7, "pid": 1, "tid": "in", "ts": 5}}
 	require.Empty(t, racesOf(t, list(flow...)))
+	// Flows of other threads, and those that begin or end before all events, are left out.
+	odd := []object{{"ph": "s", "id": 7, "pid": 1, "tid": "other", "ts": 5}, {"ph": "f", "id": 9, "pid": 1,
+		"tid": "compute", "ts": -1}, {"ph": "s", "id": 9, "pid": 1, "tid": "in", "ts": 5},
+		{"ph": "s", "id": 9, "pid": 1, "tid": "compute", "ts": -1}}
+	require.Empty(t, racesOf(t, list(append(odd, flow...)...)))
+	require.Len(t, racesOf(t, list(odd...)), 1)
 	flow[1]["id"] = 8
 	require.Len(t, racesOf(t, list(flow...)), 1)
 }
