@@ -83,15 +83,19 @@ type moveSearch struct {
 	infeasible error // why the newest plan has no moves that bring it within the budget
 }
 
-// moveShares are the shares of what the link carries that recomputation counts on, as they are tried behind
-// those of all and of none.
-var moveShares = []float64{0.9, 0.95, 0.8, 0.5}
+// moveShares are the shares of what the link carries that recomputation counts on, as they are tried behind all of
+// it: in the way that has been better so far, or with regions in parts chosen anew, since those for fewer bytes may
+// be others.
+var moveShares = []struct {
+	of   float64
+	anew bool
+}{{0.9, false}, {0.5, true}, {0.95, false}, {0.8, true}}
 
 // firstShare is the part of the time that the plan has which moves no value.
 const firstShare = 0.3
 
-// run tries the plan without moves first, then shares of the link, with the regions in parts that it has or without
-// any, whichever is better, until the time is over.
+// run tries the plan without moves first, then shares of the link, with regions in parts as that plan has them or
+// as they are best for more bytes, whichever ends sooner, until the time is over.
 func (s *moveSearch) run(ctx context.Context, b Budget, carried int64) error {
 	at := func(plan planner.Options, of *Plan) func(context.Context, int64) (*Plan, error) {
 		return func(ctx context.Context, bytes int64) (*Plan, error) {
@@ -113,28 +117,35 @@ func (s *moveSearch) run(ctx context.Context, b Budget, carried int64) error {
 	if err != nil || s.moves.Link.BytesPerSecond == 0 || s.moves.HostBudget == 0 {
 		return err
 	}
-	uncut := s.opts.Options
-	uncut.Chunk = ""
-	way, bytes := at(uncut, nil), carried
-	if _, err := s.share(ctx, way, s.limit+bytes, 0.25); err != nil {
-		return err
+	type way struct {
+		plan    func(context.Context, int64) (*Plan, error)
+		carried int64
 	}
+	ways := []way{{at(s.opts.Options, nil), carried}}
 	if alone != nil && alone.Whole != nil {
-		before := s.best
 		_, more := alone.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
-		if _, err := s.share(ctx, at(s.opts.Options, alone), s.limit+more, 0.3); err != nil {
+		ways = append(ways, way{at(s.opts.Options, alone), more})
+	}
+	better := 0
+	for i, w := range ways {
+		before := s.best
+		if _, err := s.share(ctx, w.plan, s.limit+w.carried, 0.3); err != nil {
 			return err
 		}
 		if s.best != before {
-			way, bytes = at(s.opts.Options, alone), more
+			better = i
 		}
 	}
-	for i, share := range moveShares {
+	for i, next := range moveShares {
 		if ctx.Err() != nil && s.best.Plan != nil {
-			break
+			return nil
+		}
+		w := ways[0]
+		if !next.anew {
+			w = ways[better]
 		}
 		part := 1 / float64(len(moveShares)-i)
-		if _, err := s.share(ctx, way, s.limit+int64(share*float64(bytes)), part); err != nil {
+		if _, err := s.share(ctx, w.plan, s.limit+int64(next.of*float64(w.carried)), part); err != nil {
 			return err
 		}
 	}
@@ -172,6 +183,14 @@ func (s *moveSearch) try(p *Plan) error {
 	r, err := p.Rewrite(RewriteOptions{})
 	if err != nil {
 		return err
+	}
+	if p.Arena != nil && p.Arena.Bytes <= s.limit { // nothing needs to move
+		if taken := s.step * (1 + p.Overhead); taken < s.best.Seconds {
+			s.best = &Moving{Plan: p, Model: r.Model, Seconds: taken, Overhead: p.Overhead, Recomputed: p.Overhead,
+				Budget: s.limit, Peak: p.Planned.Peak.Bytes, Arena: p.Arena.Bytes, Persistent: p.Persistent,
+				ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
+		}
+		return nil
 	}
 	g := r.Model.Graph
 	order := graph.FileOrder(g)
