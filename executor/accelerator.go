@@ -15,6 +15,33 @@ type DeviceMemory interface {
 	Available() (int64, bool)
 }
 
+// CopyQueues is a DeviceMemory whose device copies to the host's pinned memory and back beside its other work: it has
+// a queue for each way.
+type CopyQueues interface {
+	Pinner
+	// NewMark returns a mark for the end of a copy; FreeMark gives it back.
+	NewMark() (Mark, error)
+	FreeMark(m Mark)
+	// CopyBeside copies out, to pinned memory of the host, or in from there, after all work requested so far and
+	// after the copies that way before. Later work does not wait for it until Await.
+	CopyBeside(m Mark, out bool, dst, src []byte) error
+	// Await makes later work wait for the copy that has the mark.
+	Await(m Mark) error
+}
+
+// Mark is the end of a copy, as the device knows it.
+type Mark uintptr
+
+// pinned is memory of the host that a device copies to and from by itself.
+type pinned struct {
+	DeviceMemory
+	from Pinner
+}
+
+func (p pinned) Alloc(n int) ([]byte, error) { return p.from.Pin(n) }
+
+func (p pinned) Free(b []byte) error { return p.from.Unpin(b) }
+
 // Accelerator is a device with its own memory, for example a GPU. A session keeps values there, and
 // small integers that make up shapes on the host (see devicespace.go).
 type Accelerator interface {

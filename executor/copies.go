@@ -28,11 +28,16 @@ func newTransfer(f *frame, st *step) (Kernel, error) {
 	if f != s.root {
 		return nil, st.prep.Unsupported("copies to the host are in the main graph only")
 	}
-	if s.mem != (hostMemory{}) {
+	queues, _ := s.mem.(CopyQueues)
+	switch {
+	case s.mem != (hostMemory{}) && queues == nil:
 		return nil, st.prep.Unsupported("device %s has no kernel for copies of values to the host", s.device.Name())
+	case f.space.atHost(st.node.Inputs[0]):
+		return nil, st.prep.Unsupported("%q is computed on the host", f.g.ValueName(st.node.Inputs[0]))
 	}
 	if s.mover == nil {
 		s.mover = newMover(s.opts.Link)
+		s.mover.queues = queues
 	}
 	if st.prep.Info.Transfer == op.Awaits {
 		return &awaitKernel{s.mover, f.copyInto(st.node.Inputs[0])}, nil
@@ -99,7 +104,11 @@ func (s *Session) planCopies(f *frame) {
 	if t == nil || f != s.root {
 		return
 	}
-	s.host.arena = newArenaOn(hostMemory{}, SameAsRequested, 0)
+	var source DeviceMemory = hostMemory{}
+	if p, ok := s.mem.(CopyQueues); ok {
+		source = pinned{s.mem, p}
+	}
+	s.host.arena = newArenaOn(source, SameAsRequested, 0)
 	s.shares.copies = &share{arena: s.host.arena}
 	f.shares.copies = s.shares.copies
 	s.host.peak, s.host.bytes = t.Peak.Bytes, onDemandPeak(t, f.bytes)

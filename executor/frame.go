@@ -170,7 +170,9 @@ func (f *frame) makeKernel(st *step) (err error) {
 			f.space.assignOwn(st, "")
 		}
 	case info.Transfer != op.NoTransfer && !f.s.virtual:
-		st.kernel, err = newTransfer(f, st)
+		if st.kernel, err = newTransfer(f, st); err == nil {
+			f.space.assignOwn(st, "")
+		}
 	case info.Control != op.NoControl && !f.s.virtual:
 		if st.kernel, err = newControl(f, st); err == nil {
 			f.space.assignOwn(st, hostControl)

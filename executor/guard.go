@@ -50,7 +50,7 @@ func (st *step) touched(guard []byte) (int, error) {
 // guardOf returns the guard behind a value's buffer, or nil.
 func (f *frame) guardOf(v graph.ValueID) []byte {
 	root, base := f.timeline.Root[v], f.s.base
-	if r := f.hostRoot(v); r != graph.NoValue {
+	if r := f.hostRoot(v); r != graph.NoValue && f.mem == (hostMemory{}) {
 		root, base = r, f.s.host.base
 	}
 	if root == graph.NoValue || f.bytes[root] <= 0 {

@@ -41,14 +41,16 @@ func (l Link) took(n int) time.Duration {
 	return l.Latency + time.Duration(float64(n)/l.BytesPerSecond*float64(time.Second))
 }
 
-// mover is what copies the values of a session's frame: a goroutine for each direction.
+// mover is what copies the values of a session's frame: a goroutine for each direction, or a device's queues.
 type mover struct {
 	link  Link
 	clock clock
-	jobs  []*copyJob // of the graph, in the order of their nodes
-	out   chan *copyJob
-	in    chan *copyJob
-	done  <-chan struct{} // of the context of the run
+	// queues are the device's own, which copies without the host; nil on the host, where the goroutines do.
+	queues CopyQueues
+	jobs   []*copyJob // of the graph, in the order of their nodes
+	out    chan *copyJob
+	in     chan *copyJob
+	done   <-chan struct{} // of the context of the run
 	// abort is closed, and aborted set, when a run has failed: copies under way end as they are.
 	abort   chan struct{}
 	aborted atomic.Bool
@@ -65,6 +67,7 @@ type Moved struct {
 // copyJob is the copy that a node begins, in every run.
 type copyJob struct {
 	dst, src []byte
+	mark     Mark          // in a device's queue
 	queued   time.Duration // when the node ran
 	ends     time.Duration // by the link's rate
 	done     chan error    // has room for one
@@ -113,14 +116,29 @@ func (m *mover) job() *copyJob {
 	return j
 }
 
-func (m *mover) start() {
+func (m *mover) start() (err error) {
+	if m.queues != nil {
+		for _, j := range m.jobs {
+			if j.mark, err = m.queues.NewMark(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	m.out, m.in = make(chan *copyJob, len(m.jobs)), make(chan *copyJob, len(m.jobs))
 	go m.serve(m.out)
 	go m.serve(m.in)
+	return nil
 }
 
 // stop ends the goroutines. No copy is under way.
 func (m *mover) stop() {
+	if m != nil && m.queues != nil {
+		for _, j := range m.jobs {
+			m.queues.FreeMark(j.mark)
+		}
+		m.jobs = nil
+	}
 	if m != nil && m.out != nil {
 		close(m.out)
 		close(m.in)
@@ -143,6 +161,9 @@ func (m *mover) begin(j *copyJob, outward bool, dst, src []byte) error {
 		m.moved.In++
 		m.moved.InBytes += int64(len(src))
 	}
+	if m.queues != nil {
+		return m.queues.CopyBeside(j.mark, outward, dst, src)
+	}
 	to <- j
 	return nil
 }
@@ -151,6 +172,10 @@ func (m *mover) begin(j *copyJob, outward bool, dst, src []byte) error {
 func (m *mover) wait(ctx context.Context, j *copyJob) error {
 	if !j.pending {
 		return nil // another node has waited for it
+	}
+	if m.queues != nil {
+		j.pending = false
+		return m.queues.Await(j.mark)
 	}
 	since := m.clock.now()
 	select {
@@ -167,6 +192,15 @@ func (m *mover) wait(ctx context.Context, j *copyJob) error {
 // drain ends all copies of a run that has failed, so that their memory can be used again.
 func (m *mover) drain() {
 	if m == nil {
+		return
+	}
+	if m.queues != nil {
+		for _, j := range m.jobs {
+			if j.pending {
+				j.pending = false
+				m.queues.Await(j.mark) // so that DeviceMemory.Sync, which is next, waits for it and tells its error
+			}
+		}
 		return
 	}
 	m.aborted.Store(true)

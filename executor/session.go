@@ -269,7 +269,9 @@ func (s *Session) prepare(ctx context.Context) error {
 	}
 	s.pred = s.root.prediction(s.pred)
 	if s.mover != nil {
-		s.mover.start()
+		if err := s.mover.start(); err != nil {
+			return err
+		}
 	}
 	if err := s.findFeeds(); err != nil {
 		return err
@@ -451,9 +453,9 @@ func (s *Session) Place(block []byte) {
 func (s *Session) Close() error {
 	s.Release()
 	s.pool.Close()
-	s.mover.stop()
 	var err error
 	s.mem.Sync() // pending work may use the memory; Run has returned its error
+	s.mover.stop()
 	s.dropFetches()
 	if s.hostArena != s.arena {
 		s.hostArena.Close()

@@ -48,6 +48,7 @@ type Device struct {
 	products *products
 	stream   driver.Stream
 	fetches  fetches
+	copies   copyQueues
 	opts     Options
 
 	mu        sync.Mutex

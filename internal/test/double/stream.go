@@ -26,7 +26,7 @@ func (d *Double) Sync(s driver.Stream) error {
 	return d.run(s)
 }
 
-// CopyIn copies the present contents of src from the host.
+// CopyIn copies from the host: the present contents of src, but for pinned memory.
 func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,8 +40,8 @@ func (d *Double) CopyIn(s driver.Stream, dst, src []byte) error {
 		copy(to, src)
 		return nil
 	}
-	if d.streams[s].graph != nil && d.isPinned(src) {
-		return d.later(s, func() error { copy(to, src); return nil }) // a graph reads it when it is replayed
+	if d.isPinned(src) {
+		return d.later(s, func() error { copy(to, src); return nil }) // the device reads it when it does the copy
 	}
 	kept := slices.Clone(src)
 	return d.later(s, func() error { copy(to, kept); return nil })
