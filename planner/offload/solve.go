@@ -62,12 +62,12 @@ func Solve(ctx context.Context, p *remat.Problem, o Options) (*Solution, error) 
 		return nil, err
 	}
 	s := &search{p: p, opts: o, link: link, ctx: ctx, base: p.BaseCost(), makespan: math.Inf(1), share: 1}
-	s.bound = p.MovedBound(ctx, link.rate)
-	if s.bound.Peak > p.Budget {
-		return nil, &remat.InfeasibleError{Budget: p.Budget, PeakLowerBound: s.bound.Peak}
-	}
-	if err := s.run(); err != nil {
-		return nil, err
+	s.sweep = remat.NewSweep(ctx, p, o.Seed)
+	s.bound = remat.Moved{Makespan: s.base, AnyOrder: true, Peak: s.sweep.Need()}
+	if s.bound.Peak <= p.Budget {
+		if err := s.run(); err != nil {
+			return nil, err
+		}
 	}
 	return s.solution()
 }
@@ -101,7 +101,14 @@ const (
 // run looks at shares of the link that recomputation may count on: with a lower one more is recomputed,
 // with a higher one computations wait for copies.
 func (s *search) run() error {
-	s.sweep = remat.NewSweep(s.ctx, s.p, s.opts.Seed)
+	if err := s.first(); err != nil || s.ended() {
+		return err
+	}
+	s.bound = s.p.MovedBound(s.ctx, s.link.rate)
+	if s.bound.Peak > s.p.Budget || s.ended() {
+		return nil
+	}
+	s.sweep.AddOrders(s.ctx)
 	vain := 0
 	for work := int64(firstWork); vain < mostVain; work *= 4 {
 		before := s.makespan
@@ -110,6 +117,20 @@ func (s *search) run() error {
 		}
 		if vain++; s.makespan < before {
 			vain = 0
+		}
+	}
+	return nil
+}
+
+// first looks for a schedule in the given order, before anything that takes longer.
+func (s *search) first() error {
+	shares := []float64{1, 0.9, 0}
+	if s.link.rate == 0 || s.opts.HostBudget == 0 {
+		shares = []float64{0}
+	}
+	for _, share := range shares {
+		if _, err := s.try(share, 0); err != nil || s.program != nil {
+			return err
 		}
 	}
 	return nil
@@ -161,7 +182,7 @@ func (s *search) ended() bool {
 
 // try looks for a schedule whose recomputation counts on a share of the link, and tells when it ends.
 func (s *search) try(share float64, work int64) (float64, error) {
-	steps, _, err := s.sweep.Within(s.ctx, s.p.Budget, max(0, share)*s.link.rate, work)
+	steps, _, err := s.sweep.Within(s.ctx, s.p.Budget, max(0, share)*s.link.rate, s.opts.HostBudget, work)
 	s.work = s.sweep.Work
 	if err != nil || steps == nil {
 		return math.Inf(1), err

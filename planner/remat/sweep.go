@@ -13,8 +13,8 @@ type Sweep struct {
 	Work int64 // counted so far
 }
 
-// NewSweep begins with the schedule that computes every node once, in some orders of first computes. The
-// problem must be valid; its budget plays no part.
+// NewSweep begins with the schedule that computes every node once in the given order. The problem must be valid;
+// its budget plays no part.
 func NewSweep(ctx context.Context, p *Problem, seed int64) *Sweep {
 	s := &problemSolver{folded: fold(p), ctx: ctx, opts: Options{Seed: seed}, budget: math.MaxInt64 / 2,
 		lowest: math.MaxInt64, cost: math.MaxInt64}
@@ -24,21 +24,35 @@ func NewSweep(ctx context.Context, p *Problem, seed int64) *Sweep {
 	s.arrange(s.real)
 	s.bound = s.base
 	s.add(s.real)
-	if !p.InOrder {
-		s.addOrders()
-	}
 	return &Sweep{s: s}
 }
 
+// Need is the most that one computation needs by itself, with what lives throughout: no schedule has a lower peak.
+func (w *Sweep) Need() int64 { return w.s.relaxed().Need() + w.s.p.Resident }
+
+// AddOrders lets further orders of first computes compete, unless the problem has but the given one. The best of
+// them are left after some calls of Within.
+func (w *Sweep) AddOrders(ctx context.Context) {
+	if w.s.ctx = ctx; !w.s.p.InOrder {
+		w.s.budget, w.asks = math.MaxInt64/2, 0
+		w.s.addOrders()
+	}
+}
+
 // Within looks for a cheap schedule that takes at most budget bytes, and at each moment as many more as a
-// link of so many bytes per unit of cost carries from the start to it, or from it to the end, whichever is
-// less, and returns it with its cost. It does so much counted work beyond the first schedules. Without a
-// schedule the steps are nil.
-func (w *Sweep) Within(ctx context.Context, budget int64, rate float64, work int64) ([]Step, float64, error) {
+// link of so many bytes per unit of cost carries from the start to it, or from it to the end, or as another
+// memory holds, whichever is less, and returns it with its cost. It does so much counted work beyond the first
+// schedules. Without a schedule the steps are nil.
+func (w *Sweep) Within(
+	ctx context.Context, budget int64, rate float64, hold, work int64,
+) ([]Step, float64, error) {
 	s := w.s
 	s.ctx, s.best, s.cost = ctx, nil, math.MaxInt64
 	for _, a := range s.arms {
-		most := a.relax(rate / s.scale)
+		if s.best != nil && ctx.Err() != nil {
+			break
+		}
+		most := a.relax(rate/s.scale, hold)
 		s.budget = budget - s.p.Resident + most
 		a.restart(s.opts.Seed)
 		s.settle(a)
@@ -66,8 +80,8 @@ func (w *Sweep) Within(ctx context.Context, budget int64, rate float64, work int
 }
 
 // relax gives the graph of an arm bytes at each moment, so that the budget may grow by the most that a
-// link carries, which it returns.
-func (a *arm) relax(rate float64) (most int64) {
+// link carries and another memory holds, which it returns.
+func (a *arm) relax(rate float64, hold int64) (most int64) {
 	g := a.folded.graph
 	total, before := 0.0, 0.0
 	for t := range g.Tasks {
@@ -75,7 +89,7 @@ func (a *arm) relax(rate float64) (most int64) {
 	}
 	g.Beside = make([]int64, len(g.Tasks))
 	for t := range g.Tasks {
-		g.Beside[t] = int64(min(rate*min(before, total-before), maxTotal))
+		g.Beside[t] = int64(min(rate*min(before, total-before), float64(hold), maxTotal))
 		most = max(most, g.Beside[t])
 		before += float64(g.Tasks[t].Cost)
 	}
