@@ -15,7 +15,7 @@ import (
 	"memopt/recompute"
 )
 
-// MoveOptions say how values may move to the host. The zero value lets none.
+// MoveOptions say how values may move to the host. The zero value keeps all on the device.
 type MoveOptions struct {
 	Link       offload.Link // between device and host
 	HostBudget int64        // bytes that copies on the host may take at once
@@ -26,7 +26,7 @@ type Moving struct {
 	Plan    *Plan            // the recomputations alone, which take more than the budget
 	Model   *graph.Model     // the graph with recomputations and moves, in its order
 	Moves   []recompute.Move // of values of the graph with the recomputations alone
-	Seconds float64          // of a step, with what it waits for
+	Seconds float64          // of a step, waiting included
 	// Overhead is the time beyond that of a step as it is, as a share of it; Recomputed is the part that
 	// recomputation takes. No plan in this order has less than Bound.
 	Overhead, Recomputed, Bound float64
@@ -83,7 +83,7 @@ type moveSearch struct {
 	infeasible error // why the newest plan has no moves that bring it within the budget
 }
 
-// moveShares are the shares of what the link carries that recomputation counts on, as they are tried behind all of
+// moveShares are the shares of the bytes that the link carries, which recomputation counts on, tried behind all of
 // it: in the way that has been better so far, or with regions in parts chosen anew, since those for fewer bytes may
 // be others.
 var moveShares = []struct {
@@ -184,7 +184,7 @@ func (s *moveSearch) try(p *Plan) error {
 	if err != nil {
 		return err
 	}
-	if p.Arena != nil && p.Arena.Bytes <= s.limit { // nothing needs to move
+	if p.Arena != nil && p.Arena.Bytes <= s.limit { // it fits without moves
 		if taken := s.step * (1 + p.Overhead); taken < s.best.Seconds {
 			s.best = &Moving{Plan: p, Model: r.Model, Seconds: taken, Overhead: p.Overhead, Recomputed: p.Overhead,
 				Budget: s.limit, Peak: p.Planned.Peak.Bytes, Arena: p.Arena.Bytes, Persistent: p.Persistent,

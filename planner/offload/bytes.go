@@ -5,7 +5,7 @@ type bytes struct {
 	n    int // leaves: a power of two
 	runs int
 	top  []int64 // by node: the maximum below it, with its own rest
-	rest []int64 // by node: what is added to all below it
+	rest []int64 // by node: added to all below it
 }
 
 func newBytes(of []int64) *bytes {
@@ -39,7 +39,7 @@ func (b *bytes) raise(node, low, high, from, to int, by int64) {
 	b.top[node] = max(b.top[2*node], b.top[2*node+1]) + b.rest[node]
 }
 
-// most is the maximum over the runs from one to before another, 0 for none.
+// most is the maximum over the runs from one to before another; 0 for an empty range.
 func (b *bytes) most(from, to int32) int64 { return max(0, b.query(1, 0, b.n, int(from), int(to))) }
 
 func (b *bytes) query(node, low, high, from, to int) int64 {

@@ -168,7 +168,7 @@ func (c *chooser) fitsHost(m Move) bool {
 	return c.hosted.most(from, to)+c.Gaps[m.Gap].Size <= c.host
 }
 
-// hostRuns are the runs during which a move takes bytes on the host that none before it did.
+// hostRuns are the runs during which a move takes bytes on the host that earlier moves of its value do not take.
 func (c *chooser) hostRuns(m Move) (from, to int32) {
 	gap := &c.Gaps[m.Gap]
 	if m.Clean {

@@ -28,6 +28,6 @@
 // At the first run of any task t, the values that are needed behind it are on the device, have moved, or
 // are recomputed behind it. No more bytes have moved than the link carries in the time before t. With a
 // price per byte no higher than the time that the link takes for one, delaying t for the sake of further
-// copies costs at least what it saves, so the minimum cut that bounds recomputation bounds the makespan
+// copies costs at least as much as it saves, so the minimum cut that bounds recomputation bounds the makespan
 // (see remat.Problem.MovedBound).
 package offload

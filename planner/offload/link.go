@@ -15,7 +15,7 @@ type Link struct {
 // units are the seconds of the units of cost that measure time, by their names in instances.
 var units = map[string]float64{"us": 1e-6, "ms": 1e-3}
 
-// Validate names what is wrong with a link.
+// Validate returns an error for a rate or a latency that no link has.
 func (l Link) Validate() error {
 	switch {
 	case !(l.BytesPerSecond >= 0) || math.IsInf(l.BytesPerSecond, 1):

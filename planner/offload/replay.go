@@ -152,7 +152,7 @@ func (r *replay) name(u int32) string {
 	return fmt.Sprint(u)
 }
 
-// hostEnds lists by step the bytes on the host that nothing reads behind it: those of copies whose last
+// hostEnds lists by step the bytes on the host that no step behind it reads: those of copies whose last
 // reload has been waited for, or that are never read back and have been waited for.
 func hostEnds(p *remat.Problem, values remat.Values, steps []Step) []int64 {
 	ends := make([]int64, len(steps))

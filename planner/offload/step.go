@@ -2,7 +2,7 @@ package offload
 
 import "fmt"
 
-// Kind says what a step does.
+// Kind is the action of a step.
 type Kind uint8
 
 // The kinds of steps.

@@ -130,7 +130,7 @@ func (t *Timeline) Moves(link Link, unit string, budget, host int64) (moves []Mo
 	return t.best(c, budget, host)
 }
 
-// best picks moves, some times with what is known of the times of runs from before.
+// best picks moves several times, each time with the times of runs under the moves before.
 func (t *Timeline) best(link clock, budget, host int64) (best []Move, end float64, ok bool) {
 	starts := t.times(nil, link)
 	peak := slices.Max(append([]int64{0}, t.Bytes...))

@@ -35,7 +35,7 @@ func newCarried(g *Graph, rate float64) *carried {
 	return c
 }
 
-// bytes is what the link may have carried before the first run of t: at most maxTotal, rounded up.
+// bytes is the most that the link may have carried before the first run of t: at most maxTotal, rounded up.
 func (c *carried) bytes(t int) int64 {
 	return int64(math.Ceil(min(maxTotal, c.rate*float64(c.before[t])*(1+1e-12))))
 }
@@ -179,7 +179,7 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 	return m
 }
 
-// keptNeed is the most that the first run of a task needs with what is kept before it.
+// keptNeed is the most that the first run of a task needs with the values kept before it.
 func (g *Graph) keptNeed() int64 {
 	m, kept, most := newMoments(g), int64(0), int64(0)
 	for t := range g.Tasks {
