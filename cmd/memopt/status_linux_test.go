@@ -35,7 +35,8 @@ var statusLines = []string{"plan -", "inspect -", "fit - --gpu 1GiB --vary batch
 	"train - --data example:text", "optimize - -o out", "pack - -o out", "trace - -o out", "quantize - -o out"}
 
 // quickVerbs answer at once, or wait for programs that they start and for no input of their own.
-var quickVerbs = []string{"config", "devices", "doctor", "examples", "export", "man", "ops", "sweep", "version"}
+var quickVerbs = []string{"check", "config", "devices", "doctor", "examples", "export", "man", "ops", "sweep",
+	"version"}
 
 // endMark is written to a terminal behind all that a command prints. A terminal that is closed may lose its last line.
 const endMark = "\x00"

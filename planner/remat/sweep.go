@@ -27,7 +27,8 @@ func NewSweep(ctx context.Context, p *Problem, seed int64) *Sweep {
 	return &Sweep{s: s}
 }
 
-// Need is the most that one computation needs by itself, with the values that live throughout: no schedule has a lower peak.
+// Need is the most that one computation needs by itself, with the values that live throughout: no schedule has a
+// lower peak.
 func (w *Sweep) Need() int64 { return w.s.relaxed().Need() + w.s.p.Resident }
 
 // AddOrders lets further orders of first computes compete, unless the problem has but the given one. The best of
