@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
+	"memopt/executor"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
@@ -175,11 +177,11 @@ func (s *moveSearch) share(
 			return nil, err
 		}
 	}
-	return p, s.try(p)
+	return p, s.try(timelimit.Without(ctx), p)
 }
 
 // try moves values of the graph of a plan until it is within the budget.
-func (s *moveSearch) try(p *Plan) error {
+func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 	r, err := p.Rewrite(RewriteOptions{})
 	if err != nil {
 		return err
@@ -209,6 +211,20 @@ func (s *moveSearch) try(p *Plan) error {
 		computing += s
 	}
 	gaps := planner.TimelineOf(g, order, sizes, timeline, seconds)
+	if s.opts.Device != nil {
+		types, err := op.Infer(r.Model)
+		if err != nil {
+			return &Error{OfMemopt, err}
+		}
+		spaces, err := s.workspaces(ctx, r.Model, types)
+		if err != nil {
+			return err
+		}
+		gaps.Bytes = slices.Clone(gaps.Bytes) // the timeline's own
+		for run, id := range order {
+			gaps.Bytes[run] += spaces[id]
+		}
+	}
 	for target, tries := s.limit, 0; tries < 4; tries++ {
 		moves, end, ok := gaps.Timeline.Moves(s.moves.Link, planner.MoveUnit, target, s.moves.HostBudget)
 		if !ok {
@@ -231,7 +247,7 @@ func (s *moveSearch) try(p *Plan) error {
 				moving.Moved += gaps.Gaps[m.Gap].Size
 			}
 		}
-		if err := s.finish(moving, r, order); err != nil {
+		if err := s.finish(ctx, moving, r, order); err != nil {
 			return err
 		}
 		if moving.Arena <= s.limit {
@@ -250,6 +266,14 @@ func (s *moveSearch) over(arena int64) error {
 		LowerBound: s.asIs.Base.LowerBound, Object: "plan with moves"}
 }
 
+// workspaces are those of a model's kernels on the device, by node; nil without a device.
+func (s *moveSearch) workspaces(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error) {
+	if s.opts.Device == nil {
+		return nil, nil
+	}
+	return executor.Workspaces(ctx, m, types, s.opts.Device, executor.Options{Dims: s.m.Dims, Threads: s.opts.Threads})
+}
+
 // simulate returns the sizes and the timeline of a model in the order of its file.
 func (s *moveSearch) simulate(m *graph.Model) (*live.Sizes, *live.Timeline, error) {
 	sizes, err := live.EvalSizes(m.Graph, s.m.Dims)
@@ -264,7 +288,7 @@ func (s *moveSearch) simulate(m *graph.Model) (*live.Sizes, *live.Timeline, erro
 }
 
 // finish makes the graph with the moves, and measures it.
-func (s *moveSearch) finish(moving *Moving, r *Rewritten, order graph.Order) error {
+func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, order graph.Order) error {
 	moved, err := recompute.MoveValues(r.Model, order, moving.Moves)
 	if err != nil {
 		return &Error{OfMemopt, err}
@@ -274,7 +298,11 @@ func (s *moveSearch) finish(moving *Moving, r *Rewritten, order graph.Order) err
 	if err != nil {
 		return &Error{OfMemopt, err}
 	}
-	p, err := planner.Make(moved.Model, types, planner.Options{Dims: s.m.Dims, Order: planner.OrderFile})
+	o := planner.Options{Dims: s.m.Dims, Order: planner.OrderFile}
+	if o.Workspace, err = s.workspaces(ctx, moved.Model, types); err != nil {
+		return err
+	}
+	p, err := planner.Make(moved.Model, types, o)
 	if err != nil {
 		return &Error{OfMemopt, err}
 	}

@@ -62,7 +62,7 @@ func TestPlanMoves(t *testing.T) {
 	}
 }
 
-// TestPlanMovesOfNone: without a host budget, nothing moves; a link that is none is refused.
+// TestPlanMovesOfNone: without a host budget, no value moves; a link that is none is refused.
 func TestPlanMovesOfNone(t *testing.T) {
 	m := wideTransformer(t)
 	b := memopt.Budget{Share: 0.7, Effort: 0.01}

@@ -72,7 +72,7 @@ func TestPlanned(t *testing.T) {
 			if *r.BoundProved > 0 {
 				helped++
 			}
-			c["price"] = 1.001 / rate // more than the time that the link takes for a byte proves nothing
+			c["price"] = 1.001 / rate // more than the time that the link takes for a byte is no proof
 			require.Zero(t, *p.check().BoundProved)
 		}
 	}
@@ -109,12 +109,22 @@ for line in sys.stdin:
     print(json.dumps(check.check(answer, instance)))
 `
 
-// TestPython: check.py agrees in every field, over valid plans and over mutants of all kinds.
-func TestPython(t *testing.T) {
+// pythonOf is a Python: that of the tests with PyTorch, which .ci/run makes, or the system's.
+func pythonOf(t *testing.T) string {
+	t.Helper()
+	if python := os.Getenv("TORCH_PYTHON"); python != "" {
+		return python
+	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is missing: .ci/install installs it")
+		t.Skip("python3 is missing: install it, or set TORCH_PYTHON, as .ci/run does")
 	}
+	return python
+}
+
+// TestPython: check.py agrees in every field, over valid plans and over mutants of all kinds.
+func TestPython(t *testing.T) {
+	python := pythonOf(t)
 	var in bytes.Buffer
 	var want []string
 	add := func(p *plan) {
@@ -144,10 +154,7 @@ func TestPython(t *testing.T) {
 
 // TestPythonAlone: check.py runs by itself, and its exit codes are those of memopt check.
 func TestPythonAlone(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("python3 is missing: .ci/install installs it")
-	}
+	python := pythonOf(t)
 	file := filepath.Join(t.TempDir(), "check.py")
 	b, err := os.ReadFile("../python/src/memopt/check.py")
 	require.NoError(t, err)

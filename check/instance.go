@@ -165,7 +165,7 @@ func (in *instance) graph() *flow.Graph {
 	return g
 }
 
-// answer is a schedule with its claims; nil where it claims nothing.
+// answer is a schedule with its claims; nil where it makes no claim.
 type answer struct {
 	Steps                          []step
 	Cost, Makespan, Overhead, Peak *float64

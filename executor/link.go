@@ -41,7 +41,7 @@ func (l Link) took(n int) time.Duration {
 	return l.Latency + time.Duration(float64(n)/l.BytesPerSecond*float64(time.Second))
 }
 
-// mover is what copies the values of a session's frame: a goroutine for each direction, or a device's queues.
+// mover copies the values of a session's frame: a goroutine for each direction, or a device's queues.
 type mover struct {
 	link  Link
 	clock clock

@@ -85,7 +85,7 @@ y = Sub (g, b)`), strings.TrimSpace(strings.Join(lines, "\n")))
 	}
 	require.Equal(t, 2, clones)
 
-	// The tile of 256 bytes does not lie beside a, nor does what is made of d.
+	// The tile of 256 bytes does not lie beside a, nor do values made of d.
 	peak := func(m *graph.Model) (int64, int64) {
 		sizes, err := live.EvalSizes(m.Graph, nil)
 		require.NoError(t, err)

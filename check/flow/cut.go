@@ -30,10 +30,10 @@ type Value struct {
 // reads is held, which takes its bytes, or is computed again, which costs its node and needs that node's inputs in
 // the same way. With a price on each byte the cheapest choice is a minimum cut; less the price of all bytes that are
 // free beside t it is a lower bound of the cost (Lagrangian relaxation: Fisher 1981). In any order, nodes that t does
-// not depend on and that do not depend on t cost nothing, since they may be computed behind t for the first time.
+// not depend on and that do not depend on t are free of cost, since they may be computed behind t for the first time.
 //
 // Over a link of so many bytes in a unit of cost, held values may lie on the host: no more than the link carries in
-// the time before t. That is the cost of all first computes before t, and of what delays t, which costs at least the
+// the time before t. That is the cost of all first computes before t, and of all that delays t, which costs at least the
 // worth of the bytes that it moves where a byte's price is no higher than the time that the link takes for it.
 func (g *Graph) Cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 	before, behind, held := make([]bool, len(g.Nodes)), make([]bool, len(g.Nodes)), make([]bool, len(g.Values))

@@ -32,11 +32,11 @@ var drawnLine = regexp.MustCompile(`\r[0-9.]+ s( of [0-9]+ s)?: \S[^\r]*\x1b\[K`
 // statusLines have a command line for each verb that can work for long; each waits for its input.
 var statusLines = []string{"plan -", "inspect -", "fit - --gpu 1GiB --vary batch", "estimate - --gpu 1GiB", "explain -",
 	"apply - -o out", "verify -", "run -", "grad - -o out", "report - -o out", "solve - -o out", "diff - example:mlp",
-	"train - --data example:text", "optimize - -o out", "pack - -o out", "trace - -o out", "quantize - -o out"}
+	"train - --data example:text", "optimize - -o out", "pack - -o out", "trace - -o out", "quantize - -o out",
+	"check - instance.json"}
 
 // quickVerbs answer at once, or wait for programs that they start and for no input of their own.
-var quickVerbs = []string{"check", "config", "devices", "doctor", "examples", "export", "man", "ops", "sweep",
-	"version"}
+var quickVerbs = []string{"config", "devices", "doctor", "examples", "export", "man", "ops", "sweep", "version"}
 
 // endMark is written to a terminal behind all that a command prints. A terminal that is closed may lose its last line.
 const endMark = "\x00"

@@ -11,7 +11,7 @@ import (
 	"memopt/graph/op"
 )
 
-// withCopies lets values of a program go to the host's memory and back: later steps read what has come back.
+// withCopies lets values of a program go to the host's memory and back: later steps read the returned copies.
 // Some of the waits hold the source of the copy, as they should, and the others leave it to the simulator.
 func withCopies(rng *rand.Rand, p *Program) {
 	value := func(like graph.ValueID) graph.ValueID {

@@ -80,7 +80,7 @@ const (
 type Transfer uint8
 
 const (
-	// NoTransfer is for operators that copy nothing there.
+	// NoTransfer is for all other operators.
 	NoTransfer Transfer = iota
 	// ToHost begins a copy of input 0 into output 0, which lies in the host's memory (Offload).
 	ToHost

@@ -270,7 +270,7 @@ func TestBruteForce(t *testing.T) {
 	require.LessOrEqual(t, 100*missed, solved)
 }
 
-// text is a problem in short: cost/size of each node and what it reads.
+// text is a problem in short: cost/size of each node and its inputs.
 func text(p *remat.Problem, rate float64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "budget %d, %g bytes/us:", p.Budget, rate)

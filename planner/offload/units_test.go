@@ -84,7 +84,7 @@ func moving() *remat.Problem {
 	}}
 }
 
-// TestMove: the schedule, step by step, its times and what it takes on the host.
+// TestMove: the schedule, step by step, its times and its bytes on the host.
 func TestMove(t *testing.T) {
 	p := moving()
 	s, err := Solve(t.Context(), p, Options{Link: Link{BytesPerSecond: 1e6}, HostBudget: 8, Work: 1000})

@@ -9,8 +9,8 @@ import (
 // has carried no more than that by the first run of a task t in the time before it. With E the cost of the
 // first runs before t, y the further time before it (extra runs, or waiting), and z the cost of the tasks
 // recomputed behind it, the values held over t take at most budget + rate*(E+y) bytes, and the schedule
-// takes y+z longer than the first runs. A price per byte of at most 1/rate makes y cost at least what the
-// bytes are worth that it moves, so y = 0 is the best: the cut with that price, less the price of budget +
+// takes y+z longer than the first runs. A price per byte of at most 1/rate makes y cost at least the
+// worth of the bytes that it moves, so y = 0 is the best: the cut with that price, less the price of budget +
 // rate*E bytes, is a bound on y+z.
 //
 // The runtime of copies back is left out, and so is latency: a bound without them is lower and holds.

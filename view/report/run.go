@@ -360,7 +360,7 @@ func (t *Table) arenaRows(v *RunView) {
 	t.Add("measured arena", Bytes(r.Measured.Arena), relative(r.Measured.Arena-r.Predicted.Arena))
 }
 
-// movesRow adds what copies to the host and back have taken.
+// movesRow adds the number, bytes and time of copies to the host and back.
 func (t *Table) movesRow(m executor.Moved) {
 	t.Add("moves", fmt.Sprint(m.Out+m.In),
 		fmt.Sprintf("in all steps: %s to the host, %s back; nodes waited %s for them",

@@ -109,7 +109,7 @@ type solutionJSON struct {
 	InOrder        bool             `json:"in_order"`
 	Solver         string           `json:"solver"`
 	Overhead       float64          `json:"overhead"`
-	*movesJSON                      // nil: nothing may move
+	*movesJSON                      // nil: no value may move
 	Certificate    *certificateJSON `json:"certificate,omitempty"`
 	Tags           *tagsJSON        `json:"tags,omitempty"`
 }

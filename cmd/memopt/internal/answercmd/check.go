@@ -84,6 +84,7 @@ func checkTrace(a *cli.App, path string) error {
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
+	a.Status.Say("reading %s", path)
 	f, err := openInput(a, path)
 	if err != nil {
 		return err
@@ -113,6 +114,7 @@ func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states [
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
+	a.Status.Say("checking %s", plan)
 	f, err := openInput(a, plan)
 	if err != nil {
 		return err

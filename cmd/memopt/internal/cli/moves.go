@@ -11,7 +11,7 @@ import (
 	"memopt/view/report"
 )
 
-// MoveFlags say what may move to the host.
+// MoveFlags are the link and the host memory of values that move.
 type MoveFlags struct{ link, host string }
 
 // Register adds the flags.

@@ -52,7 +52,7 @@ file that it refuses is warned about.`,
   memopt apply example:transformer --level 1 -o - | memopt plan -
         through a pipe`,
 		Args: cli.ExactModel,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			format, err := report.ParseFormat(a.Global.Output)
 			if err != nil {
 				return cli.Usage("%w", err)
@@ -74,6 +74,10 @@ file that it refuses is warned about.`,
 			if moves, asked, err := movesAsked(&move, &sel); asked || err != nil {
 				if err != nil {
 					return err
+				}
+				if anchors == "on" && cmd.Flags().Changed("anchor") {
+					return cli.Usage("--link and --anchor on cannot be combined: anchors are for ONNX Runtime, " +
+						"which moves no values")
 				}
 				return planMoves(a, args[0], &sel, moves, out, onnx.Options{ExternalDataThreshold: threshold})
 			}

@@ -6,6 +6,7 @@ import (
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/cmd/memopt/internal/load"
 	"memopt/cmd/memopt/internal/option"
+	"memopt/executor/cpu"
 	"memopt/graph/onnx"
 	"memopt/view/report"
 )
@@ -53,6 +54,9 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, moves memopt
 	b, ok := c.Strategy.(memopt.Budget)
 	if !ok || b.Clusters || b.Runtime {
 		return cli.Usage("--link and --host-budget are for plans of nodes to a budget in memopt's own runtime")
+	}
+	if sel.ForCPU() {
+		c.Options.Device, c.Options.Threads = cpu.Device{}, a.Global.Threads
 	}
 	a.Status.Say("planning")
 	p, err := m.PlanMoves(a.SearchFor(c.Strategy), b, c.Options, moves)

@@ -77,6 +77,12 @@ formulas, exact bytes and whole names in any case.`,
 				if err != nil {
 					return err
 				}
+				for _, other := range []string{"save-plan", "save-config", "plot", "pareto", "format", "module-map"} {
+					if cmd.Flags().Changed(other) {
+						return cli.Usage("--link and --%s cannot be combined: a plan with moves is saved as its "+
+							"graph, by memopt apply", other)
+					}
+				}
 				return planMoves(a, args[0], &sel, moves, "", onnx.Options{})
 			}
 			format, err := report.ParseFormat(a.Global.Output)
