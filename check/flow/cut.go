@@ -33,7 +33,7 @@ type Value struct {
 // not depend on and that do not depend on t are free of cost, since they may be computed behind t for the first time.
 //
 // Over a link of so many bytes in a unit of cost, held values may lie on the host: no more than the link carries in
-// the time before t. That is the cost of all first computes before t, and of all that delays t, which costs at least the
+// the time before t. That is the cost of all first computes before t, and of any delay of t, which costs at least the
 // worth of the bytes that it moves where a byte's price is no higher than the time that the link takes for it.
 func (g *Graph) Cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 	before, behind, held := make([]bool, len(g.Nodes)), make([]bool, len(g.Nodes)), make([]bool, len(g.Values))
