@@ -21,6 +21,7 @@ import (
 type MoveOptions struct {
 	Link       offload.Link // between device and host
 	HostBudget int64        // bytes that copies on the host may take at once
+	Seed       int64        // determines the seeds of random nodes without seeds of their own
 }
 
 // Moving is a plan whose values move to the host, beside those that it recomputes.
@@ -55,7 +56,10 @@ func (m *Model) PlanMoves(ctx context.Context, b Budget, o PlanOptions, mo MoveO
 	if asIs.Arena == nil {
 		return nil, &Error{OfModel, errors.New("values move only where all sizes are known")}
 	}
-	s.limit = b.Bytes(asIs.Persistent, asIs.Arena.Bytes)
+	if s.limit = b.Bytes(asIs.Persistent, asIs.Arena.Bytes); s.limit <= 0 { // inputs and weights take all
+		_, err := m.Plan(ctx, b, o)
+		return nil, err
+	}
 	_, carried := asIs.MovedBound(ctx, s.limit, mo.Link.BytesPerSecond)
 	s.best = &Moving{Seconds: math.Inf(1)}
 	s.asIs, s.step = asIs, asIs.Step.Seconds
@@ -182,7 +186,7 @@ func (s *moveSearch) share(
 
 // try moves values of the graph of a plan until it is within the budget.
 func (s *moveSearch) try(ctx context.Context, p *Plan) error {
-	r, err := p.Rewrite(RewriteOptions{})
+	r, err := p.Rewrite(RewriteOptions{Seed: s.moves.Seed})
 	if err != nil {
 		return err
 	}

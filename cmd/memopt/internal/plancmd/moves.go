@@ -59,6 +59,7 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, moves memopt
 		c.Options.Device, c.Options.Threads = cpu.Device{}, a.Global.Threads
 	}
 	a.Status.Say("planning")
+	moves.Seed = a.Global.Seed
 	p, err := m.PlanMoves(a.SearchFor(c.Strategy), b, c.Options, moves)
 	if err != nil {
 		return a.ClassifyPlan(name, err)
