@@ -11,7 +11,7 @@ import (
 
 // TestOutside builds and runs a program of another module, which takes memopt from this folder.
 // What memopt imports is in the module cache that this test was built from, so no network is
-// needed.
+// needed; with the flags of this test, packages are those that it was built from.
 func TestOutside(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestOutside(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte(module), 0o644))
 	build := exec.Command("go", "build", "-o", "outside", ".")
 	build.Dir = dir
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	program := exec.Command(filepath.Join(dir, "outside"))

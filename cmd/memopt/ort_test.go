@@ -26,7 +26,7 @@ func TestORTFile(t *testing.T) {
 	for _, args := range [][]string{
 		{"example:mlp", "--level", "1", "--dim", "batch=4096"},
 		// Regions in parts, which the runtime is given where asked to, and their anchors.
-		{"example:mlp", "--budget", "60%", "--chunk", "exact", "--effort", "0", "--time-limit", "5m", "--dim",
+		{"example:mlp", "--budget", "60%", "--chunk", "exact", "--effort", "0.1", "--time-limit", "5m", "--dim",
 			"batch=4096"},
 		{"example:mlp", "--budget", "70%", "--budget-in", "ort", "--time-limit", "0", "--dim", "batch=4096"},
 		{"example:transformer", "--level", "1", "--dim", "batch=2,seq=16"},
