@@ -13,6 +13,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/arena"
 	"memopt/planner/offload"
 	"memopt/recompute"
 )
@@ -27,6 +28,7 @@ type MoveOptions struct {
 // Moving is a plan whose values move to the host, beside those that it recomputes.
 type Moving struct {
 	Plan    *Plan            // the recomputations alone, which take more than the budget
+	Laid    *planner.Plan    // the memory of Model, on the device and on the host
 	Model   *graph.Model     // the graph with recomputations and moves, in its order
 	Moves   []recompute.Move // of values of the graph with the recomputations alone
 	Seconds float64          // of a step, waiting included
@@ -38,7 +40,11 @@ type Moving struct {
 	StepAsIs                    float64 // seconds
 	Persistent                  int64   // those of inputs and weights
 	HostPeak, Moved             int64   // bytes on the host at once, and all that are copied there
+	HostArena                   int64   // bytes of the copies' layout there, at least HostPeak
 }
+
+// Asked reports whether values may move at all.
+func (o MoveOptions) Asked() bool { return o.Link.BytesPerSecond != 0 && o.HostBudget != 0 }
 
 // PlanMoves looks for the plan within a budget that ends a step first, where values are kept, recomputed or moved to
 // the host. The error is that of Plan; a *planner.InfeasibleError where no plan was found.
@@ -120,7 +126,7 @@ func (s *moveSearch) run(ctx context.Context, b Budget, carried int64) error {
 		}
 	}
 	alone, err := s.share(ctx, at(s.opts.Options, nil), s.limit, firstShare)
-	if err != nil || s.moves.Link.BytesPerSecond == 0 || s.moves.HostBudget == 0 {
+	if err != nil || !s.moves.Asked() {
 		return err
 	}
 	type way struct {
@@ -192,9 +198,9 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 	}
 	if p.Arena != nil && p.Arena.Bytes <= s.limit { // it fits without moves
 		if taken := s.step * (1 + p.Overhead); taken < s.best.Seconds {
-			s.best = &Moving{Plan: p, Model: r.Model, Seconds: taken, Overhead: p.Overhead, Recomputed: p.Overhead,
-				Budget: s.limit, Peak: p.Planned.Peak.Bytes, Arena: p.Arena.Bytes, Persistent: p.Persistent,
-				ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
+			s.best = &Moving{Plan: p, Laid: p.Plan, Model: r.Model, Seconds: taken, Overhead: p.Overhead,
+				Recomputed: p.Overhead, Budget: s.limit, Peak: p.Planned.Peak.Bytes, Arena: p.Arena.Bytes,
+				Persistent: p.Persistent, ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
 		}
 		return nil
 	}
@@ -229,8 +235,8 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 			gaps.Bytes[run] += spaces[id]
 		}
 	}
-	for target, tries := s.limit, 0; tries < 4; tries++ {
-		moves, end, ok := gaps.Timeline.Moves(s.moves.Link, planner.MoveUnit, target, s.moves.HostBudget)
+	for target, host, tries := s.limit, s.moves.HostBudget, 0; tries < 4; tries++ {
+		moves, end, ok := gaps.Timeline.Moves(s.moves.Link, planner.MoveUnit, target, host)
 		if !ok {
 			s.infeasible = s.over(timeline.Peak.Bytes)
 			return nil
@@ -254,12 +260,15 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 		if err := s.finish(ctx, moving, r, order); err != nil {
 			return err
 		}
-		if moving.Arena <= s.limit {
+		if moving.Arena <= s.limit && moving.HostArena <= s.moves.HostBudget {
 			s.best = moving
 			return nil
 		}
-		s.infeasible = s.over(moving.Arena)
-		target -= moving.Arena - s.limit
+		if s.infeasible = s.over(timeline.Peak.Bytes); moving.Arena > s.limit {
+			s.infeasible = s.over(moving.Arena)
+		}
+		target -= max(moving.Arena-s.limit, 0)
+		host -= max(moving.HostArena-s.moves.HostBudget, 0)
 	}
 	return nil
 }
@@ -310,9 +319,9 @@ func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, o
 	if err != nil {
 		return &Error{OfMemopt, err}
 	}
-	moving.Peak, moving.Arena = p.Planned.Peak.Bytes, p.Arena.Bytes
+	moving.Laid, moving.Peak, moving.Arena = p, p.Planned.Peak.Bytes, p.Arena.Bytes
 	if h := p.Planned.Host; h != nil {
-		moving.HostPeak = h.Peak.Bytes
+		moving.HostPeak, moving.HostArena = h.Peak.Bytes, arena.NewLayout(ctx, h, p.Sizes.Bytes).Bytes
 	}
 	return nil
 }

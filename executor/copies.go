@@ -16,6 +16,7 @@ import (
 type hostCopies struct {
 	arena *Arena // nil where the graph has no copies
 	base  []byte // the planned layout
+	given bool   // base comes from PlaceCopies
 	bytes int64  // of the layout
 	peak  int64  // predicted bytes of the values that are there at once
 
@@ -104,11 +105,7 @@ func (s *Session) planCopies(f *frame) {
 	if t == nil || f != s.root {
 		return
 	}
-	var source DeviceMemory = hostMemory{}
-	if p, ok := s.mem.(CopyQueues); ok {
-		source = pinned{s.mem, p}
-	}
-	s.host.arena = newArenaOn(source, SameAsRequested, 0)
+	s.host.arena = NewHostArena(s.device)
 	s.shares.copies = &share{arena: s.host.arena}
 	f.shares.copies = s.shares.copies
 	s.host.peak, s.host.bytes = t.Peak.Bytes, onDemandPeak(t, f.bytes)
@@ -177,10 +174,27 @@ func (h *hostCopies) hold() error {
 
 // release gives it back.
 func (h *hostCopies) release() {
-	if h.base != nil {
+	if h.base != nil && !h.given {
 		h.arena.Free(h.base)
 		h.base = nil
 	}
+}
+
+// PlaceCopies gives the session memory on the host for its planned values there, in place of memory of its own:
+// Prediction.Host bytes or more, from an arena of NewHostArena. As with Place, sessions that run by turns may share
+// a block; nil takes it back.
+func (s *Session) PlaceCopies(block []byte) {
+	s.host.release()
+	s.host.base, s.host.given = block, block != nil
+}
+
+// NewHostArena returns an empty arena for values that a device's sessions move to the host.
+func NewHostArena(d Device) *Arena {
+	var source DeviceMemory = hostMemory{}
+	if p, ok := memoryOf(d).(CopyQueues); ok {
+		source = pinned{memoryOf(d), p}
+	}
+	return newArenaOn(source, SameAsRequested, 0)
 }
 
 // check makes sure that the copies of a graph can run.

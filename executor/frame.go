@@ -321,7 +321,7 @@ func (st *step) named(err error) error {
 // probe shows the outputs of a step, but for copies that may be under way.
 func (f *frame) probe(st *step) error {
 	for slot, v := range st.node.Outputs {
-		if v == graph.NoValue || f != f.s.root || st.begins() {
+		if v == graph.NoValue || f != f.s.root || st.begins() || f.hostRoot(v) != graph.NoValue {
 			continue
 		}
 		t := st.out[slot]

@@ -145,11 +145,15 @@ func (s *Session) Examine(ctx context.Context, show func(v graph.ValueID, t *Ten
 	f.release()
 	s.outputs, s.fetched.done = nil, false
 	f.step = s.run
+	if s.mover != nil {
+		s.mover.done = ctx.Done()
+	}
 	more := true
 	probe := s.opts.Probe
 	s.opts.Probe = func(v graph.ValueID, t *Tensor) { more = more && show(v, t) }
 	defer func() { s.opts.Probe = probe }()
 	err := s.guardedExamine(ctx, &more)
+	s.mover.drain() // the steps may have ended before a copy has
 	if e := s.mem.Sync(); err == nil {
 		err = e
 	}

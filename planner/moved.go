@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/planner/budget"
 	"memopt/planner/offload"
 	"memopt/planner/place"
@@ -51,7 +52,7 @@ type Gaps struct {
 
 // TimelineOf returns the timeline of a graph in an order as moves see it: seconds has the time of each node. Values
 // that share memory with others but for views stay where they are: those in the buffers of states, parts of
-// others, and the graph's outputs.
+// others, those that ranks still work on together, and the graph's outputs.
 func TimelineOf(g *graph.Graph, order graph.Order, sizes *live.Sizes, t *live.Timeline, seconds []float64) *Gaps {
 	f := &gapFinder{g: g, sizes: sizes, t: t, base: make([]graph.ValueID, len(g.Values)),
 		used: make([]int32, len(g.Values)), made: make([]int32, len(g.Values)), stays: make([]bool, len(g.Values)),
@@ -103,7 +104,7 @@ func (f *gapFinder) run(run int32, n *graph.Node) {
 			continue
 		}
 		if f.base[v] == v {
-			f.made[v], f.used[v] = run, run
+			f.made[v], f.used[v], f.stays[v] = run, run, f.stays[v] || op.Of(n.Kind).Pending
 		} else {
 			f.use(f.base[v], run)
 		}

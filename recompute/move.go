@@ -121,6 +121,9 @@ func (w *mover) check(moves []Move, i int) error {
 	if op.Of(g.Nodes[g.Values[v].Def].Kind).Transfer != op.NoTransfer {
 		return errors.New("it is a copy itself")
 	}
+	if op.Of(g.Nodes[g.Values[v].Def].Kind).Pending {
+		return errors.New("an operation of several ranks may be under way in its memory")
+	}
 	for _, d := range g.Outputs {
 		if w.shows(d.Value, v) {
 			return errors.New("it is an output of the graph, or a view of it is")

@@ -99,6 +99,7 @@ type Prediction struct {
 	States, Inputs int64 // throughout
 	Arena          int64 // of the step that needs the largest one
 	Eval           int64 // the arena of evaluations; 0 without evaluations
+	Host           int64 // beside Total, on the host: copies of values that move there
 	Staging        int64 // beside Total: of the group of ranks, for its work
 	Ahead          int64 // beside Total, on the host: batches that are prepared while a step runs
 }
@@ -114,8 +115,10 @@ type Result struct {
 	EvalLast            float64 // NaN: there was no evaluation
 	Predicted           Prediction
 	MeasuredArena       int64
+	MeasuredHost        int64                  // as Prediction.Host
 	Waited              time.Duration          // of Run's time, for other ranks
 	RankArenas          []int64                // MeasuredArena of each rank; nil where there is one
+	RankHosts           []int64                // likewise of MeasuredHost
 	Process             executor.ProcessMemory // of the process that executes
 	Stopped             bool                   // before all updates were done, because it was asked to
 	Saved               string                 // the last checkpoint, or ""

@@ -127,7 +127,7 @@ func (j *job) predict() Prediction {
 	}
 	for _, x := range j.parts() {
 		if x != nil {
-			p.Arena = max(p.Arena, x.Predicted().Arena)
+			p.Arena, p.Host = max(p.Arena, x.Predicted().Arena), max(p.Host, x.Predicted().Host)
 		}
 	}
 	if j.eval != nil {

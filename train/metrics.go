@@ -16,7 +16,7 @@ type Metrics struct {
 	Loss, LearningRate, GradNorm      float64
 	TokensPerSecond, SamplesPerSecond float64 // TokensPerSecond is 0 where data are no tokens
 	Skipped                           int64   // updates since the last report, as in Result
-	ArenaBytes, RSSBytes              int64
+	ArenaBytes, HostBytes, RSSBytes   int64
 	LossScale                         float64 // 0 without a loss scale
 }
 
@@ -59,7 +59,7 @@ func (j *job) log(m *Metrics) {
 	}
 	out.Skipped = j.skipped - j.window.skipped
 	j.measured()
-	out.ArenaBytes = j.result.MeasuredArena
+	out.ArenaBytes, out.HostBytes = j.result.MeasuredArena, j.result.MeasuredHost
 	out.RSSBytes = j.result.Process.Resident
 	if j.Scale != nil {
 		out.LossScale = j.Scale.Value
@@ -72,7 +72,8 @@ func (j *job) log(m *Metrics) {
 func (j *job) report(m *Metrics) {
 	j.Observer.Logged(m)
 	line := events.Metrics{Step: m.Step, Epoch: m.Epoch, Loss: known(m.Loss), LearningRate: known(m.LearningRate),
-		GradNorm: known(m.GradNorm), Skipped: m.Skipped, ArenaBytes: m.ArenaBytes, RSSBytes: m.RSSBytes}
+		GradNorm: known(m.GradNorm), Skipped: m.Skipped, ArenaBytes: m.ArenaBytes, HostBytes: m.HostBytes,
+		RSSBytes: m.RSSBytes}
 	if m.LossScale != 0 {
 		line.LossScale = known(m.LossScale)
 	}
@@ -89,6 +90,9 @@ func (j *job) report(m *Metrics) {
 	j.scalar(m.Step, "train/samples_per_second", m.SamplesPerSecond)
 	j.scalar(m.Step, "memory/arena_bytes", float64(m.ArenaBytes))
 	j.scalar(m.Step, "memory/rss_bytes", float64(m.RSSBytes))
+	if m.HostBytes != 0 {
+		j.scalar(m.Step, "memory/host_bytes", float64(m.HostBytes))
+	}
 	if m.LossScale != 0 {
 		j.scalar(m.Step, "train/loss_scale", m.LossScale)
 	}
@@ -123,7 +127,7 @@ func (j *job) scalar(step int64, tag string, x float64) {
 	}
 }
 
-// measured notes the largest arena that a step has taken, and the memory of the process.
+// measured notes the largest arena that a step has taken, that of moved values, and the memory of the process.
 func (j *job) measured() {
 	other, outside := j.machine.(resident.Outside)
 	if outside {
@@ -144,5 +148,6 @@ func (j *job) measured() {
 			m.Arena += m.Dynamic
 		}
 		j.result.MeasuredArena = max(j.result.MeasuredArena, m.Arena)
+		j.result.MeasuredHost = max(j.result.MeasuredHost, m.Host)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
@@ -21,6 +22,8 @@ type Selection struct {
 	Options  memopt.PlanOptions
 	Traits   verify.Traits // of the engine
 	Seed     int64         // of the rewrite
+	// Moves let the values of steps that are planned to a budget move to the host.
+	Moves memopt.MoveOptions
 }
 
 // Plans are the steps of a job for a number of rows.
@@ -40,7 +43,9 @@ type Plans struct {
 // Planned is a model ready for execution.
 type Planned struct {
 	Plan *memopt.Plan // nil for a model without a backward half
-	Side verify.Side
+	// Moving is the plan with values that move to the host, whose recomputations alone are Plan; nil: none may.
+	Moving *memopt.Moving
+	Side   verify.Side
 	// Arena is the bytes of its planned layout, workspaces of the device included; 0 if it is known
 	// only once the step is open.
 	Arena int64
@@ -129,6 +134,9 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	if o.Device == nil && o.Profile != nil && o.Profile.Name == "cpu" {
 		o.Device = cpu.Device{}
 	}
+	if b, ok := sel.Strategy.(memopt.Budget); ok && sel.Moves.Asked() {
+		return planMoves(ctx, m, b, o, sel)
+	}
 	p, err := m.Plan(ctx, sel.Strategy, o)
 	if err != nil {
 		return nil, err
@@ -155,6 +163,23 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	}
 	out.Side = x.Planned
 	return out, nil
+}
+
+// planMoves plans a model whose values may move to the host.
+func planMoves(ctx context.Context, m *memopt.Model, b memopt.Budget, o memopt.PlanOptions,
+	sel Selection) (*Planned, error) {
+	moves := sel.Moves
+	moves.Seed = sel.Seed
+	p, err := m.PlanMoves(ctx, b, o, moves)
+	if err != nil {
+		return nil, err
+	}
+	types, err := op.InferAsIs(p.Model)
+	if err != nil {
+		return nil, err
+	}
+	return &Planned{Plan: p.Plan, Moving: p, Arena: p.Arena, Side: verify.Side{Model: p.Model, Types: types,
+		Order: graph.FileOrder(p.Model.Graph), Dims: m.Dims}}, nil
 }
 
 // persistent is the bytes of the states, which persist between steps, and of a step's inputs.
@@ -211,6 +236,17 @@ func (p *Plans) Arena() int64 {
 	for _, x := range []*Planned{p.Step, p.Update, p.Combine, p.Rest} {
 		if x != nil {
 			most = max(most, x.Arena)
+		}
+	}
+	return most
+}
+
+// Host is the bytes on the host of the step whose values take most there: only one is in use at a time.
+func (p *Plans) Host() int64 {
+	most := int64(0)
+	for _, x := range []*Planned{p.Step, p.Rest} {
+		if x != nil && x.Moving != nil {
+			most = max(most, x.Moving.HostArena)
 		}
 	}
 	return most

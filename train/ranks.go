@@ -326,15 +326,16 @@ func (j *job) shareStatistics() error {
 	return nil
 }
 
-// arenasOfRanks notes the arena that each rank has measured.
+// arenasOfRanks notes the arena and the memory of moved values that each rank has measured.
 func (j *job) arenasOfRanks() error {
 	if j.Ranks == nil {
 		return nil
 	}
 	j.result.Waited = j.Session.Ranks.Waited()
-	all, err := j.exchange([]float64{float64(j.result.MeasuredArena)})
-	for _, x := range all {
-		j.result.RankArenas = append(j.result.RankArenas, int64(x))
+	all, err := j.exchange([]float64{float64(j.result.MeasuredArena), float64(j.result.MeasuredHost)})
+	for i := 0; i+1 < len(all); i += 2 {
+		j.result.RankArenas = append(j.result.RankArenas, int64(all[i]))
+		j.result.RankHosts = append(j.result.RankHosts, int64(all[i+1]))
 	}
 	return err
 }

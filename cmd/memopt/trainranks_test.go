@@ -155,6 +155,14 @@ func TestRanksOfMPI(t *testing.T) {
 		require.Equal(t, 2, report.Ranks)
 		require.Equal(t, []int64{report.Peak.Arena, report.Peak.Arena}, report.Peak.Each)
 
+		moving := start(2, rankJob("--reduce exact --max-steps 4 -o %s/moved -O json %s", dir, moveFlags)).well()
+		w, o = endOf(t, dir+"/moved", 4)
+		require.Equal(t, weights2, w)
+		require.Equal(t, others2, o)
+		var moved movedJob
+		require.NoError(t, json.NewDecoder(&moving.out).Decode(&moved))
+		moved.asForetold(t, 2)
+
 		start(4, rankJob("--reduce exact --zero 1 --max-steps 2 -o %s/four", dir)).well()
 		w, o = endOf(t, dir+"/four", 2)
 		require.Equal(t, weights4, w)

@@ -50,12 +50,27 @@ type finder struct {
 	order []graph.ValueID // the bad ones, as they were found
 }
 
-// note looks at a value.
+// note looks at a value. A copy is as its source.
 func (f *finder) note(v graph.ValueID, t *executor.Tensor) {
+	if f.source(v) != v {
+		return
+	}
 	if kinds := executor.BadKinds(t); kinds != 0 && f.bad[v] == 0 {
 		f.bad[v], f.meant[v] = kinds, f.handedOn(v, kinds)
 		f.order = append(f.order, v)
 	}
+}
+
+// source returns the value that a copy on the host, or one that came back, is of; another value is its own.
+func (f *finder) source(v graph.ValueID) graph.ValueID {
+	for v != graph.NoValue {
+		def := f.step.graph.Values[v].Def
+		if def == graph.NoNode || op.Of(f.step.graph.Nodes[def].Kind).Transfer == op.NoTransfer {
+			break
+		}
+		v = f.step.graph.Nodes[def].Input(0)
+	}
+	return v
 }
 
 // handedOn reports whether the elements that are not finite are infinities that the file means: a
@@ -74,7 +89,7 @@ func (f *finder) handedOn(v graph.ValueID, kinds executor.Bad) bool {
 	numbers := false
 	n := g.Nodes[def]
 	for _, in := range slices.Concat(n.Inputs, n.Captures()) {
-		if in == graph.NoValue {
+		if in = f.source(in); in == graph.NoValue {
 			continue
 		}
 		numbers = numbers || g.Values[in].Type.DType.IsFloat()
@@ -136,7 +151,7 @@ func (f *finder) origin(watched []graph.ValueID) graph.ValueID {
 	reached := make([]bool, len(f.bad))
 	var rest []graph.ValueID
 	reach := func(v graph.ValueID) {
-		if v != graph.NoValue && f.bad[v] != 0 && !reached[v] {
+		if v = f.source(v); v != graph.NoValue && f.bad[v] != 0 && !reached[v] {
 			reached[v] = true
 			rest = append(rest, v)
 		}

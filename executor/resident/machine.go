@@ -36,6 +36,8 @@ type machine struct {
 	steps  []*step
 	block  []byte // of the arena, for all planned steps
 	holder *step  // the step that ran last, and may have taken more on demand, or nil
+	// copies is the memory of values that steps move to the host, which they share by turns; nil without such.
+	copies *executor.Arena
 }
 
 func (m *machine) Put(name string, t *executor.Tensor) error { return m.store.Put(name, t) }
@@ -68,6 +70,7 @@ func (m *machine) Open(ctx context.Context, side verify.Side, o StepOptions) (St
 	}
 	if err != nil {
 		s.Close()
+		m.unplace()
 		return nil, errors.Join(err, m.place()) // the others have their memory back
 	}
 	return s, nil
@@ -115,13 +118,40 @@ func (m *machine) place() error {
 	for _, s := range m.steps {
 		s.session.Place(m.block)
 	}
+	return m.placeCopies()
+}
+
+// placeCopies gives all steps the same memory for values on the host.
+func (m *machine) placeCopies() error {
+	var need int64
+	for _, s := range m.steps {
+		need = max(need, s.session.Prediction().Host)
+	}
+	if need == 0 {
+		return nil
+	}
+	m.copies = executor.NewHostArena(m.device)
+	block, err := m.copies.Reserve(int(need))
+	if err != nil {
+		return fmt.Errorf("copies of values on the host, of %d bytes: %w", need, err)
+	}
+	for _, s := range m.steps {
+		if s.session.Prediction().Host > 0 {
+			s.session.PlaceCopies(block)
+		}
+	}
 	return nil
 }
 
-// unplace gives the block back.
+// unplace gives the blocks back.
 func (m *machine) unplace() {
 	for _, s := range m.steps {
 		s.session.Place(nil)
+		s.session.PlaceCopies(nil)
+	}
+	if m.copies != nil {
+		m.copies.Close()
+		m.copies = nil
 	}
 	m.opts.Arena.Free(m.block)
 	m.block, m.holder = nil, nil
@@ -144,6 +174,9 @@ func (m *machine) Close() error {
 	var all []error
 	for len(m.steps) > 0 {
 		all = append(all, m.steps[0].Close())
+	}
+	if m.copies != nil {
+		all = append(all, m.copies.Close())
 	}
 	return errors.Join(append(all, m.store.Close(), m.opts.Arena.Close())...)
 }

@@ -180,6 +180,9 @@ type Sharing struct {
 	Mutates []int
 	// Transfer says that the operator begins or awaits a copy between the memories of device and host.
 	Transfer Transfer
+	// Pending says that output 0 is undefined, and its memory in use, until another node has waited for the
+	// operation that this one begins.
+	Pending bool
 }
 
 // Division says how the work of a node can be divided.

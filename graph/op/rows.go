@@ -126,6 +126,8 @@ func mutates(slots ...int) option { return func(r *Info) { r.Mutates = slots } }
 
 func transfer(t Transfer) option { return func(r *Info) { r.Transfer = t } }
 
+func pending(r *Info) { r.Pending = true }
+
 func states(list ...Update) option { return func(r *Info) { r.States = list } }
 
 // statistics lists running statistics with their new values, which are made where trains says so.

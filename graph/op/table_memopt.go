@@ -10,11 +10,14 @@ const DomainMemopt = "memopt"
 // waited for it. All ranks begin the same operations in the same order, so these nodes keep their
 // sequence; their class says that they have side effects.
 var rankRows = []Info{
-	own(AllGatherStart, "AllGatherStart", exactly(1), exactly(1), Never, allGatherRule, flops(noFLOPs)),
-	own(AllReduceStart, "AllReduceStart", exactly(2), exactly(1), Never, rankSumRule(false), inPlace(0)),
+	own(AllGatherStart, "AllGatherStart", exactly(1), exactly(1), Never, allGatherRule, flops(noFLOPs),
+		pending),
+	own(AllReduceStart, "AllReduceStart", exactly(2), exactly(1), Never, rankSumRule(false), inPlace(0),
+		pending),
 	own(CollectiveWait, "CollectiveWait", exactly(1), exactly(1), Never, waitRule, inPlace(0), flops(noFLOPs)),
 	own(RankPiece, "RankPiece", Arity{1, -1}, exactly(1), Cheap, rankPieceRule, flops(noFLOPs)),
-	own(ReduceScatterStart, "ReduceScatterStart", exactly(2), exactly(1), Never, rankSumRule(true), inPlace(0)),
+	own(ReduceScatterStart, "ReduceScatterStart", exactly(2), exactly(1), Never, rankSumRule(true), inPlace(0),
+		pending),
 	own(Unpack, "Unpack", exactly(2), exactly(1), Cheap, unpackRule, inPlace(1), flops(noFLOPs)),
 }
 

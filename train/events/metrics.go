@@ -24,6 +24,7 @@ type Metrics struct {
 	SamplesPerSecond *Number `json:"samples_per_s,omitempty"` // where samples are not tokens
 
 	ArenaBytes int64 `json:"arena_bytes,omitempty"` // measured, of the steps so far
+	HostBytes  int64 `json:"host_bytes,omitempty"`  // likewise, of values that move to the host
 	RSSBytes   int64 `json:"rss_bytes,omitempty"`   // of the process, at its highest
 
 	EvalLoss *Number `json:"eval_loss,omitempty"` // mean over the evaluation data

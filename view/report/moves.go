@@ -14,8 +14,12 @@ func newMovesJSON(p *remat.Problem, s *offload.Solution, o offload.Options) solu
 		BoundOrder: boundOrder(&remat.Solution{AnyOrder: s.AnyOrder}), PeakLowerBound: s.PeakLowerBound,
 		Optimal: s.Optimal, InOrder: s.InOrder, Solver: "moves", Overhead: s.Overhead(), movesJSON: &movesJSON{
 			Makespan: s.Makespan, HostPeak: s.HostPeak, HostBudget: o.HostBudget, Moved: s.Moved,
-			Link: linkJSON{o.Link.BytesPerSecond, float64(o.Link.Latency.Nanoseconds()) / 1e3}},
+			Link: newLinkJSON(o.Link)},
 		Certificate: newCertificateJSON(s.Certificate, nodeName(p))}
+}
+
+func newLinkJSON(l offload.Link) linkJSON {
+	return linkJSON{l.BytesPerSecond, float64(l.Latency.Nanoseconds()) / 1e3}
 }
 
 // MovesJSON writes a schedule with values that move to the host and back as a file.

@@ -11,6 +11,7 @@ import (
 	"memopt/executor"
 	"memopt/graph/live"
 	"memopt/planner"
+	"memopt/planner/offload"
 	"memopt/recompute"
 	"memopt/train/events"
 )
@@ -32,13 +33,15 @@ type TrainView struct {
 	Begun             int64 // updates that were made before, by the job that goes on
 	PerEpoch          int64 // updates
 	Plan              *planner.Plan
-	Inputs            int64 // bytes of a step's inputs
-	States            int64 // bytes of weights, optimizer state and sums of gradients
-	Arena             int64 // predicted bytes of the largest arena of all steps
-	EvalArena         int64 // likewise of evaluations; 0 without evaluations
-	Ranks, Zero       int   // processes that train together, and their stage of ZeRO
-	Staging           int64 // bytes of the exchange buffers, beside Total
-	Ahead             int64 // bytes of batches that are prepared on the host while a step runs, beside Total
+	Laid              *planner.Plan // whose memory the peak is: Plan, or that of its graph with moves
+	Moves             *TrainMoves   // nil: no value may move to the host
+	Inputs            int64         // bytes of a step's inputs
+	States            int64         // bytes of weights, optimizer state and sums of gradients
+	Arena             int64         // predicted bytes of the largest arena of all steps
+	EvalArena         int64         // likewise of evaluations; 0 without evaluations
+	Ranks, Zero       int           // processes that train together, and their stage of ZeRO
+	Staging           int64         // bytes of the exchange buffers, beside Total
+	Ahead             int64         // bytes of batches that are prepared on the host while a step runs, beside Total
 	Notes             []string
 	Step              *Step
 
@@ -55,6 +58,18 @@ type TrainView struct {
 	Stopped             bool
 	Saved               string // the last checkpoint, or ""
 	Folder              string // or ""
+}
+
+// TrainMoves are the values of a job's step that move to the host.
+type TrainMoves struct {
+	Link       offload.Link
+	HostBudget int64
+	Moves      int     // of a step
+	Moved      int64   // bytes that a step copies to the host
+	Overhead   float64 // of the step: recomputation and waiting for copies
+	Host       int64   // predicted bytes on the host
+	Measured   int64   // likewise; -1 before any run
+	Ranks      []int64 // Measured of each rank; nil for a single rank
 }
 
 // Total is the predicted peak.
@@ -134,7 +149,11 @@ func (v *TrainView) start() *Table {
 		t.Add("going on", "", fmt.Sprintf("after update %s", Thousands(v.Begun)))
 	}
 	if v.Plan != nil {
-		t.Add("plan", fmt.Sprintf("%d nodes", v.Plan.Recompute.Nodes), planText(v.Plan))
+		t.Add("plan", fmt.Sprintf("%d nodes", v.Plan.Recompute.Nodes), v.planText())
+	}
+	if m := v.Moves; m != nil {
+		t.Add("moved", Bytes(m.Moved), fmt.Sprintf("to the host in each step, in %d %s", m.Moves,
+			plural(m.Moves, "move", "moves")))
 	}
 	v.addParts(&t)
 	return &t
@@ -144,34 +163,42 @@ func (v *TrainView) start() *Table {
 var zeroTexts = [...]string{"", "; they share the optimizer's states",
 	"; they share the optimizer's states and gradients"}
 
-// planText is the memory and cost of a plan.
-func planText(p *planner.Plan) string {
-	if p.Recompute.Nodes == 0 && p.Whole == nil {
-		return "no recomputation"
+// planText is the memory and cost of the plan.
+func (v *TrainView) planText() string {
+	p, over, beside := v.Plan, v.Plan.Overhead, ""
+	if v.Moves != nil {
+		over, beside = v.Moves.Overhead, ", waiting for copies included"
 	}
 	parts := ""
+	switch {
+	case p.Recompute.Nodes == 0 && p.Whole == nil && (v.Moves == nil || v.Moves.Moves == 0):
+		return "no recomputation"
+	case p.Recompute.Nodes == 0 && p.Whole == nil:
+		return fmt.Sprintf("no recomputation: %s more time (estimate)%s; peak %s → %s", Percent(over), beside,
+			Bytes(p.Baseline().Base.Peak.Bytes), Bytes(v.Laid.Planned.Peak.Bytes))
+	}
 	if text := p.FissionText(); text != "" {
 		parts = "; " + text
 	}
-	return fmt.Sprintf("are computed again%s: %s more time (estimate); peak %s → %s", parts, Percent(p.Overhead),
-		Bytes(p.Baseline().Base.Peak.Bytes), Bytes(p.Planned.Peak.Bytes))
+	return fmt.Sprintf("are computed again%s: %s more time (estimate)%s; peak %s → %s", parts, Percent(over), beside,
+		Bytes(p.Baseline().Base.Peak.Bytes), Bytes(v.Laid.Planned.Peak.Bytes))
 }
 
 // parts are the predicted peak by kind; nil if it is not known.
 func (v *TrainView) parts() *live.Parts {
-	if v.Plan == nil {
+	if v.Laid == nil {
 		return nil
 	}
-	at, gaps := v.Plan.AtPeak()
+	at, gaps := v.Laid.AtPeak()
 	if at == nil {
 		return nil
 	}
 	// The peak is that of the update, while gradients are accumulated.
-	at.State += v.States + v.Inputs - v.Plan.Persistent
+	at.State += v.States + v.Inputs - v.Laid.Persistent
 	if at.State < 0 { // scalars that the loop fills, such as the learning rate, are inputs of the plan alone
 		at.Weights, at.State = at.Weights+at.State, 0
 	}
-	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Plan.Arena.Bytes
+	at.Temporaries += gaps + max(v.Arena, v.EvalArena) - v.Laid.Arena.Bytes
 	return at
 }
 
@@ -191,6 +218,10 @@ func (v *TrainView) addParts(t *Table) {
 		if n := part.bytes(at); n != 0 {
 			t.Add("  "+lower(part.name), Bytes(n), "")
 		}
+	}
+	if m := v.Moves; m != nil && m.Host > 0 {
+		t.Add("beside it", Bytes(m.Host), fmt.Sprintf("on the host: values that move there%s, within %s", each,
+			Bytes(m.HostBudget)))
 	}
 	if v.Ahead > 0 {
 		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")
@@ -236,6 +267,9 @@ func TrainReport(w io.Writer, format Format, v *TrainView) error {
 		}
 		t.Add("of all ranks", text, comparedArena(hi, arena))
 	}
+	if m := v.Moves; m != nil && m.Host > 0 {
+		t.Add("on the host", Bytes(m.Measured), "values that move there; "+comparedArena(m.Measured, m.Host))
+	}
 	t.Add("predicted peak", Bytes(v.Total()), "with weights, optimizer state and inputs")
 	if v.Process.Peak > 0 {
 		t.Add("process", Bytes(v.Process.Peak), "the most that was resident (VmHWM), with the program itself")
@@ -272,25 +306,26 @@ func lossText(x float64) string {
 }
 
 type trainJSONView struct {
-	Schema    string         `json:"schema"`
-	Step      *Step          `json:"step"`
-	Backend   string         `json:"backend"`
-	Steps     int64          `json:"steps"` // updates that were made
-	Updates   int64          `json:"updates"`
-	Skipped   int64          `json:"skipped"`
-	Stopped   bool           `json:"stopped"`
-	LossFirst events.Number  `json:"loss_first"`
-	LossLast  events.Number  `json:"loss_last"`
-	EvalLast  *events.Number `json:"eval_loss_last"`
-	Peak      trainPeakJSON  `json:"peak"`
-	AtPeak    atPeakJSON     `json:"at_peak"`
-	TimeMS    float64        `json:"time_ms"`
-	WaitedMS  float64        `json:"waited_ms"`
-	PerSecond float64        `json:"steps_per_s"`
-	Saved     *string        `json:"checkpoint"`
-	Rank      int            `json:"rank"`
-	Ranks     int            `json:"ranks"`
-	Zero      int            `json:"zero"`
+	Schema    string          `json:"schema"`
+	Step      *Step           `json:"step"`
+	Backend   string          `json:"backend"`
+	Steps     int64           `json:"steps"` // updates that were made
+	Updates   int64           `json:"updates"`
+	Skipped   int64           `json:"skipped"`
+	Stopped   bool            `json:"stopped"`
+	LossFirst events.Number   `json:"loss_first"`
+	LossLast  events.Number   `json:"loss_last"`
+	EvalLast  *events.Number  `json:"eval_loss_last"`
+	Peak      trainPeakJSON   `json:"peak"`
+	AtPeak    atPeakJSON      `json:"at_peak"`
+	Moves     *trainMovesJSON `json:"moves"`
+	TimeMS    float64         `json:"time_ms"`
+	WaitedMS  float64         `json:"waited_ms"`
+	PerSecond float64         `json:"steps_per_s"`
+	Saved     *string         `json:"checkpoint"`
+	Rank      int             `json:"rank"`
+	Ranks     int             `json:"ranks"`
+	Zero      int             `json:"zero"`
 }
 
 type trainPeakJSON struct {
@@ -302,12 +337,40 @@ type trainPeakJSON struct {
 	RSS           int64   `json:"rss_bytes"`
 }
 
+// trainMovesJSON is about the values of a step that move to the host.
+type trainMovesJSON struct {
+	Link       linkJSON `json:"link"`
+	HostBudget int64    `json:"host_budget"`
+	Moves      int      `json:"moves"`
+	Moved      int64    `json:"moved_bytes"`
+	Overhead   float64  `json:"overhead"`
+	Planned    int64    `json:"planned_bytes"`
+	Measured   *int64   `json:"measured_bytes"`
+	Ranks      []int64  `json:"rank_bytes"`
+}
+
+// json is the record of moves; nil where no value may move.
+func (m *TrainMoves) json() *trainMovesJSON {
+	if m == nil {
+		return nil
+	}
+	j := &trainMovesJSON{Link: newLinkJSON(m.Link), HostBudget: m.HostBudget, Moves: m.Moves, Moved: m.Moved,
+		Overhead: m.Overhead, Planned: m.Host, Ranks: []int64{}}
+	if m.Measured >= 0 {
+		j.Measured, j.Ranks = &m.Measured, []int64{m.Measured}
+	}
+	if m.Ranks != nil {
+		j.Ranks = m.Ranks
+	}
+	return j
+}
+
 func trainJSON(w io.Writer, v *TrainView) error {
 	out := trainJSONView{Schema: TrainSchema, Step: v.Step, Backend: v.Backend, Steps: v.Done,
 		Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
-		Zero: v.Zero, WaitedMS: float64(v.Waited.Microseconds()) / 1000}
+		Zero: v.Zero, Moves: v.Moves.json(), WaitedMS: float64(v.Waited.Microseconds()) / 1000}
 	if !math.IsNaN(v.EvalLast) {
 		loss := events.Number(v.EvalLast)
 		out.EvalLast = &loss
@@ -319,6 +382,9 @@ func trainJSON(w io.Writer, v *TrainView) error {
 		}
 		if r := v.Plan.PeakRecord(); r != nil {
 			out.Peak.PeakRecord = *r
+		}
+		if v.Moves != nil && v.Laid.Planned != nil {
+			out.Peak.PlannedBytes = v.Laid.Planned.Peak.Bytes
 		}
 	}
 	out.Peak.ArenaBytes = max(v.Arena, v.EvalArena)

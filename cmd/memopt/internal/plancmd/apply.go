@@ -71,7 +71,7 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
-			if moves, asked, err := movesAsked(&move, &sel); asked || err != nil {
+			if moves, asked, err := sel.Moves(&move); asked || err != nil {
 				if err != nil {
 					return err
 				}

@@ -11,21 +11,6 @@ import (
 	"memopt/view/report"
 )
 
-// movesAsked reads the flags of moves. Values move for a budget alone, in memopt's own runtime.
-func movesAsked(flags *cli.MoveFlags, sel *option.SelectionFlags) (moves memopt.MoveOptions, asked bool, err error) {
-	o, err := flags.Options()
-	if err != nil || o.Link.BytesPerSecond == 0 || o.HostBudget == 0 {
-		return moves, false, err
-	}
-	if !sel.BudgetFlags.Asks() {
-		return moves, false, cli.Usage("--link and --host-budget move values for the sake of a budget: add --budget")
-	}
-	if sel.In == cli.OrtName {
-		return moves, false, cli.Usage("--budget-in ort and --link cannot be combined: ONNX Runtime moves no values")
-	}
-	return memopt.MoveOptions{Link: o.Link, HostBudget: o.HostBudget}, true, nil
-}
-
 // planMoves plans values that move to the host beside recomputation, reports the plan, and writes the graph where
 // out names a file.
 func planMoves(a *cli.App, name string, sel *option.SelectionFlags, moves memopt.MoveOptions, out string,
@@ -51,9 +36,9 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, moves memopt
 	if err != nil {
 		return err
 	}
-	b, ok := c.Strategy.(memopt.Budget)
-	if !ok || b.Clusters || b.Runtime {
-		return cli.Usage("--link and --host-budget are for plans of nodes to a budget in memopt's own runtime")
+	b, err := option.CheckMoves(c.Strategy)
+	if err != nil {
+		return err
 	}
 	if sel.ForCPU() {
 		c.Options.Device, c.Options.Threads = cpu.Device{}, a.Global.Threads

@@ -73,7 +73,7 @@ formulas, exact bytes and whole names in any case.`,
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
 			}
-			if moves, asked, err := movesAsked(&move, &sel); asked || err != nil {
+			if moves, asked, err := sel.Moves(&move); asked || err != nil {
 				if err != nil {
 					return err
 				}

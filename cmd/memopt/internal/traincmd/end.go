@@ -32,7 +32,9 @@ func (t *training) run() error {
 	v.Done, v.Skipped, v.Stopped, v.Saved = r.Updates, r.Skipped, r.Stopped, r.Saved
 	v.RankArenas, v.Waited = r.RankArenas, r.Waited
 	v.LossFirst, v.LossLast, v.EvalLast, v.Measured = r.LossFirst, r.LossLast, r.EvalLast, r.MeasuredArena
-	v.Process = r.Process
+	if v.Process = r.Process; v.Moves != nil {
+		v.Moves.Measured, v.Moves.Ranks = r.MeasuredHost, r.RankHosts
+	}
 	v.PerSecond = w.rate()
 	if err := report.TrainReport(t.App.Out, t.format, v); err != nil {
 		return err
@@ -80,6 +82,11 @@ func (t *training) ended(r *train.Result) error {
 		return &cli.ExitError{Code: cli.ExitAbove,
 			Err: fmt.Errorf("%s: %sthe measured arena of %d bytes is above the predicted one of %d",
 				t.name, where, most, promised)}
+	}
+	if m := t.view.Moves; m != nil && r.MeasuredHost > m.Host {
+		return &cli.ExitError{Code: cli.ExitAbove,
+			Err: fmt.Errorf("%s: values that move to the host took %d bytes there, more than the predicted %d",
+				t.name, r.MeasuredHost, m.Host)}
 	}
 	return nil
 }

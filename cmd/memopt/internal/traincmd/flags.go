@@ -24,6 +24,7 @@ type trainFlags struct {
 	data      dataFlags
 	step      gradcmd.StepFlags
 	schedule  scheduleFlags
+	moves     cli.MoveFlags
 	rankFlags
 
 	given     string // the model
@@ -78,6 +79,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.rankFlags.register(f)
 	t.engine.Register(f)
 	t.selection.RegisterPlan(f)
+	t.moves.Register(f)
 }
 
 // newest is the value of --resume without a path.

@@ -25,6 +25,11 @@ func (t *training) choosePlan() (err error) {
 	if t.chosen, err = t.selection.Resolve(t.App, t.steps.Step, how); err != nil {
 		return err
 	}
+	if t.moving.Asked() {
+		if _, err := option.CheckMoves(t.chosen.Strategy); err != nil {
+			return err
+		}
+	}
 	t.RestartClock(time.Now()) // data that were read are no part of the search
 	t.App.Status.Say("planning")
 	t.chosen.Options.Threads = t.Global.Threads
@@ -36,7 +41,7 @@ func (t *training) choosePlan() (err error) {
 // selected is the selection of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.Strategy, Options: t.chosen.Options, Traits: t.engine.Traits(),
-		Seed: t.Global.Seed}
+		Seed: t.Global.Seed, Moves: t.moving}
 }
 
 // plan plans the steps.
@@ -103,6 +108,24 @@ func (t *training) fits(p *train.Plans) error {
 	if total := p.Total(); total > limit {
 		return fmt.Errorf("%w: the job takes %d bytes (%d that stay, %d of inputs, an arena of %d), "+
 			"and %d are there, by %s", executor.ErrOutOfMemory, total, p.Persistent, p.Inputs, p.Arena(), limit, by)
+	}
+	return t.fitsHost(p)
+}
+
+// fitsHost refuses plans whose copies on the host take more than there is.
+func (t *training) fitsHost(p *train.Plans) error {
+	copies := p.Host()
+	l, ok := memlimit.Available()
+	if copies == 0 || !ok {
+		return nil
+	}
+	total, there := copies, l.Bytes/max(int64(t.launch.LocalSize), 1)
+	if _, apart := t.engine.Traits().Device.(executor.Accelerator); !apart {
+		total += p.Total()
+	}
+	if total > there {
+		return fmt.Errorf("%w: the job takes %d bytes of the host, %d of them for values that move there, and %d are "+
+			"there, by %s: lower --host-budget", executor.ErrOutOfMemory, total, copies, there, l.By)
 	}
 	return nil
 }

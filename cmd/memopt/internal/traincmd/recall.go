@@ -26,6 +26,9 @@ var insteadOf = [][]string{
 	{"time-limit", "effort"},
 }
 
+// besideBudget are flags of a plan to a budget alone.
+var besideBudget = []string{"host-budget", "link"}
+
 // recall takes the model and the flags that are not given from the checkpoint that a job goes on with, and returns
 // the arguments with the model.
 func (t *trainFlags) recall(args []string) ([]string, error) {
@@ -70,7 +73,8 @@ func (t *trainFlags) takeFlags(c *train.Command) (err error) {
 	t.set.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
 		f := t.set.Lookup(name)
-		if f == nil || given[name] || slices.Contains(forgottenFlags, name) || replaced(name, given) {
+		if f == nil || given[name] || slices.Contains(forgottenFlags, name) || replaced(name, given) ||
+			slices.Contains(besideBudget, name) && !given["budget"] && replaced("budget", given) {
 			continue
 		}
 		values := slices.Clone(c.Flags[name])

@@ -97,6 +97,7 @@ type training struct {
 	facts   checkpoint.Data // of config.Source
 	view    report.TrainView
 	stays   int64 // bytes of states and inputs
+	moving  memopt.MoveOptions
 	sources []io.Closer
 	rankState
 	ort *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
@@ -162,6 +163,9 @@ func (t *training) check() (err error) {
 	if t.config.OnNaN, err = t.nan(); err != nil {
 		return err
 	}
+	if t.moving, _, err = t.selection.Moves(&t.moves); err != nil {
+		return err
+	}
 	if !t.set.Changed("seed") {
 		t.Global.Seed = defaultSeed
 	}
@@ -193,6 +197,10 @@ func (t *training) open() (err error) {
 	}
 	if err := t.trainFlags.engine.Session(t.App, t.engine, &t.config.Session); err != nil {
 		return err
+	}
+	if t.engine.Traits().Reorders && t.moving.Asked() {
+		return cli.Usage("train -e %s: ONNX Runtime moves no values to the host: leave out --link and --host-budget",
+			t.trainFlags.engine.Backend)
 	}
 	if t.engine.Traits().Reorders && !t.set.Changed("mem-pattern") {
 		// From the second step on, its pattern takes up to twice the memory of the first step.
@@ -285,9 +293,21 @@ func (t *training) describe() error {
 	if step.Plan != nil {
 		v.Plan = step.Plan.Plan
 	}
+	v.Laid = v.Plan
+	if m := step.Moving; m != nil {
+		v.Laid, v.Moves = m.Laid, trainMoves(m, t.moving)
+		v.Moves.Host = c.Plans.Host()
+	}
 	if c.Plans.Update != nil && c.Plans.Update.Arena > step.Arena {
 		v.Plan = c.Plans.Update.Plan.Plan
+		v.Laid = v.Plan
 	}
 	v.EvalLast = math.NaN()
 	return nil
+}
+
+// trainMoves are the moves of a step, as reports have them.
+func trainMoves(m *memopt.Moving, o memopt.MoveOptions) *report.TrainMoves {
+	return &report.TrainMoves{Link: o.Link, HostBudget: o.HostBudget, Moves: len(m.Moves), Moved: m.Moved,
+		Overhead: m.Overhead, Measured: -1}
 }

@@ -27,6 +27,9 @@ func (w *trainWatcher) Ready(p train.Prediction) {
 	t := w.t
 	t.view.States, t.view.Inputs, t.view.Arena, t.view.EvalArena = p.States, p.Inputs, p.Arena, p.Eval
 	t.view.Ahead, t.view.Staging = p.Ahead, p.Staging
+	if t.view.Moves != nil {
+		t.view.Moves.Host = p.Host
+	}
 	out := t.App.Out
 	if t.format != report.TableFormat {
 		out = t.App.Err
