@@ -22,8 +22,8 @@ var deviceFiles embed.FS
 // DeviceSchema is the schema of a device profile.
 const DeviceSchema = "memopt.device/v1"
 
-// deviceJSON is a device profile as its file has it. Every figure but the launch time and the memory
-// is required.
+// deviceJSON is a device profile as its file has it. Every figure but the launch time, the memory and
+// the link is required.
 type deviceJSON struct {
 	Schema   string    `json:"schema"`
 	Name     string    `json:"name"`
@@ -33,6 +33,7 @@ type deviceJSON struct {
 	Launch   float64   `json:"launch_seconds"`
 	Memory   int64     `json:"memory_bytes"`
 	Reserve  int64     `json:"reserve_bytes"`
+	Link     float64   `json:"link_bytes_per_second"`
 	Source   string    `json:"source"`
 }
 
@@ -113,8 +114,12 @@ func ParseDevice(data []byte, where string) (*planner.Profile, error) {
 		return nil, faultf(where, "reserve_bytes is %d; wanted 0 to memory_bytes, which is %d", j.Reserve,
 			j.Memory)
 	}
+	if !(j.Link >= 0) || math.IsInf(j.Link, 1) {
+		return nil, faultf(where, "link_bytes_per_second is %v; wanted 0 or more", j.Link)
+	}
 	return &planner.Profile{Name: j.Name, Loops: planner.Rates(j.Loops), Products: planner.Rates(j.Products),
-		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Memory: j.Memory, Reserve: j.Reserve, Source: j.Source}, nil
+		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Memory: j.Memory, Reserve: j.Reserve,
+		Link: j.Link, Source: j.Source}, nil
 }
 
 // figure is a number of a profile with its name in the file.

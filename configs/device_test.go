@@ -34,6 +34,9 @@ func TestDevices(t *testing.T) {
 			assert.Less(t, p.Reserve, p.Memory/10, name)
 			assert.Contains(t, p.Source, "memory: ", name)
 			assert.Contains(t, p.Source, "reserve: ", name)
+			assert.Greater(t, p.Link, 1e10, name)
+			assert.Less(t, p.Link, p.BytesPerSec/10, name)
+			assert.Contains(t, p.Source, "link: ", name)
 		}
 		if name == planner.DefaultProfile.Name {
 			assert.Equal(t, planner.DefaultProfile, *p)

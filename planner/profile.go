@@ -26,7 +26,10 @@ type Profile struct {
 	// Reserve is the bytes of Memory that no step can have: those of the driver, the context, libraries and
 	// kernels.
 	Reserve int64
-	Source  string // the documents that the figures are from
+	// Link is the bytes per second between the device's memory and the host's, each way; 0: there is no other
+	// memory, as for a CPU, or it is unknown.
+	Link   float64
+	Source string // the documents that the figures are from
 }
 
 // Rates are floating-point operations per second by element type. Types of 8 bits and fewer count
@@ -58,6 +61,7 @@ var DefaultProfile = Profile{
 	LaunchSeconds: 3.8e-6,
 	Memory:        80 << 30,
 	Reserve:       1382 << 20,
+	Link:          2.5e10,
 	Source:        a100Source,
 }
 
@@ -70,7 +74,9 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"memory: 81,920 MiB (nvidia-smi, modal-labs/modal-client#2797); reserve: 870 MiB that the driver keeps " +
 	"(programs see 79.15 GiB, vllm-project/vllm#4408) and 512 MiB for the CUDA context, kernels and cuBLAS's " +
 	"workspace (as scripts/gpu-verify allows; a context alone took 426 MiB on an RTX 6000 Ada, " +
-	"unslothai/unsloth-zoo#1053, and about 400 MB with PyTorch, pytorch/pytorch#109888)"
+	"unslothai/unsloth-zoo#1053, and about 400 MB with PyTorch, pytorch/pytorch#109888); " +
+	"link: PCI Express 4.0 with 16 lanes, each way as measured (A100: 25 GB/s, " +
+	"ZaidQureshi/bam#54)"
 
 // seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
 // 2009): the larger of arithmetic time and memory time, and no less than a launch. A node that computes and

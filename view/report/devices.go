@@ -19,6 +19,7 @@ type deviceJSON struct {
 	Launch   float64   `json:"launch_seconds"`
 	Memory   int64     `json:"memory_bytes"`
 	Reserve  int64     `json:"reserve_bytes"`
+	Link     float64   `json:"link_bytes_per_second"`
 	Source   string    `json:"source"`
 }
 
@@ -35,15 +36,16 @@ func Devices(w io.Writer, format Format, list []*planner.Profile) error {
 		out := make([]deviceJSON, 0, len(list))
 		for _, p := range list {
 			out = append(out, deviceJSON{p.Name, ratesJSON(p.Loops), ratesJSON(p.Products), p.BytesPerSec,
-				p.LaunchSeconds, p.Memory, p.Reserve, p.Source})
+				p.LaunchSeconds, p.Memory, p.Reserve, p.Link, p.Source})
 		}
 		return WriteJSON(w, map[string]any{"schema": DevicesSchema, "devices": out})
 	}
-	t := Table{Header: []string{"device", "memory", "reserve", "bf16 products", "fp32 loops", "bandwidth"},
-		Right: []bool{false, true, true, true, true, true}}
+	t := Table{Header: []string{"device", "memory", "reserve", "bf16 products", "fp32 loops", "bandwidth",
+		"link"},
+		Right: []bool{false, true, true, true, true, true, true}}
 	for _, p := range list {
 		t.Add(p.Name, orDash(p.Memory), orDash(p.Reserve), rate(p.Products.BFloat16, "FLOPS"),
-			rate(p.Loops.Float32, "FLOPS"), rate(p.BytesPerSec, "B/s"))
+			rate(p.Loops.Float32, "FLOPS"), rate(p.BytesPerSec, "B/s"), linkText(p.Link))
 	}
 	return t.WriteAs(w, format)
 }
@@ -54,6 +56,14 @@ func orDash(bytes int64) string {
 		return "-"
 	}
 	return Bytes(bytes)
+}
+
+// linkText is the rate of a link, or that there is none.
+func linkText(bytesPerSecond float64) string {
+	if bytesPerSecond == 0 {
+		return "-"
+	}
+	return rate(bytesPerSecond, "B/s")
 }
 
 // rate is a rate with the prefix of its unit: "3.35 TB/s".

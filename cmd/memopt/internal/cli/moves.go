@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,17 +15,21 @@ import (
 // MoveFlags are the link and the host memory of values that move.
 type MoveFlags struct{ link, host string }
 
-// Register adds the flags.
-func (m *MoveFlags) Register(f *pflag.FlagSet) {
-	f.StringVar(&m.link, "link", "0",
-		"bytes per second between device and host each way, such as 25GB/s, or 25GB/s,10us with a latency; 0: none")
+// Register adds the flags. unset says which link there is without the flag.
+func (m *MoveFlags) Register(f *pflag.FlagSet, unset string) {
+	f.StringVar(&m.link, "link", "",
+		"bytes per second between device and host each way, such as 25GB/s, or 25GB/s,10us with a latency; 0: none; "+
+			"default: "+unset)
 	f.StringVar(&m.host, "host-budget", "0",
 		"bytes of host memory for values that move there, such as 64GiB; 0: none moves")
 }
 
+// Given reports whether there is a --link.
+func (m *MoveFlags) Given() bool { return m.link != "" }
+
 // Options reads the flags.
 func (m *MoveFlags) Options() (offload.Options, error) {
-	link, err := ParseLink(m.link)
+	link, err := ParseLink(cmp.Or(m.link, "0"))
 	if err != nil {
 		return offload.Options{}, Usage("--link %q: %w", m.link, err)
 	}

@@ -70,7 +70,7 @@ than the budget, else with the lowest peak found; and prints the lower bound.`,
 	f.StringVar(&sf.budget, "budget", "",
 		"bytes, such as 16GiB, or 80% of the peak without recomputation; default: the instance's own")
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
-	sf.moves.Register(f)
+	sf.moves.Register(f, "none")
 	sf.RegisterLimit(f)
 	f.BoolVar(&sf.optimal, "require-optimal", false, "exit with 8 unless the schedule is proved "+
 		"to be optimal")

@@ -71,7 +71,7 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
-			if moves, asked, err := sel.Moves(&move); asked || err != nil {
+			if moves, asked, err := sel.Moves(a, &move, ""); asked || err != nil {
 				if err != nil {
 					return err
 				}
@@ -128,7 +128,7 @@ file that it refuses is warned about.`,
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
-	move.Register(cmd.Flags())
+	move.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().StringVar(&anchors, "anchor", "on",
 		"on: preserve the saving in ONNX Runtime's default order; off: rewrite without anchors")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write the rewritten model; - is standard output")

@@ -73,7 +73,7 @@ formulas, exact bytes and whole names in any case.`,
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
 			}
-			if moves, asked, err := sel.Moves(&move); asked || err != nil {
+			if moves, asked, err := sel.Moves(a, &move, ""); asked || err != nil {
 				if err != nil {
 					return err
 				}
@@ -168,7 +168,7 @@ formulas, exact bytes and whole names in any case.`,
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
-	move.Register(cmd.Flags())
+	move.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().BoolVar(&noChart, "no-chart",
 		false, "leave out the chart of live bytes that a terminal of 60 columns or more shows")

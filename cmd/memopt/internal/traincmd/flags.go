@@ -79,7 +79,7 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.rankFlags.register(f)
 	t.engine.Register(f)
 	t.selection.RegisterPlan(f)
-	t.moves.Register(f)
+	t.moves.Register(f, option.LinkOfDevice)
 }
 
 // newest is the value of --resume without a path.

@@ -163,13 +163,21 @@ func (t *training) check() (err error) {
 	if t.config.OnNaN, err = t.nan(); err != nil {
 		return err
 	}
-	if t.moving, _, err = t.selection.Moves(&t.moves); err != nil {
+	if t.moving, _, err = t.selection.Moves(t.App, &t.moves, t.executes()); err != nil {
 		return err
 	}
 	if !t.set.Changed("seed") {
 		t.Global.Seed = defaultSeed
 	}
 	return nil
+}
+
+// executes is the device that the job runs on, as far as times count.
+func (t *training) executes() string {
+	if t.trainFlags.engine.Backend == option.CpuDevice {
+		return option.CpuDevice
+	}
+	return ""
 }
 
 // defaultSeed is the seed of TrainingArguments.
