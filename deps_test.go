@@ -48,7 +48,7 @@ const dependencies = `
 	planner/remat < planner/offload;
 	planner/offload < planner, view/report;
 	check/flow, check/streams < check;
-	check, recompute < check/planfile;
+	check, planner/chunk < check/planfile;
 	planner, planner/remat !< check, check/planfile;
 	graph/live, planner/pack < planner/arena;
 	graph/live < planner/envelope;
@@ -85,7 +85,8 @@ const dependencies = `
 	# A step as data, and the facade: no device.
 	planner < view/timeline;
 	view/timeline < view/torchsnapshot;
-	autograd, configs, executor/dataset, executor/verify, graph/examples, planner/offload, view/timeline < memopt;
+	autograd, check/planfile, configs, executor/dataset, executor/verify, graph/examples, planner/offload,
+		view/timeline < memopt;
 	executor/cpu, executor/cuda, view/report, train !< memopt;
 
 	# Training.

@@ -21,6 +21,7 @@ import (
 type Execution struct {
 	Of        *Model
 	Plan      *Plan      // nil without a plan
+	Moving    *Moving    // the plan whose recomputations alone Plan has; nil where no values move
 	Rewritten *Rewritten // nil without a rewrite
 	// Baseline is the unchanged graph, Planned the rewritten one; they are the same without a
 	// rewrite.
@@ -87,6 +88,16 @@ func (r *Rewritten) Execution() (*Execution, error) {
 	if a := r.Anchoring; a != nil && a.Simulated { // the simulation knows which shapes the file leaves open
 		x.Planned.Simulated = &ortsim.Peaks{Live: a.Anchored, Arena: a.AnchoredArena}
 	}
+	return x, nil
+}
+
+// Execution prepares both graphs for execution.
+func (p *Moving) Execution() (*Execution, error) {
+	x, err := p.Rewritten.Execution()
+	if err != nil {
+		return nil, err
+	}
+	x.Moving = p
 	return x, nil
 }
 

@@ -41,6 +41,11 @@ type Moving struct {
 	Persistent                  int64   // those of inputs and weights
 	HostPeak, Moved             int64   // bytes on the host at once, and all that are copied there
 	HostArena                   int64   // bytes of the copies' layout there, at least HostPeak
+
+	Rewritten *Rewritten // Model, beside the graph as it is
+	Asked     Budget     // that it was planned to
+	Options   MoveOptions
+	file      *recompute.Record // that it was read from; nil: it was planned
 }
 
 // Asked reports whether values may move at all.
@@ -80,7 +85,8 @@ func (m *Model) PlanMoves(ctx context.Context, b Budget, o PlanOptions, mo MoveO
 	if bound, _ := s.best.Plan.MovedBound(timelimit.Without(ctx), s.limit, rate); bound < s.best.Bound {
 		s.best.Bound = bound
 	}
-	return s.best, nil
+	s.best.Asked, s.best.Options = b, mo
+	return s.best, s.best.note()
 }
 
 // moveSearch is the state of PlanMoves.
@@ -198,7 +204,7 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 	}
 	if p.Arena != nil && p.Arena.Bytes <= s.limit { // it fits without moves
 		if taken := s.step * (1 + p.Overhead); taken < s.best.Seconds {
-			s.best = &Moving{Plan: p, Laid: p.Plan, Model: r.Model, Seconds: taken, Overhead: p.Overhead,
+			s.best = &Moving{Plan: p, Laid: p.Plan, Model: r.Model, Rewritten: r, Seconds: taken, Overhead: p.Overhead,
 				Recomputed: p.Overhead, Budget: s.limit, Peak: p.Planned.Peak.Bytes, Arena: p.Arena.Bytes,
 				Persistent: p.Persistent, ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
 		}
@@ -250,7 +256,7 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 			return nil
 		}
 		moving := &Moving{Plan: p, Moves: gaps.Moves(order, moves), Seconds: taken, Overhead: p.Overhead + waits/s.step,
-			Recomputed: p.Overhead, Budget: s.limit, Persistent: p.Persistent,
+			Recomputed: p.Overhead, Budget: s.limit, Persistent: p.Persistent, Options: s.moves,
 			ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
 		for _, m := range moves {
 			if !m.Clean {
@@ -261,7 +267,10 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 			return err
 		}
 		if moving.Arena <= s.limit && moving.HostArena <= s.moves.HostBudget {
-			s.best = moving
+			moving.timed()
+			if moving.Seconds < s.best.Seconds {
+				s.best = moving
+			}
 			return nil
 		}
 		if s.infeasible = s.over(timeline.Peak.Bytes); moving.Arena > s.limit {
@@ -306,7 +315,7 @@ func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, o
 	if err != nil {
 		return &Error{OfMemopt, err}
 	}
-	moving.Model = moved.Model
+	moving.Model, moving.Rewritten = moved.Model, r.moved(moved)
 	types, err := op.Infer(moved.Model)
 	if err != nil {
 		return &Error{OfMemopt, err}

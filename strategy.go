@@ -50,8 +50,16 @@ func (m *Model) PlanFile(path string) (Strategy, error) {
 	return s, nil
 }
 
-// PlanOf is PlanFile for a plan file that was read.
+// PlanOf is PlanFile for a plan file that was read. One whose values move to the host is for MovingOf.
 func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
+	if r.MovedRecord != nil {
+		return nil, errors.New("values move to the host in this plan, which memopt plan, apply, run, verify and " +
+			"check follow, and no other verb: write its graph with apply, and use that")
+	}
+	return m.planOf(r)
+}
+
+func (m *Model) planOf(r *recompute.Record) (Strategy, error) {
 	if r.StructureSHA256 != m.StructureSHA256 {
 		return nil, fmt.Errorf("was made for a model with structure_sha256 %.12s…%s, this one has %.12s…; plan anew",
 			r.StructureSHA256, named(r.Model), m.StructureSHA256)

@@ -144,7 +144,7 @@ func (p *replay) compare() {
 	switch {
 	case c == nil:
 		return
-	case r.Peak > c.Budget:
+	case a.Peak != nil && r.Peak > c.Budget:
 		p.fault("over-budget", "", r.Peak, c.Budget)
 		return
 	}

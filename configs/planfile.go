@@ -29,8 +29,11 @@ func ParsePlan(data []byte, where string) (*recompute.Record, error) {
 	if err := dec.Decode(&r); err != nil {
 		return nil, faultf(where, "is not a plan: %v; wanted the JSON that %v writes", err, hint.SavePlan)
 	}
-	if r.Schema != recompute.Schema {
-		return nil, faultf(where, "has schema %q, wanted %q", r.Schema, recompute.Schema)
+	if !r.Valid() {
+		if r.Schema == recompute.SchemaMoved {
+			return nil, faultf(where, "has schema %q and no link: wanted \"link\": {\"bytes_per_second\": …}", r.Schema)
+		}
+		return nil, faultf(where, "has schema %q, wanted %q or %q", r.Schema, recompute.Schema, recompute.SchemaMoved)
 	}
 	return &r, nil
 }

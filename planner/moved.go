@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -20,10 +21,24 @@ func (b Budget) Bytes(persistent, base int64) int64 { return b.bytes(persistent,
 // whose arena takes at most so many bytes and whose values may move to the host over a link of so many bytes per
 // second each way, and the bytes that the link may have moved before the moment that proves it.
 func (p *Plan) MovedBound(ctx context.Context, bytes int64, rate float64) (overhead float64, carried int64) {
+	m := p.moved(ctx, bytes, rate)
+	return p.priced(m.Overhead), m.Carried
+}
+
+// MovedCut returns the node at whose first execution a minimum cut proves the bound of MovedBound or a part of it, and
+// the price of a byte in seconds that it is proved with; NoNode where no cut proves any.
+func (p *Plan) MovedCut(ctx context.Context, bytes int64, rate float64) (moment graph.NodeID, price float64) {
+	m := p.moved(ctx, bytes, rate)
+	if m.Moment < 0 {
+		return graph.NoNode, 0
+	}
+	return p.Analysis.Order[m.Moment], m.Price
+}
+
+func (p *Plan) moved(ctx context.Context, bytes int64, rate float64) budget.Moved {
 	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
-	least, carried := budget.MovedBound(ctx, &budget.Problem{Base: p.Base, Seconds: p.costs.seconds,
+	return budget.MovedBound(ctx, &budget.Problem{Base: p.Base, Seconds: p.costs.seconds,
 		Evaluator: place.NewEvaluator(p.Analysis, p.Sizes, memory)}, bytes, rate)
-	return p.priced(least), carried
 }
 
 // InParts plans the graph of a plan with its regions in parts for other options, which no other regions are cut
@@ -142,10 +157,13 @@ func (f *gapFinder) sort() {
 
 // Moves are the moves of values that a timeline's moves stand for, in an order of its graph.
 func (g *Gaps) Moves(order graph.Order, moves []offload.Move) []recompute.Move {
+	moves = slices.Clone(moves)
+	turns := offload.Sequence(moves)
 	list := make([]recompute.Move, len(moves))
 	for i, m := range moves {
 		list[i] = recompute.Move{Value: g.Of[m.Gap], Offload: graph.NoNode, Free: order[m.Free], Reload: order[m.In],
 			Wait: order[g.Gaps[m.Gap].Before]}
+		list[i].Turn = turns[i]
 		if !m.Clean {
 			list[i].Offload = order[m.Out]
 		}

@@ -144,7 +144,7 @@ func (p *Plan) FileRecord(sha string, seed int64, version string) *recompute.Rec
 	r := p.Record(sha, seed)
 	r.Model, r.ToolVersion = modelName(p.Model.Path), version
 	if b := p.Options.Limit(); b != nil {
-		r.Budget = b.record()
+		r.Budget = b.Record()
 	}
 	if p.Span != nil {
 		r.Ranges = map[string][2]int64{}
@@ -167,8 +167,8 @@ func modelName(path string) string {
 	return path[strings.LastIndexAny(path, `/\`)+1:]
 }
 
-// record returns the budget as plan files have it.
-func (b *Budget) record() *recompute.BudgetRecord {
+// Record returns the budget as plan files have it.
+func (b *Budget) Record() *recompute.BudgetRecord {
 	r := &recompute.BudgetRecord{TotalBytes: b.Total, Share: b.Share, ArenaBytes: b.Arena, In: "memopt"}
 	if b.ORTModule {
 		r.In = "ortmodule"

@@ -1,6 +1,7 @@
 package recompute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,9 @@ type Move struct {
 	Reload graph.NodeID
 	// Wait: the copy back has been waited for. All readers from this one on read it.
 	Wait graph.NodeID
+	// Turn is the place of its copy back among those that begin before one node: those with a smaller one begin
+	// before it. Copies of one turn keep the sequence of the moves.
+	Turn int
 }
 
 // Moved is the outcome of MoveValues.
@@ -44,7 +48,8 @@ const (
 
 // MoveValues returns a copy of the model whose nodes stand in the given order, with values that move to the
 // host's memory and back (Offload, Wait, Reload). Of steps before one node, copies to the host come first,
-// then the waits for those, then the copies back and the waits for those, each in the sequence of the moves.
+// then the waits for those, then the copies back and the waits for those, each in the sequence of the moves but for
+// copies back, which have turns.
 // Views of a value that nodes read behind its stay are made anew of the copy that comes back.
 //
 // The error wraps ErrMove: a node reads the value, or a view of it, while it is away, for example.
@@ -64,6 +69,9 @@ func MoveValues(m *graph.Model, order graph.Order, moves []Move) (*Moved, error)
 	}
 	for _, id := range order {
 		for step, list := range w.before[id] {
+			if step == 2 {
+				slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(moves[a].Turn, moves[b].Turn) })
+			}
 			for _, i := range list {
 				w.step(step, &moves[i])
 			}

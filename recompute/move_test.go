@@ -110,7 +110,8 @@ func TestMoveErrors(t *testing.T) {
 	m, value, node := moveModel(t)
 	order := graph.FileOrder(m.Graph)
 	stay := func(v, offload, free, reload, wait string) Move {
-		return Move{value(v), node(offload), node(free), node(reload), node(wait)}
+		return Move{Value: value(v), Offload: node(offload), Free: node(free), Reload: node(reload),
+			Wait: node(wait)}
 	}
 	clean := stay("a", "b", "e", "e", "g")
 	clean.Offload = graph.NoNode
@@ -122,11 +123,11 @@ func TestMoveErrors(t *testing.T) {
 		{[]Move{stay("a", "c", "d", "d", "g")}, `"a": node "Mul#5" reads it, or a view of it`},
 		{[]Move{stay("a", "d", "c", "d", "d")}, `"a": its steps are out of order before node "ReduceMax#4"`},
 		{[]Move{stay("a", "a", "c", "d", "d")}, `"a": its steps are out of order before node "Exp#0"`},
-		{[]Move{{value("x"), node("b"), node("c"), node("d"), node("d")}}, `"x": it is an input or a weight`},
+		{[]Move{stay("x", "b", "c", "d", "d")}, `"x": it is an input or a weight`},
 		{[]Move{clean}, `"a": it has no copy on the host`},
 		{[]Move{stay("a", "b", "c", "d", "d"), stay("a", "e", "e", "e", "g")}, `it has a copy on the host already`},
-		{[]Move{{value("y"), 0, 0, 0, 0}}, `"y": it is an output of the graph`},
-		{[]Move{{value("a"), 99, 99, 99, 99}}, `"a": there is no node 99`},
+		{[]Move{{Value: value("y")}}, `"y": it is an output of the graph`},
+		{[]Move{{Value: value("a"), Offload: 99, Free: 99, Reload: 99, Wait: 99}}, `"a": there is no node 99`},
 	} {
 		_, err := MoveValues(m, order, c.moves)
 		require.ErrorIs(t, err, ErrMove)

@@ -12,8 +12,11 @@ import (
 // Key is the metadata key of a rewritten model's record of the rewrite.
 const Key = "memopt.recompute"
 
-// Schema is the schema of Record.
-const Schema = "memopt.recompute/v1"
+// Schema is the schema of Record, SchemaMoved that of one whose values move to the host.
+const (
+	Schema      = "memopt.recompute/v1"
+	SchemaMoved = "memopt.recompute/v2"
+)
 
 // Record is a plan on disk: plan.json, and the JSON under Key in a rewritten
 // model. Nodes are named by their Labels, values by their names.
@@ -50,6 +53,20 @@ type Record struct {
 	// EarlierFission are the regions that were already chunked in the graph before the rewrite; in a
 	// rewritten model alone.
 	EarlierFission []CutRecord `json:"earlier_fission,omitempty"`
+	// MovedRecord is that of values which move to the host, in records of SchemaMoved; else nil.
+	*MovedRecord
+}
+
+// Valid tells whether a record has one of the schemas, and what it must have. It drops moves from a record without.
+func (r *Record) Valid() bool {
+	switch r.Schema {
+	case Schema:
+		r.MovedRecord = nil
+		return true
+	case SchemaMoved:
+		return r.MovedRecord != nil && r.Link != nil
+	}
+	return false
 }
 
 // Inherit takes over the valid parts of the former record of the model that is rewritten: its chunked
@@ -83,7 +100,7 @@ type CutRecord struct {
 func RecordOf(m *graph.Model) *Record {
 	text, ok := m.Meta(Key)
 	r := &Record{}
-	if !ok || json.Unmarshal([]byte(text), r) != nil || r.Schema != Schema {
+	if !ok || json.Unmarshal([]byte(text), r) != nil || !r.Valid() {
 		return nil
 	}
 	return r
@@ -160,10 +177,7 @@ func RecordPlacements(g *graph.Graph, placements []Placement) []PlacementRecord 
 
 // ResolvePlacements finds the nodes and values that a record names in a graph.
 func ResolvePlacements(g *graph.Graph, records []PlacementRecord) ([]Placement, error) {
-	byLabel := make(map[string]graph.NodeID, len(g.Nodes))
-	for i, label := range Labels(g) {
-		byLabel[label] = graph.NodeID(i)
-	}
+	byLabel := byLabel(g)
 	out := make([]Placement, 0, len(records))
 	for i, r := range records {
 		v, ok := g.Lookup(r.Value)

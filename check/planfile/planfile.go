@@ -15,6 +15,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/chunk"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -30,38 +31,78 @@ type bound struct {
 
 // checker is one call of Check.
 type checker struct {
-	old    *graph.Model
+	whole  *graph.Model   // the model's graph
+	parts  *chunk.Applied // the graph in parts; nil without any
+	old    *graph.Model   // the graph that is rewritten: in parts, or whole
 	new    *graph.Graph
 	record *recompute.Record
 	report *check.Report
+	env    symbolic.Env
 	origin []graph.NodeID  // by node of the new graph: the one that it is or repeats
 	stands []graph.ValueID // by value of the new graph: the one of the old graph whose numbers it has, or NoValue
 	first  []graph.NodeID  // by node of the old graph: the one in the new graph, or NoNode
+
+	// Of plans whose values move.
+	rewritten, final *graph.Model // the new graph without and with moves
+	micros           []float64    // by node of the old graph: its time
+	constant         float64      // time of nodes that the graph in parts has no more
+	boundProved      bool
+	asSchedule       *Schedule
 }
 
 // Check holds a plan file to the graph of a training step, whose kinds are bound and types inferred. sha is the hash of
-// the model's structure. The symbols of the plan's sizes are bound as it says, others by dims.
-func Check(m *graph.Model, sha string, dims symbolic.Env, r *recompute.Record) (*check.Report, error) {
-	switch {
-	case r.StructureSHA256 != sha:
-		return nil, fmt.Errorf("%w: it is for structure_sha256 %.12s…, this one has %.12s…", ErrOther,
+// the model's structure. The symbols of the plan's sizes are bound as it says, others by dims. The schedule is that of
+// a plan whose values move, as far as its nodes could be followed; else nil.
+func Check(m *graph.Model, sha string, dims symbolic.Env, r *recompute.Record) (*check.Report, *Schedule, error) {
+	if r.StructureSHA256 != sha {
+		return nil, nil, fmt.Errorf("%w: it is for structure_sha256 %.12s…, this one has %.12s…", ErrOther,
 			r.StructureSHA256, sha)
-	case len(r.Fission) > 0:
-		return nil, fmt.Errorf("%w: it has regions in parts, which this check does not follow", ErrOther)
 	}
-	c := &checker{old: m, record: r, report: &check.Report{Schema: check.Schema, Proved: []string{},
-		Faults: []check.Fault{}}}
-	c.steps()
-	if len(c.report.Faults) == 0 {
-		c.report.Proved = append(c.report.Proved, "steps")
-		env := maps.Clone(dims)
-		maps.Copy(env, r.Dims)
-		if err := c.numbers(env); err != nil {
-			return nil, err
+	c := newChecker(m, dims, r)
+	err := c.run()
+	c.report.Valid = len(c.report.Faults) == 0
+	return c.report, c.asSchedule, err
+}
+
+// Proved is the lower bound on the time of a step that the certificate of a plan proves, and the time of every node of
+// its graph once, in microseconds.
+func Proved(m *graph.Model, dims symbolic.Env, r *recompute.Record) (bound, base float64, err error) {
+	c := newChecker(m, dims, r)
+	if err := c.run(); err != nil {
+		return 0, 0, err
+	}
+	if base = sum(c.micros); c.report.BoundProved != nil {
+		bound = (1+*c.report.BoundProved)*r.Base - c.constant
+	}
+	return bound, base, nil
+}
+
+func newChecker(m *graph.Model, dims symbolic.Env, r *recompute.Record) *checker {
+	env := maps.Clone(dims)
+	if env == nil {
+		env = symbolic.Env{}
+	}
+	maps.Copy(env, r.Dims)
+	return &checker{whole: m, old: m, record: r, env: env, report: &check.Report{Schema: check.Schema,
+		Proved: []string{}, Faults: []check.Fault{}}}
+}
+
+func (c *checker) run() error {
+	if len(c.record.Fission) > 0 {
+		if err := c.cut(); err != nil || len(c.report.Faults) > 0 {
+			return err
 		}
 	}
-	c.report.Valid = len(c.report.Faults) == 0
-	return c.report, nil
+	if c.steps(); len(c.report.Faults) > 0 {
+		return nil
+	}
+	c.report.Proved = append(c.report.Proved, "steps")
+	if c.record.MovedRecord != nil {
+		if err := c.moves(); err != nil || len(c.report.Faults) > 0 {
+			return err
+		}
+	}
+	return c.numbers()
 }
 
 // fault notes a fault at a step, or at -1 of the whole plan.
@@ -86,6 +127,9 @@ func (c *checker) steps() {
 		return
 	}
 	b, err := live.FindBoundary(c.old)
+	if c.parts != nil {
+		b, err = c.parts.Boundary, nil
+	}
 	if err != nil {
 		c.fault("unknown", -1, "", "%v", err)
 		return
@@ -95,7 +139,7 @@ func (c *checker) steps() {
 		c.fault("not-made", -1, "", "%v", err)
 		return
 	}
-	c.new, c.origin = w.Model.Graph, w.Origin
+	c.new, c.origin, c.rewritten, c.final = w.Model.Graph, w.Origin, w.Model, w.Model
 	c.report.Steps = len(c.new.Nodes)
 	c.stands = make([]graph.ValueID, len(c.new.Values))
 	for v := range c.stands {
@@ -181,7 +225,7 @@ func sameAttrs(a, b *graph.Node) bool {
 }
 
 // numbers holds the peaks, the counts and the bound of the plan to the graphs.
-func (c *checker) numbers(env symbolic.Env) error {
+func (c *checker) numbers() error {
 	r, p := c.report, c.record.Predicted
 	same := func(kind, name string, says, got int64) {
 		if says != got {
@@ -191,20 +235,27 @@ func (c *checker) numbers(env symbolic.Env) error {
 	clones := len(c.new.Nodes) - len(c.old.Graph.Nodes)
 	if cost := c.record.Recompute; cost != nil {
 		same("wrong-cost", "number of recomputed nodes", int64(cost.Nodes), int64(clones))
-		r.Overhead = cost.Overhead
+		if c.record.MovedRecord == nil {
+			r.Overhead = cost.Overhead
+		}
 	}
 	c.bound()
 	if p == nil {
 		return nil
 	}
-	before, err := peak(c.old.Graph, c.record.Order, env)
+	order := c.record.Order
+	if c.parts != nil {
+		order = c.record.WholeOrder
+	}
+	_, t, err := simulate(c.whole, order, c.env)
 	if err != nil {
 		return err
 	}
-	after := int64(0)
-	if after, err = c.planned(env); err != nil {
+	before := t.Peak.Bytes
+	if _, t, err = simulate(c.final, fileOrder(c.final.Graph), c.env); err != nil {
 		return err
 	}
+	after := t.Peak.Bytes
 	r.Peak = float64(after)
 	if clones == 0 && after != p.PlannedBytes { // the order of the file where updates of states are put off
 		before = after
@@ -218,12 +269,23 @@ func (c *checker) numbers(env symbolic.Env) error {
 	if p.ArenaBytes < p.PlannedBytes {
 		c.fault("wrong-peak", -1, "", "the arena has %d bytes, and %d are live at once", p.ArenaBytes, p.PlannedBytes)
 	}
-	if p.LowerBoundBytes > p.PlannedBytes {
+	least := p.LowerBoundBytes
+	if c.parts != nil {
+		least = p.PartsBoundBytes
+	}
+	if least > p.PlannedBytes {
 		c.fault("wrong-bound", -1, "", "the plan says that no plan has a peak below %d bytes, and its own is %d",
-			p.LowerBoundBytes, p.PlannedBytes)
+			least, p.PlannedBytes)
+	}
+	if m := c.record.MovedRecord; m != nil && m.Certificate != nil && p.ArenaBytes > m.Certificate.BudgetBytes {
+		c.fault("over-budget", -1, "", "the arena has %d bytes, and the budget of the plan %d", p.ArenaBytes,
+			m.Certificate.BudgetBytes)
 	}
 	if len(r.Faults) == 0 && !c.workspaces() {
 		r.Proved = append(r.Proved, "numbers")
+	}
+	if c.boundProved && len(r.Faults) == 0 {
+		r.Proved = append(r.Proved, "bound")
 	}
 	return nil
 }
@@ -234,43 +296,47 @@ func (c *checker) workspaces() bool {
 	return cost != nil && (cost.Profile == "cpu" || strings.HasPrefix(cost.Profile, "measured"))
 }
 
+// lower is the bound that the plan states.
+func (c *checker) lower() (b bound) {
+	text, err := json.Marshal(c.record.Bound)
+	if err != nil || json.Unmarshal(text, &b) != nil {
+		return bound{}
+	}
+	return b
+}
+
 // bound holds the bound of the overhead to the overhead.
 func (c *checker) bound() {
-	var b bound
-	text, err := json.Marshal(c.record.Bound)
-	if err != nil || json.Unmarshal(text, &b) != nil || b.Lower == nil || c.record.Recompute == nil {
+	b := c.lower()
+	if b.Lower == nil || c.record.Recompute == nil {
 		return
 	}
 	c.report.Bound = b.Lower
 	over := c.record.Recompute.Overhead
-	if !(*b.Lower >= 0) || !(*b.Lower <= over+1e-9) || b.Optimal && *b.Lower < over-1e-6 {
+	if !(*b.Lower >= 0) && c.parts == nil || !(*b.Lower <= over+1e-9) || b.Optimal && *b.Lower < over-1e-6 {
 		c.fault("wrong-bound", -1, "", "the plan says that no plan has an overhead below %.9g, and its own is %.9g",
 			*b.Lower, over)
 	}
 }
 
-// planned is the peak of the new graph, in the order of its nodes.
-func (c *checker) planned(env symbolic.Env) (int64, error) {
-	order := make([]int32, len(c.new.Nodes))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	return peak(c.new, order, env)
-}
-
-// peak is the most live bytes of a graph in an order, without inputs and weights.
-func peak(g *graph.Graph, order []int32, env symbolic.Env) (int64, error) {
-	sizes, err := live.EvalSizes(g, env)
+// simulate returns the sizes of a graph, and its timeline in an order.
+func simulate(m *graph.Model, order []int32, env symbolic.Env) (*live.Sizes, *live.Timeline, error) {
+	sizes, err := live.EvalSizes(m.Graph, env)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
 	o := make(graph.Order, len(order))
 	for i, id := range order {
 		o[i] = graph.NodeID(id)
 	}
-	t, err := live.Simulate(g, o, sizes)
-	if err != nil {
-		return 0, err
+	t, err := live.Simulate(m.Graph, o, sizes)
+	return sizes, t, err
+}
+
+func fileOrder(g *graph.Graph) []int32 {
+	order := make([]int32, len(g.Nodes))
+	for i := range order {
+		order[i] = int32(i)
 	}
-	return t.Peak.Bytes, nil
+	return order
 }

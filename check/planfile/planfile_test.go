@@ -44,9 +44,6 @@ func plans(t *testing.T) []planned {
 			if err != nil {
 				continue // no plan to the budget
 			}
-			if p.Whole != nil {
-				continue
-			}
 			file, err := p.File(0)
 			require.NoError(t, err)
 			all = append(all, planned{fmt.Sprintf("%s, %s", e.Name, c.name), m, file})
@@ -65,7 +62,7 @@ func (p *planned) record(t *testing.T) *recompute.Record {
 func TestValid(t *testing.T) {
 	cloned := 0
 	for _, p := range plans(t) {
-		r, err := planfile.Check(p.model.Model, p.model.StructureSHA256, p.model.Dims, p.record(t))
+		r, _, err := planfile.Check(p.model.Model, p.model.StructureSHA256, p.model.Dims, p.record(t))
 		require.NoError(t, err, p.name)
 		require.Empty(t, r.Faults, p.name)
 		require.Equal(t, []string{"steps", "numbers"}, r.Proved, p.name)
@@ -127,7 +124,7 @@ func TestFaults(t *testing.T) {
 			if r.Predicted == nil || r.Recompute == nil || !c.edit(r) {
 				continue
 			}
-			got, err := planfile.Check(p.model.Model, p.model.StructureSHA256, p.model.Dims, r)
+			got, _, err := planfile.Check(p.model.Model, p.model.StructureSHA256, p.model.Dims, r)
 			require.NoError(t, err, p.name)
 			require.False(t, got.Valid, "%s: %s", c.kind, p.name)
 			require.Equal(t, c.kind, got.Faults[0].Kind, "%s: %v", p.name, got.Faults)
@@ -138,9 +135,6 @@ func TestFaults(t *testing.T) {
 	var r recompute.Record
 	p := plans(t)[0]
 	require.NoError(t, json.Unmarshal(p.file, &r))
-	_, err := planfile.Check(p.model.Model, "another", p.model.Dims, &r)
-	require.ErrorIs(t, err, planfile.ErrOther)
-	r.Fission = []recompute.CutRecord{{}}
-	_, err = planfile.Check(p.model.Model, p.model.StructureSHA256, p.model.Dims, &r)
+	_, _, err := planfile.Check(p.model.Model, "another", p.model.Dims, &r)
 	require.ErrorIs(t, err, planfile.ErrOther)
 }

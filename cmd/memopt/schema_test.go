@@ -114,6 +114,13 @@ func TestSchemas(t *testing.T) {
 	require.Zero(t, checkOfPlan.code, checkOfPlan.errors)
 	schematest.Load(t, folder, "check").Check(t, []byte(checkOfPlan.out))
 	checked["recompute"] = true
+	require.Zero(t, inProcess(t.Context(), nil, "plan example:transformer-small --dim batch=16,seq=128 --budget 30% "+
+		"--link 40GB/s,5us --host-budget 1GiB --effort 0.02 --save-plan moved.json").code)
+	data, err = os.ReadFile("moved.json")
+	require.NoError(t, err)
+	require.Contains(t, string(data), "certificate")
+	schematest.Load(t, folder, "recompute-v2").Check(t, data)
+	checked["recompute-v2"] = true
 	require.Zero(t, inProcess(t.Context(), nil,
 		"plan modules.onnx --select modules --dim batch=64 --level 1 --save-plan modules.json").code)
 	modules, err := os.ReadFile("modules.json")

@@ -1,6 +1,7 @@
 package offload
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -41,6 +42,32 @@ type Move struct {
 	Clean  bool    // the host has the value of a move before, so there is no copy out
 	outAt  float64 // when the copies start as planned; they are queued in this order
 	backAt float64
+}
+
+// Sequence sorts moves by the start of their copies to the host, and returns by move the place of its copy back among
+// all of them.
+func Sequence(moves []Move) (turns []int) {
+	slices.SortStableFunc(moves, func(a, b Move) int {
+		return cmp.Or(cmp.Compare(a.leaves(), b.leaves()), cmp.Compare(a.outAt, b.outAt))
+	})
+	order := make([]int, len(moves))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(moves[a].backAt, moves[b].backAt) })
+	turns = make([]int, len(moves))
+	for turn, i := range order {
+		turns[i] = turn
+	}
+	return turns
+}
+
+// leaves is the run before which the copy to the host is queued, or the memory goes where there is no such copy.
+func (m *Move) leaves() int32 {
+	if m.Clean {
+		return m.Free
+	}
+	return m.Out
 }
 
 // queued is a copy in its queue.

@@ -65,6 +65,17 @@ func (g *Graph) MovedBound(ctx context.Context, budget int64, rate float64, work
 	return bound, carried
 }
 
+// MovedCut is MovedBound with the task and the price of a byte, in units of cost, at which one cut proves most of it;
+// -1 where no cut proves any.
+func (g *Graph) MovedCut(ctx context.Context, budget int64, rate float64, work int64) (
+	bound, carried int64, task int32, price float64) {
+	bound, carried, alone := g.movedProof(ctx, budget, rate, work)
+	if alone.extra <= 0 {
+		return bound, carried, -1, 0
+	}
+	return bound, carried, alone.t, alone.price
+}
+
 // movedProof is MovedBound with the best proof of one moment.
 func (g *Graph) movedProof(
 	ctx context.Context, budget int64, rate float64, work int64,

@@ -160,7 +160,7 @@ func checkPlanFile(a *cli.App, p io.Reader, plan, name string, f *gradcmd.StepFl
 	if err != nil {
 		return nil, err
 	}
-	r, err := planfile.Check(made.Model, m.StructureSHA256, made.Dims, record)
+	r, _, err := planfile.Check(made.Model, m.StructureSHA256, made.Dims, record)
 	if errors.Is(err, planfile.ErrOther) {
 		return nil, cli.Usage("%s: %w", plan, err)
 	} else if err != nil {

@@ -3,10 +3,13 @@ package option
 import (
 	"cmp"
 
+	"github.com/spf13/pflag"
+
 	"memopt"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/planner"
 	"memopt/planner/offload"
+	"memopt/recompute"
 )
 
 // LinkOfDevice says which link there is without --link.
@@ -60,6 +63,25 @@ func (s *SelectionFlags) link(a *cli.App, executes string) (offload.Link, error)
 			"--link, such as --link 25GB/s, or another device", p.Name)
 	}
 	return offload.Link{BytesPerSecond: p.Link}, nil
+}
+
+// AgreeMoves is an error where flags that were given contradict a plan file whose values move: see MoveFlags.Agree.
+// Without --link, a --device that has a link counts.
+func (s *SelectionFlags) AgreeMoves(a *cli.App, flags *cli.MoveFlags, set *pflag.FlagSet, r *recompute.Record) error {
+	if s.In == cli.OrtName {
+		return cli.Usage("--budget-in ort and --plan %s cannot be combined: ONNX Runtime moves no values", s.Plan)
+	}
+	if s.Device != "" && !flags.Given() && !s.ForCPU() {
+		m, err := s.DeviceFlags.Memory(a)
+		if err != nil {
+			return err
+		}
+		if p := m.Profile; p != nil && p.Link != 0 && (p.Link != r.Link.BytesPerSecond || r.Link.LatencyMicros != 0) {
+			return cli.Usage("--device %s has a link of %s, and %s is planned for %s: add --link to keep to that, or "+
+				"plan anew", s.Device, cli.LinkText(offload.Link{BytesPerSecond: p.Link}), s.Plan, cli.LinkTextOf(r.Link))
+		}
+	}
+	return flags.Agree(set, s.Plan, r, a.Global.Seed)
 }
 
 // CheckMoves refuses a strategy that moves no values.

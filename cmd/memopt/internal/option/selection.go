@@ -3,6 +3,7 @@
 package option
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -106,6 +107,8 @@ type Planning struct {
 	Record *recompute.Record
 	// bare leaves out the selection, whatever ORTModule's variables say: two models are compared.
 	Bare bool
+	// Moves says that the verb follows plan files whose values move to the host.
+	Moves bool
 	// searches says that the verb cannot hold a plan file or a configuration to a budget: it searches for a plan to it.
 	Searches bool
 	load.Reading
@@ -114,6 +117,7 @@ type Planning struct {
 // Chosen is a selection and where it came from.
 type Chosen struct {
 	Strategy   memopt.Strategy
+	Moved      *recompute.Record // of a plan file whose values move, in place of Strategy; else nil
 	Options    memopt.PlanOptions
 	ConfigPath string
 	File       *memopt.Model // the model as it was read
@@ -148,7 +152,7 @@ func (s *SelectionFlags) Resolve(a *cli.App, l *memopt.Model, how Planning) (*Ch
 			return nil, err
 		}
 		WarnUnused(a, "--plan, which has its own placements")
-		return c, s.usePlan(c, l, how.Record)
+		return c, s.usePlan(c, l, how)
 	}
 	if how.Bare {
 		return c, nil
@@ -313,17 +317,37 @@ func (s *SelectionFlags) resolveConfig(a *cli.App, c *Chosen) error {
 }
 
 // usePlan takes over the placements of a plan file made for the same structure.
-func (s *SelectionFlags) usePlan(c *Chosen, l *memopt.Model, record *recompute.Record) error {
+func (s *SelectionFlags) usePlan(c *Chosen, l *memopt.Model, how Planning) error {
 	var err error
-	if c.ConfigPath = s.Plan; record != nil {
-		c.Strategy, err = l.PlanOf(record)
-	} else {
-		c.Strategy, err = l.PlanFile(s.Plan)
+	record := how.Record
+	if c.ConfigPath = s.Plan; record == nil {
+		if record, err = configs.LoadPlan(s.Plan); err != nil {
+			return cli.Usage("%w", err)
+		}
+	}
+	if record.MovedRecord != nil && how.Moves {
+		c.Moved = record
+		return nil
+	}
+	if c.Strategy, err = l.PlanOf(record); err != nil && how.Record == nil {
+		err = fmt.Errorf("%s: %w", s.Plan, err)
 	}
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
 	return s.BudgetFlags.agrees(c.Strategy, c.ConfigPath)
+}
+
+// MovedPlan reads the plan file that the flags name where its values move to the host; else it returns nil. A file
+// that cannot be read is the error of Resolve.
+func (s *SelectionFlags) MovedPlan() *recompute.Record {
+	if s.Plan == "" {
+		return nil
+	}
+	if r, err := configs.LoadPlan(s.Plan); err == nil && r.MovedRecord != nil {
+		return r
+	}
+	return nil
 }
 
 // Guarded reports whether the step itself has to leave everything as it is where a gradient is not finite: on

@@ -71,15 +71,16 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
-			if moves, asked, err := sel.Moves(a, &move, ""); asked || err != nil {
+			if o, err := movingAsked(a, cmd, &move, &sel); o != nil || err != nil {
+				if err == nil && anchors == "on" && cmd.Flags().Changed("anchor") {
+					err = cli.Usage("--link and --anchor on cannot be combined: anchors are for ONNX Runtime, " +
+						"which moves no values")
+				}
 				if err != nil {
 					return err
 				}
-				if anchors == "on" && cmd.Flags().Changed("anchor") {
-					return cli.Usage("--link and --anchor on cannot be combined: anchors are for ONNX Runtime, " +
-						"which moves no values")
-				}
-				return planMoves(a, args[0], &sel, moves, out, onnx.Options{ExternalDataThreshold: threshold})
+				o.out, o.write = out, onnx.Options{ExternalDataThreshold: threshold}
+				return planMoves(a, args[0], &sel, o)
 			}
 			p, c, err := MakePlan(a, args[0], &sel, option.Planning{Writes: anchors == "on",
 				Rewrites: true})

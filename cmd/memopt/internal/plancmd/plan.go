@@ -14,7 +14,6 @@ import (
 	"memopt/cmd/memopt/internal/option"
 	"memopt/configs"
 	"memopt/executor/cpu"
-	"memopt/graph/onnx"
 	"memopt/planner"
 	"memopt/view/report"
 )
@@ -73,17 +72,15 @@ formulas, exact bytes and whole names in any case.`,
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
 			}
-			if moves, asked, err := sel.Moves(a, &move, ""); asked || err != nil {
+			if o, err := movingAsked(a, cmd, &move, &sel); o != nil || err != nil {
+				if err == nil {
+					err = o.alone(cmd, &sel, "save-config", "plot", "pareto", "format", "module-map")
+				}
 				if err != nil {
 					return err
 				}
-				for _, other := range []string{"save-plan", "save-config", "plot", "pareto", "format", "module-map"} {
-					if cmd.Flags().Changed(other) {
-						return cli.Usage("--link and --%s cannot be combined: a plan with moves is saved as its "+
-							"graph, by memopt apply", other)
-					}
-				}
-				return planMoves(a, args[0], &sel, moves, "", onnx.Options{})
+				o.save = savePlan
+				return planMoves(a, args[0], &sel, o)
 			}
 			format, err := report.ParseFormat(a.Global.Output)
 			if err != nil {

@@ -38,6 +38,12 @@ func PrepareExecution(a *cli.App, name string, sel *option.SelectionFlags, ex *o
 		return nil, err
 	}
 	how.States, how.Unchecked = sel.States, how.Bare
+	if r := sel.MovedPlan(); r != nil {
+		if traits.Reorders {
+			return nil, cli.Usage("--plan %s: its values move to the host, and ONNX Runtime moves no values", sel.Plan)
+		}
+		how.Record, how.Dims, how.Moves = r, r.Dims, true
+	}
 	m, err := load.Model(a, name, how.Reading)
 	if err != nil {
 		return nil, err
@@ -102,6 +108,14 @@ func planExecution(a *cli.App, m *memopt.Model, name string, sel *option.Selecti
 	}
 	a.RestartClock(time.Now()) // data that were read are no part of the search
 	a.Status.Say("planning")
+	if c.Moved != nil {
+		p, err := plancmd.FollowMoves(a, name, m, sel, c)
+		if err != nil {
+			return nil, err
+		}
+		x, err := p.Execution()
+		return x, cli.Classify(err)
+	}
 	p, err := m.Plan(a.SearchFor(c.Strategy), c.Strategy, c.Options)
 	if errors.Is(err, live.ErrNoBoundary) && !selects(sel, c) {
 		return m.Execution(), nil

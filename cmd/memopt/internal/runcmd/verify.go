@@ -143,6 +143,9 @@ func verifyModels(a *cli.App, args []string, sel *option.SelectionFlags, ex *opt
 	v.DrawnInParts = drawnInParts(x.Planned.Model.Graph)
 	if x.Plan != nil && x.Changed() && len(args) == 1 {
 		v.Predicted, v.Profile = 1+x.Plan.Overhead, x.Plan.ProfileName()
+		if x.Moving != nil {
+			v.Predicted = 1 + x.Moving.Overhead
+		}
 	}
 	if err := verifySeeds(a, args[0], x, ex, vf, v, opts); err != nil {
 		return err
