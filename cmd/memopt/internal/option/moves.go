@@ -78,7 +78,8 @@ func (s *SelectionFlags) AgreeMoves(a *cli.App, flags *cli.MoveFlags, set *pflag
 		}
 		if p := m.Profile; p != nil && p.Link != 0 && (p.Link != r.Link.BytesPerSecond || r.Link.LatencyMicros != 0) {
 			return cli.Usage("--device %s has a link of %s, and %s is planned for %s: add --link to keep to that, or "+
-				"plan anew", s.Device, cli.LinkText(offload.Link{BytesPerSecond: p.Link}), s.Plan, cli.LinkTextOf(r.Link))
+				"plan anew", s.Device,
+				cli.LinkText(offload.Link{BytesPerSecond: p.Link}), s.Plan, cli.LinkTextOf(r.Link))
 		}
 	}
 	return flags.Agree(set, s.Plan, r, a.Global.Seed)
