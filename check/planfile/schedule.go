@@ -273,7 +273,7 @@ func (s *scheduler) write() (*Schedule, error) {
 			use(e.of)
 		case "reload":
 			use(e.of)
-			needed[e.of] = false
+			needed[e.of] = true // the plan says where it is freed before
 		}
 		steps = append(steps, object{e.verb: g.ValueName(e.of)})
 	}

@@ -431,7 +431,7 @@ class Replay:
             self.fault("wrong-bound", None, "cost of every node once", base, low)
         if c is None:
             return
-        if self.peak > c.get("budget_bytes", 0):
+        if a.get("peak") is not None and self.peak > c.get("budget_bytes", 0):
             self.fault("over-budget", None, self.peak, c.get("budget_bytes", 0))
             return
         t, price, anywhere = f.node_of.get(quoted(c.get("moment"))), c.get("price", 0), c.get("order") == "any"

@@ -24,6 +24,7 @@ import (
 
 func Check(a *cli.App) *cobra.Command {
 	var trace string
+	var save scheduleFlags
 	var step gradcmd.StepFlags
 	var states []string
 	cmd := &cobra.Command{
@@ -69,13 +70,39 @@ their steps. docs/check.md explains their kinds.`,
 			if trace != "" {
 				return checkTrace(a, trace)
 			}
-			return checkPlan(a, args[0], args[1], &step, states)
+			return checkPlan(a, args[0], args[1], &step, states, &save)
 		},
 	}
 	step.RegisterGraph(cmd.Flags())
 	cmd.Flags().StringArrayVar(&states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+	cmd.Flags().StringVar(&save.steps, "save-steps", "", "of a plan file whose values move: write its steps, as "+
+		"solve's answers have them, for other checkers such as check.py")
+	cmd.Flags().StringVar(&save.instance, "save-instance", "", "write the instance that --save-steps are of")
 	cmd.Flags().StringVar(&trace, "trace", "", "look for races in this trace of a run (Chrome's format), - is a stream")
 	return cmd
+}
+
+// scheduleFlags name the files for a plan file's schedule; "": none.
+type scheduleFlags struct{ steps, instance string }
+
+// write writes the schedule.
+func (f *scheduleFlags) write(a *cli.App, plan string, s *planfile.Schedule) error {
+	if f.steps == "" && f.instance == "" {
+		return nil
+	}
+	if s == nil {
+		return cli.Usage("--save-steps, --save-instance: %s has no schedule: wanted a plan file whose values move, and "+
+			"whose nodes and times fit the model", plan)
+	}
+	if f.steps != "" {
+		if err := a.WriteArtefact("--save-steps", f.steps, s.Steps); err != nil {
+			return err
+		}
+	}
+	if f.instance == "" {
+		return nil
+	}
+	return a.WriteArtefact("--save-instance", f.instance, s.Instance)
 }
 
 // checkTrace looks for races in a trace.
@@ -109,7 +136,8 @@ func checkTrace(a *cli.App, path string) error {
 	return finishCheck(a, format, path, r)
 }
 
-func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states []string) error {
+func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states []string,
+	save *scheduleFlags) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -122,11 +150,17 @@ func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states [
 	defer f.Close()
 	p := bufio.NewReaderSize(inputfile.Limited(f, load.MaxInstance), 1<<12)
 	if begins, _ := p.Peek(1 << 12); bytes.Contains(begins, []byte(`"memopt.recompute/`)) {
-		r, err := checkPlanFile(a, p, plan, model, step, states)
+		r, schedule, err := checkPlanFile(a, p, plan, model, step, states)
 		if err != nil {
 			return err
 		}
+		if err := save.write(a, plan, schedule); err != nil {
+			return err
+		}
 		return finishCheck(a, format, plan+": the claims of the plan are false", r)
+	}
+	if err := save.write(a, plan, nil); err != nil {
+		return err
 	}
 	m, err := openInput(a, model)
 	if err != nil {
@@ -142,31 +176,31 @@ func checkPlan(a *cli.App, plan, model string, step *gradcmd.StepFlags, states [
 
 // checkPlanFile checks a plan file against a model.
 func checkPlanFile(a *cli.App, p io.Reader, plan, name string, f *gradcmd.StepFlags, states []string) (*check.Report,
-	error) {
+	*planfile.Schedule, error) {
 	text, err := io.ReadAll(p)
 	if err != nil {
-		return nil, cli.FileError("%s: %w", plan, err)
+		return nil, nil, cli.FileError("%s: %w", plan, err)
 	}
 	record, err := configs.ParsePlan(text, plan)
 	if err != nil {
-		return nil, cli.FileError("%w", err)
+		return nil, nil, cli.FileError("%w", err)
 	}
 	m, err := load.Model(a, name, load.Reading{States: states, Dims: record.Dims})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer m.Close()
 	made, _, err := gradcmd.MakeStep(a, m, f, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r, _, err := planfile.Check(made.Model, m.StructureSHA256, made.Dims, record)
+	r, schedule, err := planfile.Check(made.Model, m.StructureSHA256, made.Dims, record)
 	if errors.Is(err, planfile.ErrOther) {
-		return nil, cli.Usage("%s: %w", plan, err)
+		return nil, nil, cli.Usage("%s: %w", plan, err)
 	} else if err != nil {
-		return nil, cli.Classify(cli.Wrap(name, err))
+		return nil, nil, cli.Classify(cli.Wrap(name, err))
 	}
-	return r, nil
+	return r, schedule, nil
 }
 
 // finishCheck writes the outcome of a check, which is an error where there are faults.

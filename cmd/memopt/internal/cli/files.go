@@ -25,7 +25,8 @@ var ReadsFiles = map[string]string{"plan": "the model", "apply": "the model", "g
 var (
 	InputFlags = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model", "mpi-library",
 		"module-map", "trace"}
-	OutputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-outputs", "profile", "plot"}
+	OutputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-steps", "save-instance",
+		"save-outputs", "profile", "plot"}
 )
 
 // writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.
