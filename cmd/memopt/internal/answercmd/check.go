@@ -91,8 +91,8 @@ func (f *scheduleFlags) write(a *cli.App, plan string, s *planfile.Schedule) err
 		return nil
 	}
 	if s == nil {
-		return cli.Usage("--save-steps, --save-instance: %s has no schedule: wanted a plan file whose values move, and "+
-			"whose nodes and times fit the model", plan)
+		return cli.Usage("--save-steps, --save-instance: %s has no schedule: wanted a plan file whose values move, "+
+			"and whose nodes and times fit the model", plan)
 	}
 	if f.steps != "" {
 		if err := a.WriteArtefact("--save-steps", f.steps, s.Steps); err != nil {
