@@ -48,6 +48,13 @@ type Moving struct {
 	file      *recompute.Record // that it was read from; nil: it was planned
 }
 
+// Whole is the plan of Model as it is: the memory and the times of the recomputed graph with its moves.
+func (p *Moving) Whole() *Plan {
+	of := *p.Plan.Of
+	of.Model, of.Types, of.close = p.Laid.Model, p.Laid.Types, nil
+	return &Plan{p.Laid, &of}
+}
+
 // Asked reports whether values may move at all.
 func (o MoveOptions) Asked() bool { return o.Link.BytesPerSecond != 0 && o.HostBudget != 0 }
 
@@ -320,7 +327,13 @@ func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, o
 	if err != nil {
 		return &Error{OfMemopt, err}
 	}
-	o := planner.Options{Dims: s.m.Dims, Order: planner.OrderFile}
+	o := planner.Options{Dims: s.m.Dims, Order: planner.OrderFile, Profile: s.opts.Profile,
+		Costs: make([]float64, len(moved.Origin)), CostSource: moving.Plan.ProfileName()}
+	for id, old := range moved.Origin {
+		if old != graph.NoNode && r.Origin[old] != graph.NoNode {
+			o.Costs[id] = moving.Plan.NodeSeconds()[r.Origin[old]]
+		}
+	}
 	if o.Workspace, err = s.workspaces(ctx, moved.Model, types); err != nil {
 		return err
 	}

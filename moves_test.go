@@ -3,6 +3,7 @@ package memopt_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,6 +43,7 @@ func TestPlanMoves(t *testing.T) {
 		require.LessOrEqual(t, p.Bound, p.Overhead)
 		require.GreaterOrEqual(t, p.Moved, p.HostPeak)
 		require.InDelta(t, p.StepAsIs*(1+p.Overhead), p.Seconds, 1e-12*p.Seconds)
+		requireCopies(t, p, link)
 
 		types, err := op.Infer(p.Model)
 		require.NoError(t, err)
@@ -60,6 +62,29 @@ func TestPlanMoves(t *testing.T) {
 		require.Equal(t, p.Arena, v.Planned.Measured.Arena)
 		require.Equal(t, p.HostPeak, v.Planned.Measured.HostLive)
 	}
+}
+
+// requireCopies requires the copies of the graph with moves to be those of the plan: the memory on the host, the
+// bytes, and the time of a step.
+func requireCopies(t *testing.T, p *memopt.Moving, o memopt.MoveOptions) {
+	t.Helper()
+	c, err := p.Whole().Copies(t.Context(), o.Link)
+	require.NoError(t, err)
+	require.Equal(t, len(p.Moves), c.In)
+	require.Equal(t, []int64{p.HostPeak, p.HostArena, p.Moved}, []int64{c.Peak, c.Arena, c.OutBytes})
+	require.InDelta(t, p.Seconds, c.Seconds, 1e-9*p.Seconds)
+	require.InDelta(t, p.Overhead-p.Recomputed, c.Waited/p.StepAsIs, 1e-9)
+	require.Equal(t, p.Arena, p.Whole().Arena.Bytes)
+}
+
+// TestCopiesTake: copies over a slow link take the time that the plan states, by a walk over its graph.
+func TestCopiesTake(t *testing.T) {
+	m := wideTransformer(t)
+	o := memopt.MoveOptions{Link: offload.Link{BytesPerSecond: 2e10, Latency: 2 * time.Microsecond}, HostBudget: 1 << 30}
+	p, err := m.PlanMoves(t.Context(), memopt.Budget{Share: 0.6, Effort: 0.01}, memopt.PlanOptions{}, o)
+	require.NoError(t, err)
+	require.NotEmpty(t, p.Moves)
+	requireCopies(t, p, o)
 }
 
 // TestPlanMovesOfNone: without a host budget, no value moves; a link that is none is refused.

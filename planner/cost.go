@@ -27,13 +27,16 @@ type nodeCosts struct {
 	estimated []float64
 	// unmeasured lists the nodes that take time and have no measured one, where others have.
 	unmeasured []graph.NodeID
+	// copies marks the nodes that copy to the host and back, or wait for that: the link's time is none of theirs.
+	copies []bool
 }
 
 // newProfileCosts estimates every node by a device profile.
 func newProfileCosts(
 	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile, s *shares,
 ) *nodeCosts {
-	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes))}
+	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes)),
+		copies: make([]bool, len(g.Nodes))}
 	for i, n := range g.Nodes {
 		if f, err := flops[i].Eval(env); err == nil {
 			c.flops[i] = float64(f)
@@ -42,6 +45,9 @@ func newProfileCosts(
 		loss := 1.0
 		if p.Memory > 0 { // a GPU
 			loss = s.loss(graph.NodeID(i))
+		}
+		if c.copies[i] = op.Of(n.Kind).Transfer != op.NoTransfer; c.copies[i] {
+			continue // Plan.Copies has the time
 		}
 		c.seconds[i] = p.seconds(op.Of(n.Kind), computeType(g, n), loss*c.flops[i],
 			float64(s.moved(&step, sizes)))
@@ -80,6 +86,7 @@ func (c *nodeCosts) measure(measured []float64) {
 	}
 	for i, s := range measured {
 		switch {
+		case c.copies[i]: // which may have waited for the link
 		case isMeasured(s):
 			c.seconds[i] = s
 		case c.seconds[i] > 0:

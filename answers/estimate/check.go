@@ -137,6 +137,13 @@ func (l *Ledger) run(ctx context.Context, s *step, p *memopt.Plan, x *memopt.Exe
 			add("live, "+phase, parts.Sum()-p.Persistent, phases.peaks[ph], false)
 		}
 	}
+	copies, err := p.Copies(ctx, s.opts.Moves.Link)
+	if err != nil {
+		return err
+	}
+	if copies != nil {
+		add("on the host", copies.Arena, r.Measured.Host, false)
+	}
 	inside := p.Planned.Inside // the executor takes as much of it as it needs, when it does
 	add("arena", p.Arena.Bytes, r.Measured.Arena+inside, false)
 	add("total", p.Persistent+p.Arena.Bytes, heldBytes(p, x)+r.Measured.Arena+inside, false)

@@ -38,6 +38,9 @@ type Options struct {
 	Chunk   chunk.Mode
 	Seed    int64
 	Threads int // of kernels on the CPU, whose workspaces may depend on it; 0 means one per core
+	// Moves let values move to the host in plans that make the step fit. The link is also that of copies which the
+	// graph has already.
+	Moves memopt.MoveOptions
 	// Advise asks for further ways to make the step fit, if it does not.
 	Advise bool
 	// Found is called when there is a plan that fits; it may be nil.
@@ -78,6 +81,9 @@ type Result struct {
 	Memory        int64  // that the device has, in bytes; 0 if unknown, so there is no answer
 	ReserveSource string // the origin of a reserve other than Device's own
 
+	// Link is the bytes per second of the link that copies go over; 0: none.
+	Link float64
+
 	Plain *Outcome
 	// Planned is the step with the cheapest plan that fits; nil if no plan fits or the memory is unknown. If
 	// the unchanged step fits, it is Plain.
@@ -98,8 +104,11 @@ type Outcome struct {
 	Overhead float64 // more time than without a plan, as a share; an estimate
 	Nodes    int     // recomputed
 	Node     string  // where memory is at its worst
+	// Copies are those of values that move to the host and back; nil without such.
+	Copies *planner.Copies
 	// Plans are those of the step and, where gradients are accumulated, of the update.
-	Plans []*memopt.Plan
+	Plans   []*memopt.Plan
+	stopped bool
 }
 
 // Total is the bytes that the step takes, the reserve included.
@@ -191,6 +200,6 @@ func (s *step) plan(ctx context.Context, r *Result) error {
 	if planned.Total() <= r.Memory {
 		r.Planned = planned
 	}
-	r.Stopped = planned.Plans[0].Stopped
+	r.Stopped = planned.stopped
 	return nil
 }

@@ -36,8 +36,12 @@ func (r *Result) Answer() string {
 func (r *Result) planAnswer() string {
 	switch {
 	case r.Planned != nil:
-		return fmt.Sprintf("With a plan it fits: %s, for an estimated %s more time.",
-			report.Bytes(r.Planned.Total()), report.Percent(r.Planned.Overhead))
+		host := ""
+		if c := r.Planned.Copies; c != nil {
+			host = fmt.Sprintf(" and %s of the host", report.Bytes(c.Arena))
+		}
+		return fmt.Sprintf("With a plan it fits: %s, for an estimated %s more time%s.",
+			report.Bytes(r.Planned.Total()), report.Percent(r.Planned.Overhead), host)
 	case r.Lowest > 0 && r.Stopped:
 		return fmt.Sprintf("No plan that fits was found in the time; the least was %s.", report.Bytes(r.Lowest))
 	case r.Lowest > 0:
@@ -52,6 +56,7 @@ func (r *Result) planAnswer() string {
 type resultJSON struct {
 	parts.Head
 	Ranks    []RankJSON         `json:"ranks"`
+	Copies   *parts.CopiesJSON  `json:"copies,omitempty"`
 	WithPlan *parts.PlannedJSON `json:"with_plan"`
 	Lowest   *int64             `json:"lowest_bytes"`
 	Advice   []adviceJSON       `json:"advice"`
@@ -104,10 +109,10 @@ func (r *Result) json() *resultJSON {
 	if r.Made {
 		out.Step.Optimizer = &r.Optimizer
 	}
-	out.Ranks = []RankJSON{{0, out.Total, out.Breakdown}}
+	out.Ranks, out.Copies = []RankJSON{{0, out.Total, out.Breakdown}}, r.copies(r.Plain)
 	if p := r.Planned; p != nil {
 		out.WithPlan = &parts.PlannedJSON{Total: p.Total(), Overhead: p.Overhead, Nodes: p.Nodes,
-			Breakdown: p.Parts.JSON()}
+			Breakdown: p.Parts.JSON(), Copies: r.copies(p)}
 	}
 	if r.Lowest > 0 {
 		out.Lowest = &r.Lowest
@@ -124,6 +129,34 @@ func (r *Result) json() *resultJSON {
 	}
 	return out
 }
+
+// copies is the form of an outcome's copies; nil without such.
+func (r *Result) copies(o *Outcome) *parts.CopiesJSON {
+	c := o.Copies
+	if c == nil {
+		return nil
+	}
+	return &parts.CopiesJSON{Host: c.Arena, ToHost: c.Out, FromHost: c.In, ToHostBytes: c.OutBytes,
+		FromHostBytes: c.InBytes, Rate: r.Link, Seconds: c.Seconds, Waited: c.Waited}
+}
+
+// copiesText describes an outcome's copies; "" without such.
+func (r *Result) copiesText(o *Outcome, what string) string {
+	c := o.Copies
+	if c == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s: %s in %d copies, and %s back in %d; they take %s of the host. ", what,
+		report.Bytes(c.OutBytes), c.Out, report.Bytes(c.InBytes), c.In, report.Bytes(c.Arena))
+	if r.Link == 0 {
+		return text + fmt.Sprintf("A step takes an estimated %s besides; there is no link.", milliseconds(c.Seconds))
+	}
+	return text + fmt.Sprintf("Over a link of %.4g GB/s a step takes an estimated %s, %s of them waiting.", r.Link/1e9,
+		milliseconds(c.Seconds), milliseconds(c.Waited))
+}
+
+// milliseconds is a time with three digits or more.
+func milliseconds(s float64) string { return fmt.Sprintf("%.3g ms", s*1e3) }
 
 // sources say where the figures of the device are from.
 func (r *Result) sources() []string {
@@ -343,6 +376,13 @@ func (r *Result) details(verbose bool) (list []string) {
 		}
 		list = append(list, fmt.Sprintf("Counted as if in %s: weights %v, activations %v, gradients %v, %s, "+
 			"moments %v.", r.Precision, t.Weights, t.Activations, t.Gradients, master, t.Moments))
+	}
+	if text := r.copiesText(r.Plain, "The graph moves values to the host"); text != "" {
+		list = append(list, text)
+	} else if p := r.Planned; p != nil {
+		if text = r.copiesText(p, "The plan moves values to the host"); text != "" {
+			list = append(list, text)
+		}
 	}
 	list = append(list, r.Notes...)
 	if verbose {

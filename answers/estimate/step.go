@@ -12,6 +12,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
 	"memopt/train"
@@ -137,7 +138,8 @@ func (s *step) bound() error {
 // describe is a result with the facts that precede any plan.
 func (s *step) describe() *Result {
 	r := &Result{Runtime: Own, Path: s.read.Path, StructureSHA256: s.read.StructureSHA256,
-		Dims: maps.Clone(s.read.Dims), Precision: s.opts.Precision, Memory: s.memory}
+		Dims: maps.Clone(s.read.Dims), Precision: s.opts.Precision, Memory: s.memory,
+		Link: s.opts.Moves.Link.BytesPerSecond}
 	if s.steps != nil {
 		r.Joint = s.steps.Joint
 	}
@@ -191,17 +193,25 @@ func (s *step) selection(strategy memopt.Strategy) train.Selection {
 	sel := train.Selection{Strategy: strategy, Seed: s.opts.Seed,
 		Options: memopt.PlanOptions{Options: planner.Options{Profile: &profile, Chunk: s.opts.Chunk},
 			Threads: s.opts.Threads}}
-	sel.Traits.Device = s.device()
+	sel.Traits.Device, sel.Moves = s.device(), s.opts.Moves
 	return sel
 }
 
 // outcome plans the step.
 func (s *step) outcome(ctx context.Context, strategy memopt.Strategy) (*Outcome, error) {
-	plans, err := s.plans(ctx, strategy)
+	plans, moving, err := s.plans(ctx, strategy)
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Plans: plans, Overhead: plans[0].Overhead, Nodes: plans[0].Recompute.Nodes}
+	out := &Outcome{Plans: plans, Overhead: plans[0].Overhead, Nodes: plans[0].Recompute.Nodes,
+		stopped: plans[0].Stopped}
+	if moving != nil {
+		out.Overhead, out.Nodes, out.stopped = moving.Overhead, moving.Plan.Recompute.Nodes, moving.Plan.Stopped
+		plans[0] = moving.Whole()
+	}
+	if out.Copies, err = plans[0].Copies(timelimit.Without(ctx), s.opts.Moves.Link); err != nil {
+		return nil, err
+	}
 	worst := slices.MaxFunc(plans, func(a, b *memopt.Plan) int { return cmp.Compare(a.Arena.Bytes, b.Arena.Bytes) })
 	if at := worst.After.Peak; at.Step >= 0 {
 		out.Node = worst.Analysis.Graph.NodeLabel(at.Node)
@@ -217,32 +227,43 @@ func (s *step) outcome(ctx context.Context, strategy memopt.Strategy) (*Outcome,
 	return out, nil
 }
 
-// plans plans the models; only the step has a strategy.
-func (s *step) plans(ctx context.Context, strategy memopt.Strategy) ([]*memopt.Plan, error) {
+// plans plans the models; only the step has a strategy. moving is the step's plan where values may move.
+func (s *step) plans(ctx context.Context, strategy memopt.Strategy) (plans []*memopt.Plan, moving *memopt.Moving,
+	err error) {
 	sel := s.selection(strategy)
 	if s.steps != nil {
 		made, err := s.steps.Plan(ctx, s.rows, 0, sel)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		plans := []*memopt.Plan{made.Step.Plan}
 		if made.Update != nil {
 			plans = append(plans, made.Update.Plan)
 		}
-		return plans, nil
+		return plans, made.Step.Moving, nil
 	}
-	var plans []*memopt.Plan
 	for i, m := range s.models {
 		if i > 0 {
 			strategy = nil
 		}
-		p, err := s.planModel(ctx, m, s.beside(strategy), sel.Options)
+		beside := s.beside(strategy)
+		if b, ok := beside.(memopt.Budget); ok && s.opts.Moves.Asked() {
+			sel.Options.Device = s.device()
+			moves := s.opts.Moves
+			moves.Seed = s.opts.Seed
+			if moving, err = m.PlanMoves(ctx, b, sel.Options, moves); err != nil {
+				return nil, nil, err
+			}
+			plans = append(plans, moving.Plan)
+			continue
+		}
+		p, err := s.planModel(ctx, m, beside, sel.Options)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		plans = append(plans, p)
 	}
-	return plans, nil
+	return plans, moving, nil
 }
 
 // planModel plans a model for the device that executes it.

@@ -152,6 +152,15 @@ func TestMovingJobSurvivesKills(t *testing.T) {
 	require.Equal(t, weights, w)
 }
 
+// TestEstimateMoves: an estimate with values that move keeps to its schema.
+func TestEstimateMoves(t *testing.T) {
+	end := inProcess(t.Context(), nil, "estimate example:transformer-small --dim batch=4,seq=64 --gpu 24MiB "+
+		"--reserve 0 --host-budget 1GiB --effort 0.01 -O json")
+	require.Equal(t, cli.ExitInfeasible, end.code, end.errors)
+	schematest.Load(t, filepath.Join("..", "..", "docs", "schemas"), "estimate").Check(t, []byte(end.out))
+	require.Contains(t, end.out, `"host_bytes"`)
+}
+
 // TestTrainMovesUsage: flags of moves that a job cannot have are named.
 func TestTrainMovesUsage(t *testing.T) {
 	for flags, want := range map[string]string{

@@ -31,6 +31,7 @@ type estimateFlags struct {
 	cli.LimitFlags
 	check  bool
 	states []string
+	moves  cli.MoveFlags
 	layout layoutFlags
 	set    *pflag.FlagSet
 }
@@ -92,6 +93,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
+	f.moves.Register(s, option.LinkOfDevice)
 	f.layout.register(s)
 }
 
@@ -112,6 +114,13 @@ func estimateModel(a *cli.App, name string, f *estimateFlags) error {
 	o, err := f.options(a)
 	if err != nil {
 		return err
+	}
+	switch {
+	case !o.Moves.Asked():
+	case runtime == estimate.Torch:
+		return cli.Usage("--host-budget and --runtime torch cannot be combined: PyTorch's own step moves no values")
+	case f.layout.several():
+		return cli.Usage("--host-budget: on several devices no values move: leave out --dp, --tp, --pp and the like")
 	}
 	if runtime == estimate.Torch {
 		return estimateTorch(a, name, traced, hash, f, o, format)
@@ -207,6 +216,13 @@ func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 		return nil, err
 	}
 	o.Memory, o.Device, o.Reserve = at.Bytes, at.Profile, &at.Reserve
+	if o.Moves, err = option.ReadMoves(a, &f.moves, f.DeviceFlags, ""); err != nil {
+		return nil, err
+	}
+	if o.Moves.Asked() && o.Memory == 0 {
+		return nil, cli.Usage("--host-budget: values move where a step does not fit: name the memory to fit with " +
+			"--gpu SIZE, or a device with --device NAME")
+	}
 	o.Effort = f.Work()
 	o.Chunk, err = option.ChunkMode(f.chunk)
 	return o, err

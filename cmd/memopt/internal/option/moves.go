@@ -15,28 +15,41 @@ import (
 // LinkOfDevice says which link there is without --link.
 const LinkOfDevice = "that of --device, or of the device whose times count"
 
-// Moves reads the flags of values that move to the host. They do so for the sake of a budget, in memopt's own
-// runtime; none moves where asked is false. executes is the device whose times count where none is named; "" means
-// planner.DefaultProfile.
-func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string) (moves memopt.MoveOptions,
-	asked bool, err error) {
+// ReadMoves reads the flags of values that move to the host. Without --link, the link is that of the flags' device,
+// else of the device that executes; "" means planner.DefaultProfile.
+func ReadMoves(a *cli.App, flags *cli.MoveFlags, d DeviceFlags, executes string) (memopt.MoveOptions, error) {
 	o, err := flags.Options()
 	if err != nil {
-		return moves, false, err
+		return memopt.MoveOptions{}, err
 	}
-	if o.HostBudget == 0 {
-		if o.Link.BytesPerSecond != 0 {
+	if flags.Given() {
+		return memopt.MoveOptions{Link: o.Link, HostBudget: o.HostBudget}, nil
+	}
+	d.Device = cmp.Or(d.Device, executes)
+	m, err := d.Memory(a)
+	if err != nil {
+		return memopt.MoveOptions{}, err
+	}
+	p := cmp.Or(m.Profile, &planner.DefaultProfile)
+	if p.Link == 0 && o.HostBudget > 0 {
+		return memopt.MoveOptions{}, cli.Usage("--host-budget: device %s has no link to a memory of the host: name "+
+			"one with --link, such as --link 25GB/s, or another device", p.Name)
+	}
+	return memopt.MoveOptions{Link: offload.Link{BytesPerSecond: p.Link}, HostBudget: o.HostBudget}, nil
+}
+
+// Moves is ReadMoves of a plan. Values move for the sake of a budget, in memopt's own runtime; none does where asked is
+// false.
+func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string) (moves memopt.MoveOptions,
+	asked bool, err error) {
+	if s.ForCPU() {
+		executes = CpuDevice
+	}
+	if moves, err = ReadMoves(a, flags, s.DeviceFlags, executes); err != nil || !moves.Asked() {
+		if err == nil && flags.Given() && moves.HostBudget == 0 && moves.Link.BytesPerSecond > 0 {
 			a.Warn("--link: no value moves without --host-budget, the memory that copies may take on the host")
 		}
-		return moves, false, nil
-	}
-	if !flags.Given() {
-		if o.Link, err = s.link(a, executes); err != nil {
-			return moves, false, err
-		}
-	}
-	if moves = (memopt.MoveOptions{Link: o.Link, HostBudget: o.HostBudget}); !moves.Asked() {
-		return memopt.MoveOptions{}, false, nil
+		return memopt.MoveOptions{}, false, err
 	}
 	if !s.BudgetFlags.Asks() {
 		return moves, false, cli.Usage("--link and --host-budget move values for the sake of a budget: add --budget")
@@ -45,24 +58,6 @@ func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string
 		return moves, false, cli.Usage("--budget-in ort and --link cannot be combined: ONNX Runtime moves no values")
 	}
 	return moves, true, nil
-}
-
-// link is that of the device whose times count.
-func (s *SelectionFlags) link(a *cli.App, executes string) (offload.Link, error) {
-	d := s.DeviceFlags
-	if d.Device = cmp.Or(d.Device, executes); s.ForCPU() {
-		d.Device = CpuDevice
-	}
-	m, err := d.Memory(a)
-	if err != nil {
-		return offload.Link{}, err
-	}
-	p := cmp.Or(m.Profile, &planner.DefaultProfile)
-	if p.Link == 0 {
-		return offload.Link{}, cli.Usage("--host-budget: device %s has no link to a memory of the host: name one with "+
-			"--link, such as --link 25GB/s, or another device", p.Name)
-	}
-	return offload.Link{BytesPerSecond: p.Link}, nil
 }
 
 // AgreeMoves is an error where flags that were given contradict a plan file whose values move: see MoveFlags.Agree.
