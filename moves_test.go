@@ -80,7 +80,8 @@ func requireCopies(t *testing.T, p *memopt.Moving, o memopt.MoveOptions) {
 // TestCopiesTake: copies over a slow link take the time that the plan states, by a walk over its graph.
 func TestCopiesTake(t *testing.T) {
 	m := wideTransformer(t)
-	o := memopt.MoveOptions{Link: offload.Link{BytesPerSecond: 2e10, Latency: 2 * time.Microsecond}, HostBudget: 1 << 30}
+	o := memopt.MoveOptions{Link: offload.Link{BytesPerSecond: 2e10, Latency: 2 * time.Microsecond},
+		HostBudget: 1 << 30}
 	p, err := m.PlanMoves(t.Context(), memopt.Budget{Share: 0.6, Effort: 0.01}, memopt.PlanOptions{}, o)
 	require.NoError(t, err)
 	require.NotEmpty(t, p.Moves)
