@@ -161,7 +161,7 @@ func TestSweepTrains(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	writeGrid(t, `{"verb": "train", "models": "example:transformer", "dims": {"seq": 16},
-		"flags": {"data": "example:text", "batch": 2, "max-steps": 150, "save-every": 5, "threads": 1}}`)
+		"flags": {"data": "example:text", "batch": 2, "max-steps": 40, "save-every": 5, "threads": 1}}`)
 	line := "sweep " + here + "/grid.json -q -O json -o " + here
 	v := startVictim(t, nil, nil, line+"/out")
 	require.Eventually(t, func() bool {

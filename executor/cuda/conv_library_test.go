@@ -21,16 +21,16 @@ import (
 // TestOwnConvolutions: the conformance cases of convolutions pass without the library too, as they
 // do with it (TestCases).
 func TestOwnConvolutions(t *testing.T) {
-	for _, c := range cases() {
-		if !convolves(c.Kind) {
-			continue
+	eachKind(t, cases(), func(t *testing.T, list []kerneltest.Case) {
+		if !convolves(list[0].Kind) {
+			return
 		}
-		t.Run(c.Label(), func(t *testing.T) {
-			d, dbl := opened(t, double.Options{NoConvolutions: true})
-			kerneltest.Check(t, d, c)
-			require.Zero(t, dbl.Counts().Convolutions)
-		})
-	}
+		d, dbl := opened(t, double.Options{NoConvolutions: true})
+		for _, c := range list {
+			t.Run(c.Name, func(t *testing.T) { kerneltest.Check(t, d, c) })
+		}
+		require.Zero(t, dbl.Counts().Convolutions)
+	})
 }
 
 // ran opens a session of a model, runs it thrice on made-up data, and returns the session and its

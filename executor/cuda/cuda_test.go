@@ -1,7 +1,9 @@
 package cuda_test
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -46,8 +48,8 @@ func opened(t testing.TB, o double.Options) (*cuda.Device, *double.Double) {
 	return d, dbl
 }
 
-// cases are the conformance cases, made once.
-var cases = sync.OnceValue(kerneltest.All)
+// cases are the conformance cases.
+var cases = kerneltest.All
 
 // TestComplete: every operator has a kernel, or a reason why the host runs it.
 func TestComplete(t *testing.T) {
@@ -95,13 +97,25 @@ func TestEveryKernelHasCases(t *testing.T) {
 // TestCases runs the conformance cases of the kernels that the device has, and compares them with
 // the host's.
 func TestCases(t *testing.T) {
-	for _, c := range cases() {
-		if cuda.Of(c.Kind).New == nil {
-			continue
+	eachKind(t, cases(), func(t *testing.T, list []kerneltest.Case) {
+		if cuda.Of(list[0].Kind).New == nil {
+			return
 		}
-		t.Run(c.Label(), func(t *testing.T) {
-			kerneltest.Check(t, device(t, double.Options{}), c)
-		})
+		d := device(t, double.Options{})
+		for _, c := range list {
+			t.Run(c.Name, func(t *testing.T) { kerneltest.Check(t, d, c) })
+		}
+	})
+}
+
+// eachKind runs the cases of each operator as a test of its own.
+func eachKind(t *testing.T, all []kerneltest.Case, run func(t *testing.T, list []kerneltest.Case)) {
+	byKind := map[graph.Kind][]kerneltest.Case{}
+	for _, c := range all {
+		byKind[c.Kind] = append(byKind[c.Kind], c)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(byKind)) {
+		t.Run(op.Of(kind).Name, func(t *testing.T) { run(t, byKind[kind]) })
 	}
 }
 

@@ -52,7 +52,7 @@ type Double struct {
 	opts      Options
 	blocks    []block // by address
 	counts    Counts
-	modules   []module
+	modules   []*library
 	functions []kernel
 	streams   []stream
 	events    []*mark // by number less one: as it was recorded last

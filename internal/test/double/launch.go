@@ -11,12 +11,6 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// module is a host library, and the declarations in the PTX of the same kernels.
-type module struct {
-	*library
-	entries map[string]kernels.Entry
-}
-
 // kernel is a function of a host library.
 type kernel struct {
 	name  string
@@ -55,13 +49,9 @@ func (d *Double) Load(name string, _ []byte) (driver.Module, error) {
 	if err != nil {
 		return 0, err
 	}
-	entries, err := kernels.Entries(name)
-	if err != nil {
-		return 0, err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.modules = append(d.modules, module{lib, entries})
+	d.modules = append(d.modules, lib)
 	return driver.Module(len(d.modules)), nil
 }
 

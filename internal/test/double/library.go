@@ -21,10 +21,11 @@ import (
 	"memopt/executor/cuda/kernels"
 )
 
-// library is a module of kernels compiled for the host.
+// library is a module of kernels compiled for the host, and the declarations in the PTX of the same kernels.
 type library struct {
-	name   string
-	handle uintptr
+	name    string
+	handle  uintptr
+	entries map[string]kernels.Entry
 }
 
 var (
@@ -32,7 +33,7 @@ var (
 	loaded  = map[string]*library{}
 )
 
-// load compiles a module, unless that has been done before, and opens it.
+// load compiles a module, opens it and reads its PTX, once in a process: tests open a device for each case.
 func load(name string) (*library, error) {
 	loading.Lock()
 	defer loading.Unlock()
@@ -43,11 +44,15 @@ func load(name string) (*library, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the kernels of %s for the host: %w", name, err)
 	}
+	entries, err := kernels.Entries(name)
+	if err != nil {
+		return nil, err
+	}
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, err
 	}
-	loaded[name] = &library{name, handle}
+	loaded[name] = &library{name, handle, entries}
 	return loaded[name], nil
 }
 

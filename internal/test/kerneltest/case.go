@@ -2,6 +2,8 @@ package kerneltest
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -37,14 +39,15 @@ var families []func() []Case
 // register adds a family of cases. Families call it from init.
 func register(f func() []Case) { families = append(families, f) }
 
-// All returns all cases.
-func All() []Case {
-	var all []Case
+// All returns all cases, which are made once: their tensors are not to be changed.
+func All() []Case { return slices.Clip(made()) }
+
+var made = sync.OnceValue(func() (all []Case) {
 	for _, f := range families {
 		all = append(all, f()...)
 	}
 	return all
-}
+})
 
 // Label names a case in test output.
 func (c *Case) Label() string {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,8 +18,8 @@ import (
 	"memopt/internal/test/kerneltest"
 )
 
-// cases are the conformance cases, made once.
-var cases = sync.OnceValue(kerneltest.All)
+// cases are the conformance cases.
+var cases = kerneltest.All
 
 // TestOracles: whatever has a kernel says what holds its cases, and has a reason where that is
 // nothing but this repository's own code; a reason is gone when something else holds them.
