@@ -3,7 +3,6 @@ package memopt
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 
 	"memopt/planner"
@@ -12,8 +11,8 @@ import (
 // usualShare is the budget of the alternative for a graph without layers.
 const usualShare = 75
 
-// TradeOffs are the costs of peaks below the baseline's: those of a plan for a budget with a name such as "--budget
-// 50%", of checkpointing every layer, and of level 1. Alternatives that would not lower the peak are left out. The
+// TradeOffs are the costs of peaks below the baseline's: those of a plan for a share of the baseline's
+// peak, of checkpointing every layer, and of level 1. Alternatives that would not lower the peak are left out. The
 // sizes of the model must be known. The plan for a budget is the first that is found, so its price is not the least
 // possible. A context that is done cuts the list short.
 func (p *Plan) TradeOffs(ctx context.Context) ([]planner.Alternative, error) {
@@ -36,7 +35,7 @@ func (p *Plan) TradeOffs(ctx context.Context) ([]planner.Alternative, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := []*planner.Alternative{cheapest, every, {Name: "--level 1", Live: level1.Planned.Peak.Bytes,
+	list := []*planner.Alternative{cheapest, every, {Kind: planner.LayerLevel1, Live: level1.Planned.Peak.Bytes,
 		Overhead: level1.Overhead, Fits: true}}
 	var out []planner.Alternative
 	for _, a := range list {
@@ -66,7 +65,7 @@ func (p *Plan) toShare(ctx context.Context, percent int) (*planner.Alternative, 
 		b := Budget{Share: float64(percent) / 100, Solver: "greedy"}
 		plan, err := p.toBudget(ctx, b, false)
 		if err == nil {
-			return &planner.Alternative{Name: fmt.Sprintf("--budget %d%%", percent),
+			return &planner.Alternative{Kind: planner.ToShare, Share: percent,
 				Live: plan.Planned.Peak.Bytes, Overhead: plan.Overhead, Fits: true}, nil
 		}
 		var infeasible *planner.InfeasibleError

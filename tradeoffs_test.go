@@ -21,16 +21,16 @@ func TestTradeOffs(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, offers, 3)
 	budget, every, level1 := offers[0], offers[1], offers[2]
-	require.Equal(t, "--budget 46%", budget.Name)
-	require.Equal(t, "every layer from its input", every.Name)
-	require.Equal(t, "--level 1", level1.Name)
+	require.Equal(t, "Budget 46%", budget.String())
+	require.Equal(t, planner.EveryLayer, every.Kind)
+	require.Equal(t, planner.LayerLevel1, level1.Kind)
 	require.LessOrEqual(t, float64(budget.Live), 0.46*float64(p.Base.Peak.Bytes))
 	require.LessOrEqual(t, float64(every.Live), 0.46*float64(p.Base.Peak.Bytes))
 	require.Less(t, budget.Overhead, every.Overhead, "a plan is cheaper than checkpoints of as many bytes")
 
 	wanted, err := m.Plan(t.Context(), memopt.Level(1), memopt.PlanOptions{})
 	require.NoError(t, err)
-	require.Equal(t, planner.Alternative{Name: "--level 1", Live: wanted.Planned.Peak.Bytes,
+	require.Equal(t, planner.Alternative{Kind: planner.LayerLevel1, Live: wanted.Planned.Peak.Bytes,
 		Overhead: wanted.Overhead, Fits: true}, level1)
 	found, err := m.Plan(t.Context(), memopt.Budget{Share: 0.46, Effort: 1}, memopt.PlanOptions{})
 	require.NoError(t, err)

@@ -1,6 +1,8 @@
 package autograd
 
 import (
+	"fmt"
+
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/hint"
@@ -8,7 +10,7 @@ import (
 
 // ErrNoUpdate means that a graph with a backward half does not update any value that its forward
 // half reads.
-var ErrNoUpdate = hint.Errorf("the graph updates no parameter: none of its outputs is known to be the next value of "+
+var ErrNoUpdate = fmt.Errorf("the graph updates no parameter: none of its outputs is known to be the next value of "+
 	"an input that its forward half reads (%v says so)", hint.States.With("IN=OUT"))
 
 // FromStep returns the Joint of a whole training step, which updates its parameters itself: those of

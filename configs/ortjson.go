@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"memopt/hint"
 	"memopt/internal/inputfile"
 	"memopt/planner"
 	"memopt/recompute"
@@ -31,7 +30,7 @@ func (e *Error) Error() string { return e.Where + ": " + e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 func faultf(where, format string, args ...any) error {
-	return &Error{where, hint.Errorf(format, args...)}
+	return &Error{where, fmt.Errorf(format, args...)}
 }
 
 // readFile reads a configuration file of bounded size.

@@ -68,7 +68,7 @@ func bindDim(env symbolic.Env, from map[string]string, input string, dim symboli
 			if from[s] != "" {
 				return fmt.Errorf("%s is %d here and %d by input %s", s, n, old, from[s])
 			}
-			return hint.Errorf("%s is %d here and %d by %v", s, n, old, hint.Dims)
+			return fmt.Errorf("%s is %d here and %d by %v", s, n, old, hint.Dims)
 		}
 		env[s] = n
 		if from[s] == "" {

@@ -346,7 +346,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	// The last work requested from the device may still fail.
 	if e := s.mem.Sync(); err == nil && e != nil {
-		err = hint.Errorf("one of the nodes of the step has failed on the device "+
+		err = fmt.Errorf("one of the nodes of the step has failed on the device "+
 			"(run with %v to learn which): %w", hint.Blocking, e)
 	}
 	err = s.settleStates(err, s.root.ran)

@@ -5,6 +5,10 @@ package hint
 
 import "strings"
 
+// Words is the text of a piece of advice in the language of the program, for example "--dim seq=256". nil
+// stands for the library's words. A program sets it once, in an init function, before any text is made.
+var Words func(Use) string
+
 // Use is the advice to set an option.
 type Use struct {
 	Option Option
@@ -14,16 +18,13 @@ type Use struct {
 // With is the advice to give an option a value.
 func (o Option) With(value string) Use { return Use{o, value} }
 
-// String is the advice in the library's words, for example "Dims seq=256".
-func (u Use) String() string { return strings.TrimSpace(u.Option.String() + " " + u.Value) }
+// String is the option in the program's words: "Dims" in the library, for example.
+func (o Option) String() string { return o.With("").String() }
 
-// Style words advice for the readers of a program. nil uses the library's words.
-type Style func(Use) string
-
-// Use returns one piece of advice.
-func (s Style) Use(u Use) string {
-	if s == nil {
-		return u.String()
+// String is the advice in the program's words: "Dims seq=256" in the library, for example.
+func (u Use) String() string {
+	if Words != nil {
+		return Words(u)
 	}
-	return s(u)
+	return strings.TrimSpace(names[u.Option] + " " + u.Value)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"memopt/graph/live"
+	"memopt/hint"
 	"memopt/planner/anchor"
 	"memopt/planner/place"
 	"memopt/recompute"
@@ -32,8 +33,8 @@ func (p *Plan) Anchor(ctx context.Context) (*anchor.Anchoring, error) {
 	}
 	guess, err := p.withUsualDims()
 	if err != nil {
-		why := fmt.Sprintf("no anchors are written, because no sizes are known: %v; bind symbols with --dim",
-			err)
+		why := fmt.Sprintf("no anchors are written, because no sizes are known: %v; bind symbols with %v",
+			err, hint.Dims)
 		return &anchor.Anchoring{Warnings: []string{why}}, nil
 	}
 	out, err := guess.choose(ctx, p.Placements)

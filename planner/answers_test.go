@@ -116,7 +116,7 @@ func answer(t *testing.T, p *planner.Plan, err error) string {
 		fmt.Fprintln(h, c.Config, c.Frequency, c.SavingBytes, c.PeakDrop, c.Requested, c.Applied)
 	}
 	for _, a := range p.Alternatives {
-		fmt.Fprintf(h, "%+v\n", a)
+		fmt.Fprintf(h, "{Name:%v Live:%v Overhead:%v Fits:%v}\n", a, a.Live, a.Overhead, a.Fits)
 	}
 	fmt.Fprintf(h, "%v %v %+v %+v %v\n", p.Warnings, p.Solver, p.Bound, p.Lower, p.Recompute)
 	anchors, err := p.Anchor(t.Context())

@@ -22,10 +22,19 @@ type (
 	Bound           = budget.Bound
 	Lower           = budget.Lower
 	Alternative     = budget.Alternative
+	AlternativeKind = budget.AlternativeKind
 	ParetoPoint     = budget.ParetoPoint
 	InfeasibleError = budget.InfeasibleError
 	// SearchProgress is the state of a search so far.
 	SearchProgress = budget.Progress
+)
+
+// The kinds of alternatives.
+const (
+	EveryLayer  = budget.EveryLayer
+	FewLayers   = budget.FewLayers
+	LayerLevel1 = budget.LayerLevel1
+	ToShare     = budget.ToShare
 )
 
 // Errors of plans to budgets.

@@ -7,6 +7,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/hint"
 	"memopt/internal/nearmiss"
 	"memopt/planner/budget"
 	"memopt/recompute"
@@ -133,7 +134,7 @@ func (d *demands) keep(text string) error {
 	g := d.a.Graph
 	found, _, err := FindValues(g, text)
 	if err != nil {
-		return fmt.Errorf("%w: --keep: %w", ErrDemand, err)
+		return fmt.Errorf("%w: %v: %w", ErrDemand, hint.Keep, err)
 	}
 	if d.kept == nil {
 		d.kept = make([]bool, len(g.Nodes))
@@ -142,7 +143,7 @@ func (d *demands) keep(text string) error {
 		for _, w := range []graph.ValueID{v, d.root[v]} {
 			if def := g.Values[w].Def; def != graph.NoNode {
 				d.kept[def] = true
-				d.why[def] = fmt.Sprintf("--keep %q asks for it to be kept", text)
+				d.why[def] = fmt.Sprintf("%v %q asks for it to be kept", hint.Keep, text)
 			}
 		}
 	}
@@ -153,7 +154,7 @@ func (d *demands) keep(text string) error {
 func (d *demands) recompute(text string) error {
 	found, by, err := FindValues(d.a.Graph, text)
 	if err != nil {
-		return fmt.Errorf("%w: --recompute: %w", ErrDemand, err)
+		return fmt.Errorf("%w: %v: %w", ErrDemand, hint.Recompute, err)
 	}
 	var roots []graph.ValueID
 	refused, reason := 0, ""
@@ -187,9 +188,9 @@ func (d *demands) recompute(text string) error {
 	}
 	switch {
 	case forced == 0 || refused > 0 && exact:
-		return fmt.Errorf("%w: --recompute %q: %s", ErrDemand, text, reason)
+		return fmt.Errorf("%w: %v %q: %s", ErrDemand, hint.Recompute, text, reason)
 	case refused > 0:
-		d.warnings = append(d.warnings, fmt.Sprintf("--recompute %q: %d of %d stashed values are kept; %s", text,
+		d.warnings = append(d.warnings, fmt.Sprintf("%v %q: %d of %d stashed values are kept; %s", hint.Recompute, text,
 			refused, len(roots), reason))
 	}
 	return nil
@@ -216,8 +217,8 @@ func (d *demands) conflict(root graph.ValueID, text string) error {
 	g := d.a.Graph
 	for _, id := range append([]graph.NodeID{g.Values[root].Def}, d.stashes[root]...) {
 		if d.kept != nil && d.kept[id] {
-			return fmt.Errorf("%w: value %q is to be recomputed (--recompute %q), and %s: leave it out of one "+
-				"of the two", ErrDemand, g.ValueName(root), text, d.why[id])
+			return fmt.Errorf("%w: value %q is to be recomputed (%v %q), and %s: leave it out of one of the two",
+				ErrDemand, g.ValueName(root), hint.Recompute, text, d.why[id])
 		}
 	}
 	return nil
@@ -243,7 +244,7 @@ func (d *demands) force(root graph.ValueID, text string, exact bool) *recompute.
 	if d.demanded[maker] != "" {
 		return nil // by a text before
 	}
-	asked := fmt.Sprintf("--recompute %q", text)
+	asked := fmt.Sprintf("%v %q", hint.Recompute, text)
 	for _, c := range forced {
 		d.demanded[c.Entry] = asked
 	}

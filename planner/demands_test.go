@@ -164,9 +164,9 @@ func TestDemandErrors(t *testing.T) {
 		keep, recompute string
 		wants           []string
 	}{
-		{keep: "nothing_like_it*", wants: []string{"--keep", `no value, node or layer matches "nothing_like_it*"`}},
-		{recompute: again + "x", wants: []string{"--recompute", "did you mean", again}},
-		{keep: again, recompute: again, wants: []string{again, "--keep", "--recompute", "one of the two"}},
+		{keep: "nothing_like_it*", wants: []string{"Keep", `no value, node or layer matches "nothing_like_it*"`}},
+		{recompute: again + "x", wants: []string{"Recompute", "did you mean", again}},
+		{keep: again, recompute: again, wants: []string{again, "Keep", "Recompute", "one of the two"}},
 		{recompute: g.ValueName(g.Inputs[0].Value), wants: []string{"live throughout"}},
 		{recompute: g.ValueName(unread), wants: []string{"no backward node reads it"}},
 		{recompute: g.ValueName(backward), wants: []string{"in the backward half"}},

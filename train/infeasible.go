@@ -9,13 +9,14 @@ import (
 
 	"memopt"
 	"memopt/executor"
+	"memopt/hint"
 	"memopt/planner"
 )
 
 // Way is a change that makes a job fit.
 type Way struct {
 	Kind  WayKind
-	What  string // the flags
+	What  string // the options to set
 	Total int64  // bytes that the job takes then
 	Price string // its price, for the reader
 	// Rank orders the ways by price, in thousandths of a step's time; ways that change the results
@@ -100,7 +101,8 @@ func (w *ways) recompute(s *Steps) {
 		return
 	}
 	over := p.Step.Plan.Overhead
-	w.list = append(w.list, Way{Kind: ByRecomputation, What: fmt.Sprintf("--budget %d", w.limit), Total: p.Total(),
+	w.list = append(w.list, Way{Kind: ByRecomputation, Total: p.Total(),
+		What:  hint.Budget.With(fmt.Sprint(w.limit)).String(),
 		Price: fmt.Sprintf("recomputing takes an estimated %.1f %% more time", 100*over), Rank: int64(1000 * over)})
 }
 
@@ -127,7 +129,8 @@ func (w *ways) accumulate(s *Steps) {
 		}
 	}
 	w.list = append(w.list, Way{Kind: ByAccumulation, Rows: rows, Micros: micros,
-		What: fmt.Sprintf("--batch %d --gradient-accumulation-steps %d", rows, micros), Total: p.Total(), Rank: 1,
+		Total: p.Total(), Rank: 1,
+		What:  fmt.Sprintf("%v %v", hint.Batch.With(fmt.Sprint(rows)), hint.Accumulation.With(fmt.Sprint(micros))),
 		Price: "the same samples per update in smaller parts: no computation is added, and kernels are less busy"})
 }
 
@@ -148,7 +151,8 @@ func (w *ways) unclip() {
 	}
 	r.Optimizer.MaxNorm = 0
 	if p := w.planned(r, w.plain()); p != nil {
-		w.list = append(w.list, Way{Kind: ByNotClipping, What: "--max-grad-norm 0", Total: p.Total(), Rank: 1 << 30,
+		w.list = append(w.list, Way{Kind: ByNotClipping, Total: p.Total(), Rank: 1 << 30,
+			What:  hint.MaxNorm.With("0").String(),
 			Price: "gradients do not wait for the norm of all of them, which is then not bounded"})
 	}
 }
@@ -177,7 +181,8 @@ func (w *ways) optimizer() {
 	}
 	r.Optimizer.Kind, r.Optimizer.Momentum, r.Optimizer.Nesterov = "sgd", 0, false
 	if p := w.planned(r, w.plain()); p != nil {
-		w.list = append(w.list, Way{Kind: ByOptimizer, What: "--optimizer sgd", Total: p.Total(), Rank: 1 << 40,
+		w.list = append(w.list, Way{Kind: ByOptimizer, Total: p.Total(), Rank: 1 << 40,
+			What:  hint.Optimizer.With("sgd").String(),
 			Price: "no moments; another path of training, with a learning rate of its own"})
 	}
 }

@@ -81,5 +81,5 @@ func (e *NotFiniteError) Error() string {
 
 // Unwrap returns the remedy that an option has, as an error with advice.
 func (e *NotFiniteError) Unwrap() error {
-	return hint.Errorf("leave such batches out with %v", hint.OnNaN.With("skip"))
+	return fmt.Errorf("leave such batches out with %v", hint.OnNaN.With("skip"))
 }

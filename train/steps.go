@@ -2,6 +2,7 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"memopt"
@@ -10,7 +11,6 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/hint"
 	"memopt/recompute"
 	"memopt/symbolic"
 	"memopt/train/data"
@@ -511,7 +511,7 @@ func (s *Steps) sized(m *memopt.Model, rows int64) *memopt.Model {
 
 // callerError is an error of the caller's arguments.
 func callerError(format string, args ...any) error {
-	return &memopt.Error{Fault: memopt.OfCaller, Err: hint.Errorf(format, args...)}
+	return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf(format, args...)}
 }
 
 // trains reports whether a name is that of a parameter.

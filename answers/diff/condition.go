@@ -131,7 +131,7 @@ func (r *Result) lookup(c *Condition) (Pair, error) {
 	}{{r.A, p.A, c.signed}, {r.B, p.B, true}} {
 		switch {
 		case side.counts && !side.v.Known:
-			return p, hint.Errorf("%s of %s is unknown, so the condition cannot be checked: bind all symbols with "+
+			return p, fmt.Errorf("%s of %s is unknown, so the condition cannot be checked: bind all symbols with "+
 				"%v, or compare reports that have it", c.Field, side.of.Name, hint.Dims)
 		case side.counts && side.v.Number == nil:
 			return p, fmt.Errorf("%s of %s is %.80q and no number", c.Field, side.of.Name, side.v.Text)

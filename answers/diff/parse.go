@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"memopt/configs"
+	"memopt/hint"
 	"memopt/python/pytorch"
 	"memopt/recompute"
 )
@@ -42,8 +43,8 @@ func Parse(data []byte, name string) (*Subject, error) {
 		return nil, fmt.Errorf("%s: is no JSON object; %s", name, wanted)
 	}
 	if root["format"] == configs.ModuleFormat {
-		return nil, fmt.Errorf("%s: is a plan of modules for PyTorch; compare the reports of memopt plan "+
-			"--select modules -O json", name)
+		return nil, fmt.Errorf("%s: is a plan of modules for PyTorch; compare the reports of memopt plan %v -O json",
+			name, hint.Select.With("modules"))
 	}
 	if root["format"] == pytorch.OperatorFormat {
 		return ofOperators(data, root, name)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"memopt/hint"
 	"memopt/internal/cgroup"
 )
 
@@ -141,6 +142,6 @@ func otherWork(m *Machine) []Finding {
 		c.Online),
 		Effect: "other work runs here: times that are measured now are too long",
 		Fix: "measure on an idle machine, or compare runs that alternate, as verify and " +
-			"doctor --try do",
+			hint.Try.String() + " do",
 		Source: "/proc/loadavg, the mean of the last minute"}}
 }

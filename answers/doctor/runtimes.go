@@ -3,6 +3,8 @@ package doctor
 import (
 	"slices"
 	"strings"
+
+	"memopt/hint"
 )
 
 // Names of libraries, as findings have them.
@@ -122,12 +124,13 @@ func ortSettings(m *Machine) []Finding {
 			Effect: "from the second run on a block for all values is taken beside the arena's memory: 192 MiB " +
 				"became 384; " +
 				"where sizes vary, each new size takes another",
-			Fix:    "enable_mem_pattern = False; memopt run -e ort --mem-pattern off",
+			Fix:    "enable_mem_pattern = False; memopt run -e ort " + hint.MemPattern.With("off").String(),
 			Source: "docs/onnxruntime.md, measured with 1.30.0"},
 		{What: "arena_extend_strategy", Value: "kNextPowerOfTwo by default",
 			Effect: "each block that the arena asks the system for is at least twice the one " +
 				"before: much of the last may stay unused",
-			Fix:    "kSameAsRequested; memopt run -e ort --arena-extend-strategy kSameAsRequested",
+			Fix: "kSameAsRequested; memopt run -e ort " +
+				hint.ArenaExtend.With("kSameAsRequested").String(),
 			Source: "ONNX Runtime, OrtArenaCfg"},
 		{What: "arena shrinkage", Value: "off by default",
 			Effect: "the memory of one large run stays with the session",
@@ -136,7 +139,8 @@ func ortSettings(m *Machine) []Finding {
 		{What: "intra_op_num_threads", Value: "one per core by default",
 			Effect: "threads spin while they wait: with other work, or a quota, on the same " +
 				"cores both become slower",
-			Fix:    `set it; session.intra_op.allow_spinning = "0"; memopt run -e ort --threads N`,
+			Fix: `set it; session.intra_op.allow_spinning = "0"; memopt run -e ort ` +
+				hint.Threads.With("N").String(),
 			Source: "ONNX Runtime, Thread management"},
 	}
 	if c.Usable() == 1 {
@@ -150,12 +154,16 @@ func ortSettings(m *Machine) []Finding {
 }
 
 // ortModuleVariables are variables of ORTModule's.
-var ortModuleVariables = []struct{ name, effect string }{
-	{"ORTMODULE_MEMORY_OPT_LEVEL", "plan, apply, run, verify and train take it for --level"},
-	{"ORTMODULE_MEMORY_OPT_CONFIG", "plan, apply, run, verify and train take it for --config"},
-	{"ORTMODULE_ALLOW_AUTOGRAD_CHECKPOINT", "memopt ignores it"},
-	{"ORTMODULE_ENABLE_COMPUTE_OPTIMIZER", "memopt ignores it"},
-	{"ORTMODULE_CACHE_DIR", "memopt ignores it"},
+var ortModuleVariables = []struct {
+	name string
+	used bool
+	as   hint.Option // where memopt uses it
+}{
+	{"ORTMODULE_MEMORY_OPT_LEVEL", true, hint.Level},
+	{"ORTMODULE_MEMORY_OPT_CONFIG", true, hint.Config},
+	{name: "ORTMODULE_ALLOW_AUTOGRAD_CHECKPOINT"},
+	{name: "ORTMODULE_ENABLE_COMPUTE_OPTIMIZER"},
+	{name: "ORTMODULE_CACHE_DIR"},
 }
 
 // ortModule lists variables of ORTModule's that are set.
@@ -163,7 +171,11 @@ func ortModule(m *Machine) []Finding {
 	var list []Finding
 	for _, v := range ortModuleVariables {
 		if value, ok := m.set(v.name); ok {
-			list = append(list, Finding{Grade: Fine, What: v.name, Value: value, Effect: v.effect,
+			effect := "means nothing to memopt"
+			if v.used {
+				effect = "plan, apply, run, verify and train take it for " + v.as.String()
+			}
+			list = append(list, Finding{Grade: Fine, What: v.name, Value: value, Effect: effect,
 				Source: "ONNX Runtime, Memory_Optimizer.md; memopt config show"})
 		}
 	}

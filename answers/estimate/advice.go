@@ -10,13 +10,14 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate/parts"
+	"memopt/hint"
 	"memopt/symbolic"
 	"memopt/train"
 )
 
 // Advice is a change that makes a step fit that does not.
 type Advice struct {
-	What  string // the flags of memopt estimate
+	What  string // the options to set
 	Total int64  // bytes that the step takes then
 	Price string // its cost
 	rank  int64
@@ -40,7 +41,7 @@ func (s *step) advise(ctx context.Context) []Advice {
 	return list
 }
 
-// trainWays are the ways that memopt train would name, in the flags of estimate.
+// trainWays are the ways that a training job would name, in the options of an estimate.
 func (s *step) trainWays(ctx context.Context) (list []Advice) {
 	if s.steps == nil {
 		return nil
@@ -49,7 +50,8 @@ func (s *step) trainWays(ctx context.Context) (list []Advice) {
 	for _, w := range train.WaysBesidePlan(ctx, s.steps, s.opts.Recipe, s.rows, s.limit(), s.selection(nil), s.make) {
 		what := w.What
 		if w.Kind == train.ByAccumulation {
-			what = fmt.Sprintf("--dim %s=%d --accumulate %d", s.steps.Batch, w.Rows, w.Micros)
+			what = fmt.Sprintf("%v %v", hint.Dims.With(fmt.Sprintf("%s=%d", s.steps.Batch, w.Rows)),
+				hint.StepMicros.With(fmt.Sprint(w.Micros)))
 		}
 		list = append(list, Advice{what, w.Total + beside, w.Price, w.Rank})
 	}
@@ -73,7 +75,7 @@ func (s *step) precisions(ctx context.Context) (list []Advice) {
 	} {
 		total, ok := s.with(ctx, s.read, func(o *Options) { o.Precision = c.p })
 		if ok && total <= s.memory && total < least {
-			list = append(list, Advice{"--precision " + string(c.p), total, c.price, c.rank})
+			list = append(list, Advice{hint.Precision.With(string(c.p)).String(), total, c.price, c.rank})
 			least = total
 		}
 	}
@@ -122,7 +124,7 @@ func (s *step) shrink(ctx context.Context) *Advice {
 	if best == 0 {
 		return nil
 	}
-	return &Advice{fmt.Sprintf("--dim %s=%d", symbol, best), least,
+	return &Advice{hint.Dims.With(fmt.Sprintf("%s=%d", symbol, best)).String(), least,
 		"fewer samples in a step: another path of training, unless their gradients are accumulated", rankShrink}
 }
 

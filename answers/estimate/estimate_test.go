@@ -236,26 +236,26 @@ func TestAdvice(t *testing.T) {
 	seen := map[string]bool{}
 	var ranks []int
 	for _, a := range r.Advice {
-		ranks = append(ranks, slices.IndexFunc([]string{"--dim", "--precision bf16", "--max-grad-norm",
-			"--precision bf16-pure", "--optimizer"}, func(start string) bool {
+		ranks = append(ranks, slices.IndexFunc([]string{"Dims", "Precision bf16", "MaxNorm",
+			"Precision bf16-pure", "Optimizer"}, func(start string) bool {
 			return a.What == start || strings.HasPrefix(a.What, start+" ")
 		}))
 		require.LessOrEqual(t, a.Total, base.Memory, a.What)
 		o, dims := base, map[string]int64{"batch": 16, "seq": 128}
 		o.Advise = false
 		switch {
-		case a.What == "--precision bf16":
+		case a.What == "Precision bf16":
 			o.Precision = parts.BF16
-		case a.What == "--precision bf16-pure":
+		case a.What == "Precision bf16-pure":
 			o.Precision = parts.BF16Pure
-		case a.What == "--optimizer sgd":
+		case a.What == "Optimizer sgd":
 			o.Recipe.Optimizer.Kind = "sgd"
-		case a.What == "--max-grad-norm 0":
+		case a.What == "MaxNorm 0":
 			o.Recipe.Optimizer.MaxNorm = 0
 		default:
 			var batch int64
 			var micros int
-			_, err := fmt.Sscanf(a.What, "--dim batch=%d --accumulate %d", &batch, &micros)
+			_, err := fmt.Sscanf(a.What, "Dims batch=%d Recipe.Micros %d", &batch, &micros)
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, batch*int64(micros), int64(16))
 			dims["batch"], o.Recipe.Micros = batch, micros
@@ -273,7 +273,7 @@ func TestAdvice(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Advice, "nothing makes it fit")
 	require.True(t, slices.IsSorted(ranks), "the cheapest first: %v", seen)
-	require.True(t, seen["accumulate"] && seen["--precision bf16"], "%v", seen)
+	require.True(t, seen["accumulate"] && seen["Precision bf16"], "%v", seen)
 }
 
 // TestUnbound: sizes that are not known are an error that names the symbols.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memopt/answers/estimate/parts"
+	"memopt/hint"
 	"memopt/view/report"
 )
 
@@ -22,7 +23,8 @@ func (r *Result) Answer() string {
 	}
 	switch {
 	case !known:
-		return fmt.Sprintf("The step takes %s. Whether that fits, --gpu SIZE or --device NAME would tell.", total)
+		return fmt.Sprintf("The step takes %s. Whether that fits, %v or %v would tell.", total,
+			hint.Memory.With("SIZE"), hint.Device.With("NAME"))
 	case fits:
 		return fmt.Sprintf("Yes: the step takes %s of %s; %s stay free.", total, where,
 			report.Bytes(r.Memory-r.Plain.Total()))

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/planner"
 	"memopt/planner/chunk"
 	"memopt/recompute"
@@ -55,9 +56,10 @@ func (e *explainer) cut(cuts *planner.Cuts, mode chunk.Mode) (*Fix, error) {
 	if err != nil {
 		return nil, err
 	}
-	how := fmt.Sprintf("--budget %.0f%%", math.Ceil(100*float64(q.Arena.Bytes)/float64(e.t.Peak.Bytes)))
+	share := math.Ceil(100 * float64(q.Arena.Bytes) / float64(e.t.Peak.Bytes))
+	how := hint.Budget.With(fmt.Sprintf("%.0f%%", share)).String()
 	if mode == chunk.Fast {
-		how += " --chunk fast"
+		how += " " + hint.Chunk.With(string(mode)).String()
 	}
 	return &Fix{What: Parts, How: how + ": " + q.FissionText(), Saves: e.t.Peak.Bytes - q.Planned.Peak.Bytes,
 		Millis: q.Overhead * e.p.Step.Seconds * 1e3, Peak: q.Planned.Peak.Bytes,

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/hint"
 	"memopt/planner"
 )
 
@@ -26,7 +28,7 @@ const maxFixes = 4
 // Fix is a change that was tried, and its effect.
 type Fix struct {
 	What   string // Recompute, Reorder, Parts or Offload
-	How    string // flags, or an instruction
+	How    string // the options to set, or an instruction
 	Saves  int64  // bytes that the peak drops by; 0 or less if it does not
 	Millis float64
 	// Peak is the peak that is left, at the node PeakNode.
@@ -120,11 +122,11 @@ func (e *explainer) recompute(v *Value) (*Fix, error) {
 	if e.copies[v.program] > 0 || e.stash[v.program] == 0 || e.p.Stashed[e.stash[v.program]-1].WhyKept == "" {
 		return nil, nil
 	}
-	o, how := e.options(), fmt.Sprintf("--recompute %q", v.Name)
+	o, how := e.options(), hint.Recompute.With(strconv.Quote(v.Name)).String()
 	o.Recompute = append(slices.Clone(o.Recompute), v.Name)
 	if o.Budget() != nil {
 		o.Strategy = &planner.PlanFile{Placements: e.p.Placements, Order: e.p.Analysis.Order}
-		how = fmt.Sprintf("--recompute %q with the saved plan (--save-plan, --plan)", v.Name)
+		how += fmt.Sprintf(" with the saved plan (%v)", hint.PlanFile)
 	}
 	q, err := planner.MakeContext(e.ctx, e.p.Model, e.p.Types, o)
 	if errors.Is(err, planner.ErrDemand) {
@@ -148,7 +150,7 @@ func (e *explainer) reorder() (*Fix, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := e.fix(Reorder, "--order memory", q)
+	f := e.fix(Reorder, hint.Order.With("memory").String(), q)
 	if f.Saves <= 0 {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memopt/graph"
+	"memopt/hint"
 	"memopt/symbolic"
 	"memopt/view/report"
 )
@@ -240,7 +241,7 @@ func (r *Result) values(top int) *report.Table {
 			for _, u := range r.Values[i:] {
 				rest += u.Bytes
 			}
-			t.Add(report.Bytes(rest), "", "", fmt.Sprintf("%d more (--top 0: all)", len(r.Values)-i))
+			t.Add(report.Bytes(rest), "", "", more(len(r.Values)-i))
 			break
 		}
 		t.Add(report.Bytes(v.Bytes), v.Kind.String(), cmp.Or(v.Op, "-"), v.title())
@@ -284,7 +285,7 @@ func (r *Result) groups(by string, top int) *report.Table {
 				rest, count = rest+h.bytes, count+h.count
 			}
 			t.Add(report.Bytes(rest), report.Percent(share(rest, peak)), fmt.Sprint(count),
-				fmt.Sprintf("%d more (--top 0: all)", len(list)-i))
+				more(len(list)-i))
 			break
 		}
 		t.Add(report.Bytes(g.bytes), report.Percent(share(g.bytes, peak)), fmt.Sprint(g.count), g.name)
@@ -376,13 +377,16 @@ func addFix(t *report.Table, f *Fix) {
 	t.Add(report.Bytes(f.Saves), fmt.Sprintf("%.3g ms", f.Millis), report.Bytes(f.Peak), how)
 }
 
+// more is the last cell of a table that leaves out n rows.
+func more(n int) string { return fmt.Sprintf("%d more (%v: all)", n, hint.Top.With("0")) }
+
 // absent lists requested values that are not live at the peak.
 func (r *Result) absent(top int) *report.Table {
 	t := &report.Table{Title: "Not in the peak", Header: []string{"Size", "Steps", "Value", "Why"},
 		Right: []bool{true}, Fit: []report.Fit{report.Whole, report.Whole, report.Cut, report.Wrap}}
 	for i, a := range r.Elsewhere {
 		if top > 0 && i >= top {
-			t.Add("", "", fmt.Sprintf("%d more (--top 0: all)", len(r.Elsewhere)-i), "")
+			t.Add("", "", more(len(r.Elsewhere)-i), "")
 			break
 		}
 		steps := "-"

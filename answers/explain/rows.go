@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/hint"
 	"memopt/recompute"
 	"memopt/symbolic"
 )
@@ -29,7 +30,7 @@ func (e *explainer) row(t live.Tenant) *Value {
 	case live.Inner:
 		v.Why = fmt.Sprintf("it lives in the subgraphs of %q while that runs", e.g.NodeLabel(node))
 	case live.Beside:
-		v.Why = "clones take it besides their values (--clone-bytes)"
+		v.Why = fmt.Sprintf("clones take it besides their values (%v)", hint.CloneBytes)
 		v.Layer = graph.NoLayer
 		return v
 	default:

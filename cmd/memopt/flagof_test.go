@@ -18,7 +18,7 @@ import (
 func TestFlagOf(t *testing.T) {
 	root := command((&cli.App{}))
 	for o := range hint.NumOptions {
-		words := strings.Fields(cli.Flags(hint.Use{Option: o}))
+		words := strings.Fields(o.String())
 		require.NotEmpty(t, words, "%v has no flag", o)
 		verb := ""
 		if len(words) > 1 {

@@ -91,7 +91,7 @@ func (f *Filler) plan(v graph.ValueID) (*executor.Tensor, int, error) {
 	val := &f.g.Values[v]
 	shape := executor.EvalShape(val.Type, f.env)
 	if shape == nil {
-		return nil, 0, hint.Errorf("input %q: cannot make up data for %v: bind its symbols with %v, or give "+
+		return nil, 0, fmt.Errorf("input %q: cannot make up data for %v: bind its symbols with %v, or give "+
 			"the data", val.Name, val.Type, hint.Dims)
 	}
 	t := &executor.Tensor{DType: val.Type.DType, Shape: shape}

@@ -107,7 +107,7 @@ func evalSizes(g *graph.Graph, env symbolic.Env, open func(symbol string) bool) 
 		case err != nil:
 			return nil, fmt.Errorf("value %q: size of %v: %w", v.Name, v.Type, err)
 		case n < 0 || hasNegativeDim(v.Type.Shape, env):
-			return nil, hint.Errorf("value %q: %v has a negative dim at these bindings; check %v", v.Name, v.Type,
+			return nil, fmt.Errorf("value %q: %v has a negative dim at these bindings; check %v", v.Name, v.Type,
 				hint.Dims)
 		}
 		s.Bytes[i] = n

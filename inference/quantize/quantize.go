@@ -71,7 +71,7 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	if v := prepared.Model.OpsetVersion(""); v < leastOpset {
-		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: hint.Errorf("%s: imports operator set %d of ONNX, and "+
+		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: imports operator set %d of ONNX, and "+
 			"DynamicQuantizeLinear came with %d: raise it with %v or a newer one", m.Path, v, leastOpset,
 			hint.Opset.With(strconv.Itoa(leastOpset)))}
 	}
@@ -102,7 +102,7 @@ func Run(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 // why returns the reason why no weight was quantized.
 func (r *Result) why() error {
 	if len(r.Left) == 0 {
-		return hint.Errorf("it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without "+
+		return fmt.Errorf("it has no MatMul, Gemm or Gather of a constant weight; weights that are inputs without "+
 			"data, and those that callers can replace (%v), do not count", hint.FreezeInputs)
 	}
 	l := r.Left[0]

@@ -3,20 +3,47 @@ package budget
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"hash/maphash"
 	"maps"
 	"math"
 	"slices"
 
+	"memopt/hint"
 	"memopt/planner/remat"
 )
 
 // Alternative is another way to save memory, to compare a plan for a budget with.
 type Alternative struct {
-	Name     string
+	Kind     AlternativeKind
+	Share    int     // percentage of the baseline's peak, of ToShare
 	Live     int64   // peak of live bytes
 	Overhead float64 // as a share of a step
 	Fits     bool    // whether the peak is within the budget
+}
+
+// AlternativeKind is how an alternative saves memory.
+type AlternativeKind int
+
+// The kinds of alternatives.
+const (
+	EveryLayer  AlternativeKind = iota // each layer is computed again from its input
+	FewLayers                          // as few layers as the budget needs, from the first on
+	LayerLevel1                        // level 1 of ONNX Runtime's memory optimizer
+	ToShare                            // a plan for a share of the baseline's peak
+)
+
+// String is the name of an alternative: the option to set, for those that are one.
+func (a Alternative) String() string {
+	switch a.Kind {
+	case FewLayers:
+		return "as many layers as the budget needs"
+	case LayerLevel1:
+		return hint.Level.With("1").String()
+	case ToShare:
+		return hint.Budget.With(fmt.Sprintf("%d%%", a.Share)).String()
+	}
+	return "every layer from its input"
 }
 
 // Alternatives are the memory and cost of checkpointing whole layers: all layers, and as few from
@@ -31,15 +58,15 @@ func (a *Answer) Alternatives(ctx context.Context) []Alternative {
 	if len(layers) < 2 {
 		return nil
 	}
-	out := []Alternative{a.alternative("every layer from its input", layers)}
-	if !out[0].Fits && !a.alternative("", nil).Fits {
+	out := []Alternative{a.alternative(EveryLayer, layers)}
+	if !out[0].Fits && !a.alternative(EveryLayer, nil).Fits {
 		return out
 	}
 	k := searchFirst(len(layers), func(i int) bool {
-		return ctx.Err() != nil || a.alternative("", layers[:i]).Fits
+		return ctx.Err() != nil || a.alternative(EveryLayer, layers[:i]).Fits
 	})
 	if k < len(layers) && ctx.Err() == nil {
-		out = append(out, a.alternative("as many layers as the budget needs", layers[:k]))
+		out = append(out, a.alternative(FewLayers, layers[:k]))
 	}
 	return out
 }
@@ -57,7 +84,7 @@ func searchFirst(n int, fits func(int) bool) int {
 
 // alternative runs everything in some layers again, right before the first backward reader that
 // needs a part of it.
-func (a *Answer) alternative(name string, layers []span) Alternative {
+func (a *Answer) alternative(kind AlternativeKind, layers []span) Alternative {
 	g, last := a.tasks.graph, a.tasks.lastForward()
 	var again []int32
 	for _, l := range layers {
@@ -69,7 +96,7 @@ func (a *Answer) alternative(name string, layers []span) Alternative {
 			}
 		}
 	}
-	alt := Alternative{Name: name, Live: math.MaxInt64}
+	alt := Alternative{Kind: kind, Live: math.MaxInt64}
 	out, err := g.Simulate(a.tasks.wholeLayers(layers, again))
 	if err != nil {
 		return alt

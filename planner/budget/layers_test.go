@@ -38,7 +38,7 @@ func TestLayers(t *testing.T) {
 	others := answer.Alternatives(t.Context())
 	require.NotEmpty(t, others)
 	for _, o := range others {
-		require.True(t, o.Fits, o.Name)
+		require.True(t, o.Fits, o.String())
 		require.Less(t, overhead, o.Overhead)
 		require.Less(t, o.Live, p.Base.Peak.Bytes)
 	}
@@ -58,7 +58,7 @@ func TestNoLayers(t *testing.T) {
 	require.GreaterOrEqual(t, none.Live, p.Base.Peak.Bytes)
 	require.Less(t, float64(none.Live), 1.001*float64(p.Base.Peak.Bytes), "sizes are rounded")
 	none.Live = 0
-	require.Equal(t, Alternative{Name: "as many layers as the budget needs", Fits: true}, none)
+	require.Equal(t, Alternative{Kind: FewLayers, Fits: true}, none)
 	require.Positive(t, others[0].Overhead)
 }
 

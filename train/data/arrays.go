@@ -47,7 +47,7 @@ func (s *tableSource) single(p place) ([]array, error) {
 		key = npz.ValueName(strings.TrimSuffix(filepath.Base(p.path), npySuffix))
 	}
 	if !s.wants(key) {
-		return nil, hint.Errorf("%s: no input is called %q, of %s: name the file after its input, or say "+
+		return nil, fmt.Errorf("%s: no input is called %q, of %s: name the file after its input, or say "+
 			"INPUT=%s; tokens in a .npy file need %v", p.path, key, listInputs(s.inputs), p.path,
 			hint.Format.With("tokens"))
 	}

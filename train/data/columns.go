@@ -71,7 +71,7 @@ func (s *tableSource) group(where string, arrays []array, have []string) error {
 		in := &s.inputs[i]
 		list := s.arraysOf(i, arrays)
 		if len(list) == 0 {
-			return hint.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, "+
+			return fmt.Errorf("%s: nothing is called %q, for input %q (%v%s); there is %s: rename it, "+
 				"or say what holds the input (%v)",
 				where, s.keyOf(in), in.Name, in.DType, dims(in.Shape), listShort(have),
 				hint.Names.With(in.Name+"=NAME"))

@@ -37,7 +37,7 @@ func Open(paths []string, inputs []Input, o Options) (_ Source, err error) {
 		return nil, err
 	}
 	if o.Record != "" && format != formatRecords {
-		return nil, hint.Errorf("%s: is data of format %s, which has no records (%v)", places[0].path, format,
+		return nil, fmt.Errorf("%s: is data of format %s, which has no records (%v)", places[0].path, format,
 			hint.Record)
 	}
 	switch format {
@@ -198,7 +198,7 @@ func (p place) format(o Options) (string, error) {
 	case ext == ".bin" || ext == ".txt" || p.path == exampleText:
 		return formatTokens, nil
 	}
-	return "", hint.Errorf("%s: its name does not tell its contents: .bin and .txt are tokens, "+
+	return "", fmt.Errorf("%s: its name does not tell its contents: .bin and .txt are tokens, "+
 		".npy and .npz arrays; name its format (%v), one of %s",
 		p.path, hint.Format, strings.Join(Formats(), ", "))
 }

@@ -127,7 +127,7 @@ func parseDims(text string) (shape []int, rest string, err error) {
 // openRecords opens files of records of one size.
 func openRecords(places []place, inputs []Input, o Options) (_ Source, err error) {
 	if o.Record == "" {
-		return nil, hint.Errorf("%s: records need a description (%v), such as image:uint8[3,32,32],label:uint8",
+		return nil, fmt.Errorf("%s: records need a description (%v), such as image:uint8[3,32,32],label:uint8",
 			places[0].path, hint.Record)
 	}
 	fields, size, err := parseRecord(o.Record)

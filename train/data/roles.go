@@ -60,12 +60,12 @@ func rolesOf(inputs []Input, names map[string]string) ([]role, error) {
 	}
 	for i, in := range inputs {
 		if roles[i] == noRole {
-			return nil, hint.Errorf("input %q (%v): its name does not tell its contents; say which of %s "+
+			return nil, fmt.Errorf("input %q (%v): its name does not tell its contents; say which of %s "+
 				"it does (%v)", in.Name, in.DType, strings.Join(Roles(), ", "), hint.Names.With("NAME=…"))
 		}
 	}
 	if !slices.Contains(roles, roleTokens) {
-		return nil, hint.Errorf("no input takes tokens, of %s: say which one does (%v)", listInputs(inputs),
+		return nil, fmt.Errorf("no input takes tokens, of %s: say which one does (%v)", listInputs(inputs),
 			hint.Names.With("NAME=tokens"))
 	}
 	return roles, nil

@@ -52,7 +52,7 @@ func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
 	t = tokenFile{file: f, dtype: d, data: f.data}
 	if header, typ, ok := tokenHeader(f.data); ok {
 		if d != graph.Undefined && d != typ {
-			return t, hint.Errorf("its header says that the tokens are %v; wanted %v, as %v says", typ, d,
+			return t, fmt.Errorf("its header says that the tokens are %v; wanted %v, as %v says", typ, d,
 				hint.TokenType)
 		}
 		t.data, t.dtype = f.data[header:], typ
@@ -60,7 +60,7 @@ func readTokens(f *file, d graph.DType) (t tokenFile, err error) {
 		if t.dtype = graph.Uint16; strings.HasSuffix(f.path, ".txt") {
 			t.dtype = graph.Uint8
 		} else if widerThanSaid(f.data) {
-			return t, hint.Errorf("every second number of 16 bits is 0, so that its tokens look like "+
+			return t, fmt.Errorf("every second number of 16 bits is 0, so that its tokens look like "+
 				"uint32: say which they are (%v)", hint.TokenType)
 		}
 	}
@@ -82,7 +82,7 @@ func readTokenArray(f *file, d graph.DType) (t tokenFile, err error) {
 	case len(list) != 1 || list[0].Rank() != 1 || !slices.Contains(tokenTypes, list[0].DType):
 		return t, errors.New("wanted one array with one dim, of " + tokenTypeNames())
 	case d != graph.Undefined && d != list[0].DType:
-		return t, hint.Errorf("is an array of %v; wanted %v, as %v says", list[0].DType, d, hint.TokenType)
+		return t, fmt.Errorf("is an array of %v; wanted %v, as %v says", list[0].DType, d, hint.TokenType)
 	}
 	a := list[0]
 	return tokenFile{file: f, dtype: a.DType, data: a.Data, count: int64(a.Len())}, nil

@@ -108,7 +108,7 @@ func (s *tokenSource) setShapes() error {
 func (s *tokenSource) checkInput(in *Input, r role) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("input %q (%v%s), which is to hold %s: %w", in.Name, in.DType, dims(in.Shape),
-			roleNames[r], hint.Errorf(format, args...))
+			roleNames[r], fmt.Errorf(format, args...))
 	}
 	perSample := r == roleTokens || r == roleLabels
 	switch {
@@ -302,7 +302,7 @@ func (f *tokenFile) check(ctx context.Context, in *Input) error {
 		return err
 	}
 	_, v := b.outside(f.dtype, f.data[at*size:(at+1)*size])
-	return hint.Errorf("%s: token %d (byte %d, %v) is %d; input %q takes tokens from 0 to %d: "+
+	return fmt.Errorf("%s: token %d (byte %d, %v) is %d; input %q takes tokens from 0 to %d: "+
 		"the tokens are another vocabulary's, or of another type (%v)",
 		f.path, at, int64(len(f.file.data)-len(f.data))+at*size, f.dtype, v, in.Name, in.Classes-1,
 		hint.TokenType)

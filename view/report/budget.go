@@ -44,47 +44,48 @@ func budgetTexts(p *planner.Plan) []string {
 	return out
 }
 
-// thisPlan is the name of the plan among others.
-const thisPlan = "this plan"
-
-// others are the plan and the alternatives to it: ONNX Runtime's level 1, checkpoints of whole
-// layers, or, for a plan without recomputation, the costs of lower peaks; nil without alternatives.
+// others are the alternatives to a plan: ONNX Runtime's level 1, checkpoints of whole layers, or, for a plan
+// without recomputation, the costs of lower peaks.
 func others(p *planner.Plan, view PlanView) []planner.Alternative {
 	if p.Base == nil || p.Bound == nil && len(view.TradeOffs) == 0 {
 		return nil
 	}
-	list := []planner.Alternative{{Name: thisPlan, Live: p.Planned.Peak.Bytes, Overhead: p.Overhead, Fits: true}}
+	var list []planner.Alternative
 	if l := view.Level1; l != nil && p.Bound != nil {
 		live := l.Planned.Peak.Bytes
-		list = append(list, planner.Alternative{Name: "--level 1", Live: live, Overhead: l.Overhead,
+		list = append(list, planner.Alternative{Kind: planner.LayerLevel1, Live: live, Overhead: l.Overhead,
 			Fits: live <= p.Planned.Peak.Bytes})
 	}
-	list = append(append(list, p.Alternatives...), view.TradeOffs...)
-	if len(list) < 2 {
-		return nil
-	}
-	return list
+	return append(append(list, p.Alternatives...), view.TradeOffs...)
 }
 
 // othersTable shows the plan beside the others.
 func othersTable(p *planner.Plan, view PlanView) *Table {
 	list := others(p, view)
-	var peaks []int64
+	if len(list) == 0 {
+		return &Table{}
+	}
+	peaks := []int64{p.Planned.Peak.Bytes}
 	for _, o := range list {
 		peaks = append(peaks, o.Live)
 	}
 	unit, size := SizeUnit(peaks...)
 	t := &Table{Title: "Alternatives", Header: []string{"Peak, " + unit, "Less", "Time", "Plan"},
 		Right: []bool{true, true, true, false}, Fit: []Fit{Whole, Whole, Whole, Wrap}}
-	for _, o := range list {
-		if p.Recompute.Nodes == 0 && p.Whole == nil && o.Name == thisPlan {
-			o.Name = "no recomputation"
-		}
+	add := func(name string, live int64, overhead float64) {
 		less := 0.0
 		if base := p.Baseline().Base.Peak.Bytes; base > 0 {
-			less = 1 - float64(o.Live)/float64(base)
+			less = 1 - float64(live)/float64(base)
 		}
-		t.Add(size(o.Live), Percent(less), "+"+Percent(o.Overhead), o.Name+fits(o.Fits))
+		t.Add(size(live), Percent(less), "+"+Percent(overhead), name)
+	}
+	this := "this plan"
+	if p.Recompute.Nodes == 0 && p.Whole == nil {
+		this = "no recomputation"
+	}
+	add(this, p.Planned.Peak.Bytes, p.Overhead)
+	for _, o := range list {
+		add(o.String()+fits(o.Fits), o.Live, o.Overhead)
 	}
 	return t
 }

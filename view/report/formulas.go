@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"memopt/hint"
 	"memopt/planner"
 	"memopt/planner/envelope"
 )
@@ -57,8 +58,8 @@ func formulaText(p *planner.Plan, left int) []string {
 	list = append(list, fmt.Sprintf("Largest error against simulation at %d random sizes (seed %d): %d bytes.",
 		f.Points, f.Seed, f.Error))
 	if text := f.AssumedText(); text != "" {
-		list = append(list, fmt.Sprintf("Assumed: %s; --dim %s gives another range.", text,
-			f.Assumed[0]+"=1..64"))
+		list = append(list, fmt.Sprintf("Assumed: %s; %v gives another range.", text,
+			hint.Dims.With(f.Assumed[0]+"=1..64")))
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"memopt/executor/verify"
+	"memopt/hint"
 )
 
 // libraryJSON describes cuDNN's work, and the costs of its workspaces.
@@ -63,9 +64,9 @@ func (t *Table) libraryRows(r *verify.Run) {
 // clamped describes the effect of a smaller workspace.
 func (j *libraryJSON) clamped() string {
 	if j.Clamped >= j.Workspace {
-		return "as much with --cudnn-conv-use-max-workspace off"
+		return fmt.Sprintf("as much with %v", hint.ConvWorkspace.With("off"))
 	}
-	return fmt.Sprintf("with --cudnn-conv-use-max-workspace off %s, and %s predicted live",
+	return fmt.Sprintf("with %v %s, and %s predicted live", hint.ConvWorkspace.With("off"),
 		Bytes(j.Clamped), Bytes(j.ClampedLive))
 }
 

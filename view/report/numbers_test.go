@@ -210,7 +210,7 @@ func TestPlanNumbers(t *testing.T) {
 		"\nOFF 17 - - - unknown Cast+Exp+:2:-1\n",
 		"1 row shares stashed activations with another row (a node has both strategy 1 and 2): " +
 			"only one of such rows can be enabled, and their savings do not add up.",
-		"Savings are for n=10.", "Bind m with --dim NAME=VALUE to see bytes and the peak.",
+		"Savings are for n=10.", "Bind m with Dims NAME=VALUE to see bytes and the peak.",
 		"Baseline, live      1,021  1,021  square",
 		"Planned, live       1,022  1,022  back",
 		"Lower bound         1,023  1,023  recomputation goes no lower",
@@ -272,7 +272,7 @@ func TestFormulas(t *testing.T) {
 	require.Contains(t, table, "1 more parts: -v lists them. Parts marked ≤ are upper bounds: exact formulas would be "+
 		"too many there. A narrower range, or one number for a symbol, gets exact ones. Inputs and weights take n + 7 "+
 		"bytes besides")
-	require.Contains(t, table, "at 17 random sizes (seed 18): 19 bytes. Assumed: n=1..9; --dim n=1..64 gives")
+	require.Contains(t, table, "at 17 random sizes (seed 18): 19 bytes. Assumed: n=1..9; Dims n=1..64 gives")
 	all := printed(t, func(w io.Writer) error { return Formulas(w, MarkdownFormat, p, -1) })
 	require.Contains(t, all, `| n=5..9 | ≤ Max(4\*n, 5\*n) | mean or back |`)
 }
@@ -316,7 +316,7 @@ func TestBudgetTable(t *testing.T) {
 		"Found by a solver; no plan in this order is cheaper.\n",
 		"The next lower plan found: 51 B live, an arena of 52 B, for +53.0 % time.\n",
 		"Peak, B Less Time Plan\n",
-		"1,022 -0.1 % +37.0 % this plan\n", "1,033 -1.2 % +61.0 % --level 1 (does not fit)\n",
+		"1,022 -0.1 % +37.0 % this plan\n", "1,033 -1.2 % +61.0 % Level 1 (does not fit)\n",
 		fmt.Sprintf("\n 2 320 +%s Mul\n", Percent(2*seconds[0]/33)),
 		fmt.Sprintf("\n 1 4 +%s ReduceMean\n", Percent(seconds[1]/33)),
 	} {
@@ -329,25 +329,27 @@ func TestBudgetTable(t *testing.T) {
 	require.Contains(t, table,
 		"Found by a solver; no plan in this order costs less than +4.1 %: at most 4.2 % of "+
 			"a step could still be saved.\n")
-	require.Contains(t, table, "1,022 -0.1 % +61.0 % --level 1\n")
+	require.Contains(t, table, "1,022 -0.1 % +61.0 % Level 1\n")
 	// Without a budget, what lower peaks would cost.
 	p.Bound, p.Lower = nil, nil
 	p.Recompute.Nodes = 0
-	view := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "an offer", Live: 510, Overhead: 0.62,
-		Fits: true}}}
+	view := PlanView{Level1: level1,
+		TradeOffs: []planner.Alternative{{Kind: planner.EveryLayer, Live: 510, Overhead: 0.62, Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, view) }))
-	require.Contains(t, table, "1,022 -0.1 % +37.0 % no recomputation\n 510 50.0 % +62.0 % an offer\n\n")
+	require.Contains(t, table,
+		"1,022 -0.1 % +37.0 % no recomputation\n 510 50.0 % +62.0 % every layer from its input\n\n")
 	require.NotContains(t, table, "The price of a budget")
-	budget := PlanView{Level1: level1, TradeOffs: []planner.Alternative{{Name: "--budget 50%", Live: 510, Fits: true}}}
+	budget := PlanView{Level1: level1,
+		TradeOffs: []planner.Alternative{{Kind: planner.ToShare, Share: 50, Live: 510, Fits: true}}}
 	table = squeezed(printed(t, func(w io.Writer) error { return PlanTable(w, p, budget) }))
-	require.Contains(t, table, " --budget 50%\nThe price of a budget is that of the first plan that is found;")
+	require.Contains(t, table, " Budget 50%\nThe price of a budget is that of the first plan that is found;")
 	csv := printed(t, func(w io.Writer) error { return PlanCSV(w, p, view) })
-	require.Contains(t, csv, "\nan offer,,,,,,,,,,,alternative,510,0.620000,true\n")
+	require.Contains(t, csv, "\nevery layer from its input,,,,,,,,,,,alternative,510,0.620000,true\n")
 	require.Contains(t, csv, fmt.Sprintf("\nMul,,,2,,,,,,,,again,320,%.6f,\n", 2*seconds[0]/33))
 	markdown := printed(t, func(w io.Writer) error { return PlanMarkdown(w, p, view) })
 	require.Equal(t, []string{"### Recomputed nodes", "### Alternatives", "### Clusters", "### Peak of one step",
 		"### Live at the worst steps", "### Stashed activations (2)"}, linesWith(markdown, "###"))
-	require.Contains(t, markdown, "| 510 | 50.0 % | +62.0 % | an offer |\n")
+	require.Contains(t, markdown, "| 510 | 50.0 % | +62.0 % | every layer from its input |\n")
 }
 
 // The tables of what memory is made of have one unit; rows of zeros are left out.
@@ -580,7 +582,7 @@ func TestRunNumbers(t *testing.T) {
 		"GPU memory 9.77 KiB as counted by its driver: arena 233 B, " +
 			"inputs and weights 235 B, the driver's own 9.31 KiB",
 		"convolutions 1 of 2 by cuDNN; own kernels for the others, such as d: odd pads",
-		"cuDNN workspace 303 B of the arena, for one convolution at a time; with --cudnn-conv-use-max-workspace off " +
+		"cuDNN workspace 303 B of the arena, for one convolution at a time; with cudnn_conv_use_max_workspace off " +
 			"302 B, and 212 B predicted live",
 		"nodes on the host 2 such as h: no kernel", "device a remark",
 		"copies 449 in all steps: 226 B to the device, 227 B from the device", "not captured why no capture",
@@ -636,7 +638,7 @@ func TestRuntimeNumbers(t *testing.T) {
 	want := maps.Clone(runLeaves)
 	facts := []string{
 		"with the memory pattern on, later steps take 999 B of the arena, 4.50 times the first step's " +
-			"222 B; set SessionOptions.enable_mem_pattern = False (--mem-pattern off) to avoid that",
+			"222 B; set SessionOptions.enable_mem_pattern = False (enable_mem_pattern off) to avoid that",
 		"creating the session took more of the arena than a step takes: the measured arena is an " +
 			"upper bound"}
 	maps.Copy(want, map[string]string{"runtime.name": "ONNX Runtime", "runtime.version": "1.2.3",
@@ -712,7 +714,7 @@ func TestVerifyNumbers(t *testing.T) {
 		`DIFFERENT: value "y": is wrong.`, "predicted live 211 B 111 B", "planned arena 213 B 113 B",
 		"measured arena 222 B 122 B differs from the plan",
 		"beside the plan 223 B 123 B values whose size depends on data, and subgraphs",
-		"cuDNN workspace 303 B 301 B of the arena; the planned graph's as much with --cudnn-conv-use-max-workspace off",
+		"cuDNN workspace 303 B 301 B of the arena; the planned graph's as much with cudnn_conv_use_max_workspace off",
 		"process 202 B 102 B VmHWM - VmRSS before the first step",
 		"inputs and weights 216 B 116 B not included in other lines",
 		"time of a step 5.00 ms 6.00 ms medians of 3 steps",

@@ -8,6 +8,7 @@ import (
 
 	"memopt/graph/examples"
 	"memopt/graph/op"
+	"memopt/hint"
 )
 
 // OpsSchema is the schema of the JSON that `memopt ops -O json` prints.
@@ -97,8 +98,8 @@ func (f *OpFacts) short(w io.Writer, rows []*op.Info) error {
 	if f.Words {
 		return f.sentences(w, rows)
 	}
-	return Paragraph(w, "Class: the cost of recomputing it. Probe: the lowest probe level with which ONNX "+
-		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.")
+	return Paragraph(w, fmt.Sprintf("Class: the cost of recomputing it. Probe: the lowest level of %v with which ONNX "+
+		"Runtime recomputes it. Versions and reasons: memopt ops NAME, or -w.", hint.Probe))
 }
 
 // sentences says in words where operators run, and the reason for each gap.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"memopt/hint"
 	"memopt/planner"
 )
 
@@ -27,7 +28,8 @@ func clusterTables(w io.Writer, p *planner.Plan, configPath string) error {
 func optimizerText(p *planner.Plan, configPath string) string {
 	switch {
 	case !p.Options.Enabled():
-		return "Memory Optimizer: OFF; --level 1, --level 2 or --config FILE enables clusters."
+		return fmt.Sprintf("Memory Optimizer: OFF; %v, %v or %v enables clusters.", hint.Level.With("1"),
+			hint.Level.With("2"), hint.Config.With("FILE"))
 	case p.Options.Budget() != nil:
 		return "Memory Optimizer: ON; clusters for the budget."
 	}
@@ -107,8 +109,8 @@ func infoNotes(w io.Writer, p *planner.Plan) error {
 		notes = append(notes, fmt.Sprintf("Savings are for %s.", dimsText(p.Options.Dims)))
 	}
 	if len(p.Unbound) > 0 && p.Base != nil {
-		notes = append(notes, fmt.Sprintf("Bind %s with --dim NAME=VALUE to see bytes and the peak.",
-			strings.Join(p.Unbound, ", ")))
+		notes = append(notes, fmt.Sprintf("Bind %s with %v to see bytes and the peak.",
+			strings.Join(p.Unbound, ", "), hint.Dims.With("NAME=VALUE")))
 	}
 	for _, note := range notes {
 		if err := Paragraph(w, note); err != nil {

@@ -43,9 +43,7 @@ func PlanCSV(w io.Writer, p *planner.Plan, view PlanView) error {
 		add("again", r.op, fmt.Sprint(r.nodes), fmt.Sprint(r.bytes), share(r.time), "")
 	}
 	for _, o := range others(p, view) {
-		if o.Name != thisPlan {
-			add("alternative", o.Name, "", fmt.Sprint(o.Live), share(o.Overhead), fmt.Sprint(o.Fits))
-		}
+		add("alternative", o.String(), "", fmt.Sprint(o.Live), share(o.Overhead), fmt.Sprint(o.Fits))
 	}
 	for _, cells := range clusterTable(p).Rows {
 		t.Rows = append(t.Rows, append(cells, "cluster", "", "", ""))

@@ -236,7 +236,7 @@ func newPlanJSON(p *planner.Plan, sha string) *planJSON {
 	}
 	j.Alternatives = []otherJSON{}
 	for _, alt := range p.Alternatives {
-		j.Alternatives = append(j.Alternatives, otherJSON{alt.Name, alt.Live, alt.Overhead, alt.Fits})
+		j.Alternatives = append(j.Alternatives, otherJSON{alt.String(), alt.Live, alt.Overhead, alt.Fits})
 	}
 	if a := p.Runtime; a != nil {
 		j.Runtime = &runtimePeakJSON{a.Base, a.BaseArena, a.Anchored, a.AnchoredArena, a.AnchoredArena + p.Persistent}

@@ -102,7 +102,7 @@ func chosenTables(w io.Writer, p *planner.Plan, view PlanView) error {
 // offersTable is othersTable with a note on its numbers.
 func offersTable(w io.Writer, p *planner.Plan, view PlanView) error {
 	t := othersTable(p, view)
-	isBudget := func(o planner.Alternative) bool { return strings.HasPrefix(o.Name, "--budget") }
+	isBudget := func(o planner.Alternative) bool { return o.Kind == planner.ToShare }
 	if !slices.ContainsFunc(view.TradeOffs, isBudget) {
 		return t.paragraph(w)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memopt/executor/verify"
+	"memopt/hint"
 )
 
 type runtimeJSON struct {
@@ -74,8 +75,8 @@ func (v *RunView) runtimeFacts() []string {
 		facts = append(facts,
 			fmt.Sprintf("with the memory pattern on, later steps take %s of the arena, %.2f times "+
 				"the first step's %s; set SessionOptions.enable_mem_pattern = False "+
-				"(--mem-pattern off) to avoid that",
-				Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first)))
+				"(%v) to avoid that",
+				Bytes(r.LaterArena), float64(r.LaterArena)/float64(first), Bytes(first), hint.MemPattern.With("off")))
 	} else if r.MemPattern && float64(r.LaterResident) > patternShare*float64(v.Run.Resident) && !r.Arena &&
 		v.Run.Resident > 0 {
 		facts = append(facts,

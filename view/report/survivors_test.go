@@ -85,7 +85,7 @@ func TestHostNodesFirst(t *testing.T) {
 	v.Run.LibraryNodes = v.Run.LibraryNodes[:1]
 	v.Run.LibraryNodes[0].Least = v.Run.LibraryNodes[0].Workspace
 	require.Contains(t, printed(t, func(w io.Writer) error { return RunReport(w, TableFormat, v) }),
-		"as much with --cudnn-conv-use-max-workspace off\n")
+		"as much with cudnn_conv_use_max_workspace off\n")
 }
 
 // TestOneStepOfEach: one measured step a side is no statistic, and is said to be none.

@@ -147,7 +147,7 @@ func TestMarks(t *testing.T) {
 	}
 	require.Contains(t, names, "as it is")
 	require.Contains(t, names, "the plan")
-	require.Contains(t, names, "--level 1")
+	require.Contains(t, names, "Level 1")
 	r, err := explain.Explain(t.Context(), p, explain.Options{Top: -1})
 	require.NoError(t, err)
 	known := map[string]string{}
@@ -168,7 +168,7 @@ func TestMarks(t *testing.T) {
 	level := written(t, example(t, "transformer", memopt.Level(1)))
 	require.NoError(t, json.Unmarshal(unpacked(t, level), &d))
 	for _, x := range d.Pareto.Marks {
-		require.NotEqual(t, "--level 1", x.Name, "the plan is there twice")
+		require.NotEqual(t, "Level 1", x.Name, "the plan is there twice")
 	}
 	b := show(t, saved(t, page), window{1280, 1000, "light"})
 	b.all()

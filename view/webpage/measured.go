@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"memopt/configs"
+	"memopt/hint"
 	"memopt/internal/inputfile"
 	"memopt/view/report"
 )
@@ -70,7 +71,7 @@ var reports = []string{report.RunSchema, report.VerifySchema, report.TrainSchema
 const MetricsSchema = "memopt.metrics/v1"
 
 // ReadRun reads measurements: the JSON printed by verify, run or train, the metrics.jsonl of a
-// training job, or the trace of run --profile. The contents tell them apart. The error names the
+// training job, or the trace of a run. The contents tell them apart. The error names the
 // file and its fault.
 func ReadRun(path string) (*Run, error) {
 	data, err := inputfile.Read(path, maxRun)
@@ -85,8 +86,7 @@ func ReadRun(path string) (*Run, error) {
 }
 
 // wanted ends errors about files of an unknown kind.
-const wanted = "wanted the output of verify, run or train with -O json, a job's metrics.jsonl, or a trace of " +
-	"run --profile"
+const wanted = "wanted the JSON of verify, run or train, a job's metrics.jsonl, or a trace of a run"
 
 // head is the fields that tell the kinds of files apart.
 type head struct {
@@ -166,8 +166,8 @@ type event struct {
 
 func (r *Run) readProfile(h *head) error {
 	if h.About.Schema != configs.TraceSchema {
-		return fmt.Errorf("is a trace with schema %.80q, wanted %q, that of run --profile", h.About.Schema,
-			configs.TraceSchema)
+		return fmt.Errorf("is a trace with schema %.80q, wanted %q, that of %v", h.About.Schema,
+			configs.TraceSchema, hint.Profile)
 	}
 	p := &profileJSON{Backend: h.About.Backend}
 	if err := p.read(h.Events); err != nil {

@@ -23,7 +23,7 @@ type Options struct {
 	Reserved int64
 	// Curve has the costs of plans for other budgets; nil without a curve.
 	Curve []Point
-	// Marks are usual ways to save memory, by the flags that ask for them.
+	// Marks are usual ways to save memory, by the options that ask for them.
 	Marks []planner.Alternative
 	// Runs are measurements.
 	Runs []*Run
@@ -164,7 +164,7 @@ func newParetoJSON(p *planner.Plan, o Options) paretoJSON {
 		if p.Rewrites() && m.Live == p.Planned.Peak.Bytes && m.Overhead == p.Overhead {
 			continue // that is the plan
 		}
-		out.Marks = append(out.Marks, markJSON{m.Name, m.Live, m.Overhead, false})
+		out.Marks = append(out.Marks, markJSON{m.String(), m.Live, m.Overhead, false})
 	}
 	if p.Rewrites() {
 		out.Marks = append(out.Marks, markJSON{"the plan", p.Planned.Peak.Bytes, p.Overhead, true})

@@ -61,7 +61,7 @@ func (d *divider) annotation(n *graph.Node, s *graph.Sharding) (found bool, err 
 		c := cut{kind: tensor, axis: normal(a.Axis, len(d.dims[v]))}
 		switch {
 		case shards != d.ways:
-			return false, hint.Errorf("%d shards, and %v is %d; they have to agree", shards,
+			return false, fmt.Errorf("%d shards, and %v is %d; they have to agree", shards,
 				hint.TensorParallel, d.ways)
 		case found || d.fixed[v] && d.fixes[v] != c:
 			return false, fmt.Errorf("it is sharded along two axes, or otherwise at another node: " +

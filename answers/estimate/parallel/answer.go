@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"memopt/hint"
 	"memopt/view/report"
 )
 
@@ -76,8 +77,8 @@ func (r *Result) Answer() string {
 	fits, known := r.Fits()
 	switch {
 	case !known:
-		return fmt.Sprintf("On %s, %s %s. Whether that fits, --gpu SIZE or --device NAME would tell.",
-			r.Layout.Text(), who, report.Bytes(total))
+		return fmt.Sprintf("On %s, %s %s. Whether that fits, %v or %v would tell.", r.Layout.Text(), who,
+			report.Bytes(total), hint.Memory.With("SIZE"), hint.Device.With("NAME"))
 	case fits:
 		return fmt.Sprintf("Yes: on %s, %s %s of %s; %s stay free.", r.Layout.Text(), who, report.Bytes(total),
 			report.Bytes(r.Options.Memory), report.Bytes(r.Options.Memory-total))

@@ -1,6 +1,7 @@
 package parallel
 
 import (
+	"fmt"
 	"strconv"
 
 	"memopt/hint"
@@ -48,20 +49,20 @@ func (l Layout) Check() error {
 	}{{hint.Replicas, l.DP}, {hint.TensorParallel, l.TP}, {hint.Pipeline, l.PP}, {hint.Microbatches, l.Microbatches},
 		{hint.Interleave, l.Interleave}} {
 		if n.value < 1 || n.value > maxDevices {
-			return hint.Errorf("%v is %d, wanted 1 to %d", n.option, n.value, maxDevices)
+			return fmt.Errorf("%v is %d, wanted 1 to %d", n.option, n.value, maxDevices)
 		}
 	}
 	switch {
 	case l.Zero < 0 || l.Zero > 3:
-		return hint.Errorf("%v is %d, wanted 0, 1, 2 or 3", hint.Zero, l.Zero)
+		return fmt.Errorf("%v is %d, wanted 0, 1, 2 or 3", hint.Zero, l.Zero)
 	case l.SequenceParallel && l.TP == 1:
-		return hint.Errorf("%v divides the values that %v leaves whole: it needs %v or more", hint.SequenceParallel,
+		return fmt.Errorf("%v divides the values that %v leaves whole: it needs %v or more", hint.SequenceParallel,
 			hint.TensorParallel, hint.TensorParallel.With("2"))
 	case l.Interleave > 1 && l.PP == 1:
-		return hint.Errorf("%v needs %v or more", hint.Interleave.With(strconv.Itoa(l.Interleave)),
+		return fmt.Errorf("%v needs %v or more", hint.Interleave.With(strconv.Itoa(l.Interleave)),
 			hint.Pipeline.With("2"))
 	case l.Interleave > 1 && l.Microbatches%l.PP != 0:
-		return hint.Errorf("%v needs %v that are a multiple of %v: got %d and %d", hint.Interleave, hint.Microbatches,
+		return fmt.Errorf("%v needs %v that are a multiple of %v: got %d and %d", hint.Interleave, hint.Microbatches,
 			hint.Pipeline, l.Microbatches, l.PP)
 	}
 	return nil

@@ -60,7 +60,7 @@ func cutStages(d *divider, order graph.Order, seconds []float64, chunks int) (*s
 	if s.source[0] == 'l' {
 		ends = partition(cost, chunks)
 	} else if len(c.names) != chunks {
-		return nil, &StageError{hint.Errorf("the file's annotations have %d pipeline stages, and %v and %v ask for %d",
+		return nil, &StageError{fmt.Errorf("the file's annotations have %d pipeline stages, and %v and %v ask for %d",
 			len(c.names), hint.Pipeline, hint.Interleave, chunks)}
 	} else {
 		for i := range ends {

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/term"
 
 	"memopt"
-	"memopt/hint"
 	"memopt/internal/fileio"
 	"memopt/internal/library"
 	"memopt/view/report"
@@ -77,14 +76,14 @@ func (a *App) CheckColor() error {
 // Warn prints a warning to the error stream unless -q is given.
 func (a *App) Warn(format string, args ...any) {
 	if !a.Global.Quiet {
-		a.Say(a.paint("33", "warning:"), hint.Style(Flags).Sprintf(format, args...))
+		a.Say(a.paint("33", "warning:"), fmt.Sprintf(format, args...))
 	}
 }
 
 // Note prints useful information to the error stream unless -q is given.
 func (a *App) Note(format string, args ...any) {
 	if !a.Global.Quiet {
-		a.Say("note:", hint.Style(Flags).Sprintf(format, args...))
+		a.Say("note:", fmt.Sprintf(format, args...))
 	}
 }
 
@@ -102,7 +101,7 @@ func (a *App) TellLibraries() {
 }
 
 func (a *App) Complain(err error) {
-	a.Say(a.paint("31", "memopt:"), hint.Style(Flags).Error(err))
+	a.Say(a.paint("31", "memopt:"), err.Error())
 }
 
 // Say prints one line to the error stream. Text from a model can neither add lines nor control the

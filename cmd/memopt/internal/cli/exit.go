@@ -16,7 +16,6 @@ import (
 	"memopt/executor/ort/ortengine"
 	"memopt/executor/verify"
 	"memopt/graph/live"
-	"memopt/hint"
 	"memopt/internal/caught"
 	"memopt/internal/mapfile"
 	"memopt/internal/memlimit"
@@ -56,12 +55,12 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 // Usage is an error of the command line, or of a file or value that it names.
 func Usage(format string, args ...any) error {
-	return &ExitError{ExitUsage, hint.Errorf(format, args...)}
+	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
 // FileError is an error of a file: usage, unless memory for it is lacking.
 func FileError(format string, args ...any) error {
-	err := hint.Errorf(format, args...)
+	err := fmt.Errorf(format, args...)
 	if errors.Is(err, memlimit.ErrOutOfMemory) {
 		return &ExitError{ExitInfeasible, err}
 	}

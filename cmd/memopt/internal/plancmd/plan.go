@@ -3,7 +3,7 @@ package plancmd
 
 import (
 	"context"
-	"strings"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -353,7 +353,8 @@ func afterPlan(a *cli.App, name string, p *memopt.Plan, c *option.Chosen, view *
 		return cli.Applied(name)
 	}
 	for _, o := range view.TradeOffs {
-		if share, ok := strings.CutPrefix(o.Name, "--budget "); ok {
+		if o.Kind == planner.ToShare {
+			share := strconv.Itoa(o.Share) + "%"
 			return &cli.NextCommand{Verb: "plan", Args: args, Set: [][2]string{{"budget", share}}}
 		}
 	}

@@ -153,7 +153,7 @@ func usualPlans(a *cli.App, p *memopt.Plan) ([]planner.Alternative, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clone(p.Alternatives), planner.Alternative{Name: "--level 1",
+	return append(slices.Clone(p.Alternatives), planner.Alternative{Kind: planner.LayerLevel1,
 		Live: level1.Planned.Peak.Bytes, Overhead: level1.Overhead}), nil
 }
 
