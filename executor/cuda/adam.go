@@ -56,8 +56,7 @@ func (k *adamKernel) Run(c *executor.Ctx) error {
 	if err := k.share(c, shared); err != nil {
 		return err
 	}
-	a := k.step.begin()
-	a.In(shared)
+	a := k.step.begin().In(shared)
 	for i := 2; i <= 6; i++ {
 		a.In(dataOf(c.In(i)))
 	}
@@ -75,11 +74,7 @@ func (k *adamKernel) Run(c *executor.Ctx) error {
 	for _, t := range out {
 		a.Uint32(typeOf(t))
 	}
-	a.Float32(k.alpha)
-	a.Float32(k.beta)
-	a.Float32(k.lambda)
-	a.Float32(k.epsilon)
-	a.Uint32(uint32(k.mode))
+	a.Float32(k.alpha).Float32(k.beta).Float32(k.lambda).Float32(k.epsilon).Uint32(uint32(k.mode))
 	return k.step.line(w.Len(), 4)
 }
 
@@ -110,20 +105,9 @@ var adamNumbers = [10]string{
 
 // share computes the numbers that all elements share.
 func (k *adamKernel) share(c *executor.Ctx, to []byte) error {
-	a := k.prepare.begin()
-	a.In(c.In(0).Data)
-	a.In(dataOf(c.In(7)))
-	a.In(dataOf(c.In(8)))
-	a.In(c.In(1).Data)
-	a.In(dataOf(c.In(9)))
-	a.Out(to)
-	a.Out(dataOf(c.Out(0, c.In(1).Shape...)))
-	a.Uint32(typeOf(c.In(0)))
-	a.Uint32(typeOf(c.In(7)))
-	a.Uint32(typeOf(c.In(8)))
-	a.Float32(k.alpha)
-	a.Float32(k.beta)
-	a.Float32(k.maxNorm)
-	a.Uint32(flag(k.correct))
+	k.prepare.begin().In(c.In(0).Data).In(dataOf(c.In(7))).In(dataOf(c.In(8))).In(c.In(1).Data).
+		In(dataOf(c.In(9))).Out(to).Out(dataOf(c.Out(0, c.In(1).Shape...))).Uint32(typeOf(c.In(0))).
+		Uint32(typeOf(c.In(7))).Uint32(typeOf(c.In(8))).Float32(k.alpha).Float32(k.beta).Float32(k.maxNorm).
+		Uint32(flag(k.correct))
 	return k.prepare.run(driver.Line(1, 32))
 }

@@ -37,14 +37,7 @@ func (l *lines) start(x, y []byte, first, second bool, warps bool) error {
 	if l.inner > 1 {
 		k = l.across
 	}
-	a := k.begin()
-	a.In(x)
-	a.Out(y)
-	a.Int(l.rows)
-	a.Int(l.n)
-	a.Int(l.inner)
-	a.Uint32(flag(first))
-	a.Uint32(flag(second))
+	k.begin().In(x).Out(y).Int(l.rows).Int(l.n).Int(l.inner).Uint32(flag(first)).Uint32(flag(second))
 	switch {
 	case l.inner > 1:
 		return k.line(l.rows*l.inner, 1)

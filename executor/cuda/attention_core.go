@@ -164,30 +164,14 @@ func (k *attentionCore) multiply(n attentionPart, group int, a, b, y headRows) e
 func (k *attentionCore) weigh(from, n attentionPart, work []byte) error {
 	group := k.HeadsQ / k.HeadsKV
 	rows := n.entries * n.heads * group * n.queries
-	a := k.softmax.begin()
-	a.Out(work[:k.size*rows*k.Total])
-	a.In(k.maskData)
-	a.In(k.lengths)
-	a.Out(k.show)
-	a.Int(rows)
-	a.Int(k.Total)
-	a.Int(from.entries)
-	a.Int(from.heads * group)
-	a.Int(from.queries)
-	a.Int(n.queries)
-	a.Int(n.heads * group)
-	a.Int(k.SeqQ)
-	a.Int(k.HeadsQ)
+	a := k.softmax.begin().Out(work[:k.size*rows*k.Total]).In(k.maskData).In(k.lengths).Out(k.show).
+		Int(rows).Int(k.Total).Int(from.entries).Int(from.heads * group).Int(from.queries).Int(n.queries).
+		Int(n.heads * group).Int(k.SeqQ).Int(k.HeadsQ)
 	for _, s := range k.mask.Strides {
 		a.Int(s)
 	}
-	a.Int(k.mask.Cols)
-	a.Int(k.Past)
-	a.Float32(k.softcap)
-	a.Uint32(flag(k.admits))
-	a.Uint32(flag(k.causal))
-	a.Uint32(uint32(k.stage))
-	a.Uint32(wide(k.t, k.Total))
+	a.Int(k.mask.Cols).Int(k.Past).Float32(k.softcap).Uint32(flag(k.admits)).Uint32(flag(k.causal)).
+		Uint32(uint32(k.stage)).Uint32(wide(k.t, k.Total))
 	return k.softmax.teams(rows, k.Total)
 }
 

@@ -37,11 +37,7 @@ func (l *channelLayout) measure(shape []int, perPlace bool) {
 
 // pack packs channels of kernels/batchnorm.h.
 func (l *channelLayout) pack(a *driver.Args) {
-	a.Int(l.n)
-	a.Int(l.c)
-	a.Int(l.d)
-	a.Int(l.chunks)
-	a.Int(channelChunk)
+	a.Int(l.n).Int(l.c).Int(l.d).Int(l.chunks).Int(channelChunk)
 	for _, n := range []int{l.d, l.c} {
 		if n < 1 || n >= 1<<31 {
 			n = 1
@@ -170,20 +166,14 @@ func (k *batchNormKernel) Run(c *executor.Ctx) error {
 
 // packSums packs batchpart_args.
 func (l *channelLayout) packSums(a *driver.Args, x, dy, mean *executor.Tensor, part []byte) {
-	a.In(x.Data)
-	a.In(dataOf(dy))
-	a.In(dataOf(mean))
-	a.Out(part)
+	a.In(x.Data).In(dataOf(dy)).In(dataOf(mean)).Out(part)
 	l.pack(a)
 	a.Uint32(typeOf(mean))
 }
 
 // packApply packs batchapply_args.
 func (l *channelLayout) packApply(a *driver.Args, x, dy *executor.Tensor, factors []byte, y *executor.Tensor) {
-	a.In(x.Data)
-	a.In(dataOf(dy))
-	a.In(factors)
-	a.Out(y.Data)
+	a.In(x.Data).In(dataOf(dy)).In(factors).Out(y.Data)
 	l.pack(a)
 }
 
@@ -200,10 +190,7 @@ func (k *batchNormKernel) runChannels(c *executor.Ctx, part, factors []byte) err
 		a.Out(dataOf(t))
 	}
 	k.pack(a)
-	a.Float32(k.epsilon)
-	a.Float32(k.momentum)
-	a.Uint32(flag(k.training))
-	a.Uint32(flag(k.saveInv))
+	a.Float32(k.epsilon).Float32(k.momentum).Uint32(flag(k.training)).Uint32(flag(k.saveInv))
 	for i := 1; i < 5; i++ {
 		a.Uint32(typeOf(c.In(i)))
 	}

@@ -53,14 +53,8 @@ func (k *batchNormGradKernel) Run(c *executor.Ctx) error {
 	if err := k.sums.rows(k.c*k.chunks, 256, 0); err != nil {
 		return err
 	}
-	a := k.channels.begin()
-	a.In(part)
-	a.In(scale.Data)
-	a.In(mean.Data)
-	a.In(inv.Data)
-	a.Out(factors)
-	a.Out(dataOf(dscale))
-	a.Out(dataOf(dbias))
+	a := k.channels.begin().In(part).In(scale.Data).In(mean.Data).In(inv.Data).Out(factors).
+		Out(dataOf(dscale)).Out(dataOf(dbias))
 	k.pack(a)
 	for _, t := range [...]*executor.Tensor{scale, mean, inv, dscale, dbias} {
 		a.Uint32(typeOf(t))

@@ -79,17 +79,11 @@ func (k *biasSoftmax) compute(c *executor.Ctx, x, bias *executor.Tensor, y []byt
 			return err
 		}
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.In(bias.Data)
-	a.Out(y)
-	a.Int(k.outer)
-	a.Int(k.n)
+	a := k.begin().In(x.Data).In(bias.Data).Out(y).Int(k.outer).Int(k.n)
 	packSteps(a, k.lead.axes)
 	packSteps(a, axes)
 	plain := k.n == 1 || len(axes) == 1 && axes[0].from == 1
-	a.Uint32(flag(plain))
-	a.Uint32(wide(x.DType, k.n))
+	a.Uint32(flag(plain)).Uint32(wide(x.DType, k.n))
 	return k.teams(k.outer, k.n)
 }
 

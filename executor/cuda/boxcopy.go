@@ -99,11 +99,7 @@ func (b *boxCopy) Copy(c *executor.Ctx, dst []byte, toAt int, src []byte, fromAt
 	word := b.widen(dst, toAt, src, fromAt)
 	k := b.moves[word]
 	times := (1 << word) / b.bytes
-	a := k.begin()
-	a.In(src)
-	a.Out(dst)
-	a.Int(toAt / times)
-	a.Int(fromAt / times)
+	a := k.begin().In(src).Out(dst).Int(toAt / times).Int(fromAt / times)
 	if b.wide[last].to == 1 {
 		total /= times
 	}
@@ -219,18 +215,9 @@ func (b *boxCopy) tiles(rows, cols int) int {
 func (b *boxCopy) copyPlanes(i int, dst []byte, toAt int, src []byte, fromAt int) error {
 	row, col := b.axes[i], b.axes[len(b.axes)-1]
 	tiles := b.tiles(row.n, col.n)
-	a := b.plane.begin()
-	a.In(src)
-	a.Out(dst)
-	a.Int(toAt)
-	a.Int(fromAt)
-	a.Int(tiles)
-	a.Int(row.to)
-	a.Int(col.from)
-	a.Uint32(uint32(row.n))
-	a.Uint32(uint32(col.n))
-	a.Divider((col.n + tileSide - 1) / tileSide)
-	a.Divider((row.n + tileSide - 1) / tileSide)
+	a := b.plane.begin().In(src).Out(dst).Int(toAt).Int(fromAt).Int(tiles).Int(row.to).Int(col.from).
+		Uint32(uint32(row.n)).Uint32(uint32(col.n)).Divider((col.n + tileSide - 1) / tileSide).
+		Divider((row.n + tileSide - 1) / tileSide)
 	b.wide = append(append(b.wide[:0], b.axes[:i]...), b.axes[i+1:len(b.axes)-1]...)
 	b.pack(a, b.wide)
 	return b.plane.run(driver.Line(min(tiles, 1<<16), 256))

@@ -112,11 +112,7 @@ func (b *broadcast) pack(a *driver.Args, y *executor.Tensor) {
 			a.In(nil)
 		}
 	}
-	a.Out(y.Data)
-	a.Int(b.n)
-	a.Uint32(b.one)
-	a.Uint32(b.strided)
-	a.Int32(int32(len(b.dims)))
+	a.Out(y.Data).Int(b.n).Uint32(b.one).Uint32(b.strided).Int32(int32(len(b.dims)))
 	for i := range maxDims {
 		if i < len(b.dims) {
 			a.Divider(b.dims[i])

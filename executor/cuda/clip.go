@@ -56,14 +56,7 @@ func (k *clipKernel) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.In(dataOf(c.In(1)))
-	a.In(dataOf(c.In(2)))
-	a.Out(y.Data)
-	a.Int(x.Len())
-	a.Float32(k.least)
-	a.Float32(k.most)
-	a.Uint32(flag(k.attrs))
+	k.begin().In(x.Data).In(dataOf(c.In(1))).In(dataOf(c.In(2))).Out(y.Data).Int(x.Len()).Float32(k.least).
+		Float32(k.most).Uint32(flag(k.attrs))
 	return k.line(x.Len(), 4)
 }

@@ -67,26 +67,13 @@ func (k *col2Im) Run(c *executor.Ctx) error {
 	columns := x.Data
 	if k.widen != nil {
 		columns = c.Scratch(4 * x.Len())
-		a := k.widen.begin()
-		a.In(x.Data)
-		a.Out(columns)
-		a.Int(x.Len())
-		a.Float32(0)
-		a.Float32(0)
+		k.widen.begin().In(x.Data).Out(columns).Int(x.Len()).Float32(0).Float32(0)
 		if err := k.widen.line(x.Len(), 4); err != nil {
 			return err
 		}
 	}
-	a := k.back.begin()
-	a.In(columns)
-	a.In(nil)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(x.Shape[1] * x.Shape[2])
-	a.Int(w.outPlane)
-	a.Int(channels * w.inPlane)
-	a.Divider(max(w.inPlane, 1))
-	a.Divider(max(channels, 1))
+	a := k.back.begin().In(columns).In(nil).Out(y.Data).Int(y.Len()).Int(x.Shape[1] * x.Shape[2]).
+		Int(w.outPlane).Int(channels * w.inPlane).Divider(max(w.inPlane, 1)).Divider(max(channels, 1))
 	w.pack(a)
 	return k.back.line(y.Len(), 1)
 }

@@ -66,10 +66,7 @@ func (f *filler) fill(dst []byte) error {
 		}
 		return f.d.Memory().Fill(dst, 0)
 	}
-	a := f.begin()
-	a.Out(dst)
-	a.Int(len(dst))
-	a.Uint64(v)
+	f.begin().Out(dst).Int(len(dst)).Uint64(v)
 	return f.line(len(dst), 64)
 }
 
@@ -132,11 +129,6 @@ func (k *eye) Run(c *executor.Ctx) error {
 	if y == nil {
 		return err
 	}
-	a := k.begin()
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(k.diag)
-	a.Uint64(k.value)
-	a.Int(y.Shape[1])
+	k.begin().Out(y.Data).Int(y.Len()).Int(k.diag).Uint64(k.value).Int(y.Shape[1])
 	return k.line(y.Len(), 1)
 }

@@ -261,17 +261,9 @@ func (k *convolver) makeColumns(p *convPlan, x, columns []byte, count, first, n,
 	if p.size != k.size {
 		l = k.columnsWide
 	}
-	a := l.begin()
-	a.In(x[:count*p.c*p.inPlane*k.size])
-	a.Out(columns[:count*rows*n*p.size])
-	a.Int(count * rows * n)
-	a.Int(p.c * p.inPlane)
-	a.Int(imageStride)
-	a.Int(rowStride)
-	a.Int(first)
-	a.Divider(n)
-	a.Divider(rows)
-	a.Divider(p.taps)
+	a := l.begin().In(x[:count*p.c*p.inPlane*k.size]).Out(columns[:count*rows*n*p.size]).
+		Int(count * rows * n).Int(p.c * p.inPlane).Int(imageStride).Int(rowStride).Int(first).Divider(n).
+		Divider(rows).Divider(p.taps)
 	p.pack(a)
 	return l.line(count*rows*n, 2)
 }
@@ -285,25 +277,16 @@ func (k *convKernel) finishSums(from, count int, sums []byte, imageStride, rowSt
 	if z != nil {
 		z = z[at:end]
 	}
-	a := k.finish.begin()
-	a.In(sums[:n*k.size])
-	a.In(k.bias)
-	a.In(z)
-	a.Out(k.y[at:end])
-	a.Int(n)
-	a.Int(imageStride)
-	a.Int(rowStride)
-	a.Divider(p.outPlane)
-	a.Divider(p.m)
+	a := k.finish.begin().In(sums[:n*k.size]).In(k.bias).In(z).Out(k.y[at:end]).Int(n).Int(imageStride).
+		Int(rowStride).Divider(p.outPlane).Divider(p.m)
 	k.activation(a)
 	return k.finish.line(n, 4)
 }
 
 // activation packs FusedConv's activation, numbered as in kernels/conv.h.
 func (k *convolver) activation(a *driver.Args) {
-	a.Int32(int32(k.geometry.Activation))
-	a.Float32(float32(k.geometry.Alpha))
-	a.Float32(float32(k.geometry.Beta))
+	a.Int32(int32(k.geometry.Activation)).Float32(float32(k.geometry.Alpha)).
+		Float32(float32(k.geometry.Beta))
 }
 
 // runDepth computes groups of one channel each.
@@ -313,11 +296,7 @@ func (k *convKernel) runDepth() error {
 	for _, b := range [...][]byte{k.x, k.w, k.bias, k.z} {
 		a.In(b)
 	}
-	a.Out(k.y)
-	a.Int(p.n * p.m * p.outPlane)
-	a.Divider(p.outPlane)
-	a.Divider(p.m)
-	a.Divider(p.mg)
+	a.Out(k.y).Int(p.n * p.m * p.outPlane).Divider(p.outPlane).Divider(p.m).Divider(p.mg)
 	k.activation(a)
 	p.pack(a)
 	return k.depth.line(p.n*p.m*p.outPlane, 1)
@@ -330,14 +309,8 @@ func (k *convKernel) runDeep() error {
 	for _, b := range [...][]byte{k.x, k.w, k.bias, k.z} {
 		a.In(b)
 	}
-	a.Out(k.y)
-	a.Int(p.n * p.m * p.outPlane)
-	a.Int(p.depth)
-	a.Int(p.cg)
-	a.Divider(p.outPlane)
-	a.Divider(p.m)
-	a.Divider(p.mg)
-	a.Divider(p.taps)
+	a.Out(k.y).Int(p.n * p.m * p.outPlane).Int(p.depth).Int(p.cg).Divider(p.outPlane).Divider(p.m).
+		Divider(p.mg).Divider(p.taps)
 	k.activation(a)
 	p.pack(a)
 	return k.deep.rows(p.n*p.m*p.outPlane, 256, 0)

@@ -110,12 +110,7 @@ func (k *convGradKernel) Run(c *executor.Ctx) error {
 	if db == nil {
 		return nil
 	}
-	a := k.biasGrad.begin()
-	a.In(dy.Data)
-	a.Out(db.Data)
-	a.Int(p.m)
-	a.Int(p.n * p.outPlane)
-	a.Divider(max(p.outPlane, 1))
+	k.biasGrad.begin().In(dy.Data).Out(db.Data).Int(p.m).Int(p.n * p.outPlane).Divider(max(p.outPlane, 1))
 	return k.biasGrad.rows(p.m, 256, 0)
 }
 
@@ -153,12 +148,7 @@ func (k *convGradKernel) weights(c *executor.Ctx, dy, x, dw, lent []byte) error 
 	if err != nil {
 		return err
 	}
-	a := k.narrow.begin()
-	a.In(sums)
-	a.Out(dw)
-	a.Int(p.m * p.depth)
-	a.Float32(0)
-	a.Float32(0)
+	k.narrow.begin().In(sums).Out(dw).Int(p.m * p.depth).Float32(0).Float32(0)
 	return k.narrow.line(p.m*p.depth, 4)
 }
 
@@ -208,32 +198,16 @@ func (k *convGradKernel) sideBySide(dy, right []byte, count int) error {
 	if p.size != k.size {
 		swap = k.swapWide
 	}
-	a := swap.begin()
-	a.In(dy[:n*p.size])
-	a.Out(right[:n*p.size])
-	a.Int(n)
-	a.Int(p.m * p.outPlane)
-	a.Int(p.outPlane)
-	a.Divider(p.outPlane)
-	a.Divider(count)
+	swap.begin().In(dy[:n*p.size]).Out(right[:n*p.size]).Int(n).Int(p.m * p.outPlane).Int(p.outPlane).
+		Divider(p.outPlane).Divider(count)
 	return swap.line(n, 2)
 }
 
 // weightsDepth computes dW of groups of one channel each.
 func (k *convGradKernel) weightsDepth(dy, x, dw []byte) error {
 	p := &k.plan
-	a := k.depthWeights.begin()
-	a.In(dy)
-	a.In(x)
-	a.Out(dw)
-	a.Int(p.m * p.taps)
-	a.Int(p.n)
-	a.Int(p.n * p.outPlane)
-	a.Uint32(uint32(p.m))
-	a.Uint32(uint32(p.c))
-	a.Divider(p.taps)
-	a.Divider(p.mg)
-	a.Divider(p.outPlane)
+	a := k.depthWeights.begin().In(dy).In(x).Out(dw).Int(p.m * p.taps).Int(p.n).Int(p.n * p.outPlane).
+		Uint32(uint32(p.m)).Uint32(uint32(p.c)).Divider(p.taps).Divider(p.mg).Divider(p.outPlane)
 	p.pack(a)
 	return k.depthWeights.rows(p.m*p.taps, 256, 0)
 }

@@ -78,31 +78,15 @@ func (k *convolver) spreadBytes(p *convPlan) int {
 // widened writes halves as float32 to room.
 func (k *convolver) widened(x, room []byte) ([]byte, error) {
 	n := len(x) / k.size
-	a := k.widen.begin()
-	a.In(x)
-	a.Out(room[:4*n])
-	a.Int(n)
-	a.Float32(0)
-	a.Float32(0)
+	k.widen.begin().In(x).Out(room[:4*n]).Int(n).Float32(0).Float32(0)
 	return room[:4*n], k.widen.line(n, 4)
 }
 
 // addBias adds a bias per channel to y, in place.
 func (k *convolver) addBias(y, bias []byte, count, channels, plane int) error {
 	n := count * channels * plane
-	a := k.finish.begin()
-	a.In(y[:n*k.size])
-	a.In(bias)
-	a.In(nil)
-	a.Out(y[:n*k.size])
-	a.Int(n)
-	a.Int(channels * plane)
-	a.Int(plane)
-	a.Divider(plane)
-	a.Divider(channels)
-	a.Int32(0)
-	a.Float32(0)
-	a.Float32(0)
+	k.finish.begin().In(y[:n*k.size]).In(bias).In(nil).Out(y[:n*k.size]).Int(n).Int(channels * plane).
+		Int(plane).Divider(plane).Divider(channels).Int32(0).Float32(0).Float32(0)
 	return k.finish.line(n, 4)
 }
 
@@ -162,16 +146,9 @@ func (k *convolver) spreadBlocks(p *convPlan, w, dy, bias, columns, dx []byte) e
 // addBack adds up the columns, which are float32, of some channels of count images.
 func (k *convolver) addBack(p *convPlan, columns, bias, dx []byte, count, channels, imageStride int) error {
 	n := count * channels * p.inPlane
-	a := k.back.begin()
-	a.In(columns[:min(len(columns), count*channels*p.taps*p.outPlane*4)])
-	a.In(bias)
-	a.Out(dx[:n*k.size])
-	a.Int(n)
-	a.Int(imageStride)
-	a.Int(p.outPlane)
-	a.Int(channels * p.inPlane)
-	a.Divider(max(p.inPlane, 1))
-	a.Divider(max(channels, 1))
+	a := k.back.begin().In(columns[:min(len(columns), count*channels*p.taps*p.outPlane*4)]).In(bias).
+		Out(dx[:n*k.size]).Int(n).Int(imageStride).Int(p.outPlane).Int(channels * p.inPlane).
+		Divider(max(p.inPlane, 1)).Divider(max(channels, 1))
 	if columns == nil {
 		none := *p
 		none.Kernel = [3]int{}
@@ -189,14 +166,7 @@ func (k *convolver) spreadDepth(p *convPlan, dy, w, bias, dx []byte) error {
 	for _, b := range [...][]byte{dy, w, bias, nil} {
 		a.In(b)
 	}
-	a.Out(dx)
-	a.Int(n)
-	a.Divider(p.inPlane)
-	a.Divider(p.m)
-	a.Divider(p.mg)
-	a.Int32(0)
-	a.Float32(0)
-	a.Float32(0)
+	a.Out(dx).Int(n).Divider(p.inPlane).Divider(p.m).Divider(p.mg).Int32(0).Float32(0).Float32(0)
 	p.pack(a)
 	return k.depthBack.line(n, 1)
 }

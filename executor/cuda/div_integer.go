@@ -51,8 +51,7 @@ func (k *intDivision) Run(c *executor.Ctx) error {
 	}
 	a := k.begin()
 	k.pack(a, y)
-	a.Out(bad)
-	a.Uint32(flag(k.floors))
+	a.Out(bad).Uint32(flag(k.floors))
 	if err := k.line(k.n, 1); err != nil {
 		return err
 	}

@@ -87,19 +87,9 @@ type dropped struct {
 
 // draw drops elements with a probability.
 func (k *dropout) draw(c *executor.Ctx, o dropped, ratio float64) error {
-	a := k.begin()
-	a.In(o.x)
-	a.In(o.bias)
-	a.In(o.residual)
-	a.Out(o.y)
-	a.Out(o.mask)
-	a.Out(o.bits)
-	a.Int(o.n)
-	a.Int(o.period)
+	a := k.begin().In(o.x).In(o.bias).In(o.residual).Out(o.y).Out(o.mask).Out(o.bits).Int(o.n).Int(o.period)
 	packStream(a, k.draws, c)
-	a.Uint32(uint32(ratio * (1 << 32)))
-	a.Uint32(flag(ratio > 0))
-	a.Float64(1 / (1 - ratio))
+	a.Uint32(uint32(ratio * (1 << 32))).Uint32(flag(ratio > 0)).Float64(1 / (1 - ratio))
 	return k.line(o.n, 4)
 }
 

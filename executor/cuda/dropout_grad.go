@@ -46,12 +46,6 @@ func (k *dropoutGrad) Run(c *executor.Ctx) error {
 	if dx == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(dy.Data)
-	a.In(bytes)
-	a.In(bits)
-	a.Out(dx.Data)
-	a.Int(dy.Len())
-	a.Float64(1 / (1 - ratio))
+	k.begin().In(dy.Data).In(bytes).In(bits).Out(dx.Data).Int(dy.Len()).Float64(1 / (1 - ratio))
 	return k.line(dy.Len(), 4)
 }

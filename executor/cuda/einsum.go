@@ -180,11 +180,7 @@ func (k *einsumKernel) fold(c *executor.Ctx, s *einsum.Step) error {
 	if s.Terms < 4 || apart && s.Terms < einsumTerms {
 		l = k.sum
 	}
-	a := l.begin()
-	a.In(k.buffers[s.A.Buffer])
-	a.Out(k.buffers[s.C.Buffer])
-	a.Int(n)
-	a.Int(s.Terms)
+	a := l.begin().In(k.buffers[s.A.Buffer]).Out(k.buffers[s.C.Buffer]).Int(n).Int(s.Terms)
 	for _, axes := range [2][]boxAxis{k.kept.axes, k.summed.axes} {
 		packSteps(a, axes)
 	}
@@ -210,14 +206,8 @@ func (k *einsumKernel) multiply(c *executor.Ctx, s *einsum.Step) error {
 			return c.Errorf("has an axis of length %d; the CUDA kernels take lengths below 2^31", x.n)
 		}
 	}
-	a := k.small.begin()
-	a.In(k.buffers[s.A.Buffer])
-	a.In(k.buffers[s.B.Buffer])
-	a.Out(k.buffers[s.C.Buffer])
-	a.Int(n)
-	a.Int(s.K)
-	a.Int(aCol)
-	a.Int(bRow)
+	a := k.small.begin().In(k.buffers[s.A.Buffer]).In(k.buffers[s.B.Buffer]).Out(k.buffers[s.C.Buffer]).
+		Int(n).Int(s.K).Int(aCol).Int(bRow)
 	packAxes(a, m, func(i int) int { return k.axes[m-1-i].n })
 	packInts(a, m, func(i int) int { return k.axes[m-1-i].a })
 	packInts(a, m, func(i int) int { return k.axes[m-1-i].b })

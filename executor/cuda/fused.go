@@ -80,14 +80,7 @@ func (k *fusedKernel) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(dyData)
-	a.In(x.Data)
-	a.In(biasData)
-	a.Out(y.Data)
-	a.Int(x.Len())
-	a.Int(width)
-	a.Divider(width)
-	a.Float32(k.alpha)
+	k.begin().In(dyData).In(x.Data).In(biasData).Out(y.Data).Int(x.Len()).Int(width).Divider(width).
+		Float32(k.alpha)
 	return k.line(x.Len(), 4)
 }

@@ -146,15 +146,12 @@ func (k *fusionPart) Begin(c *executor.Ctx) (int, error) {
 
 // Run launches the interpreter.
 func (k *fusionGroup) Run() error {
-	a := k.begin()
-	a.Int(k.n)
-	a.Int(len(k.steps))
+	a := k.begin().Int(k.n).Int(len(k.steps))
 	for i := range k.steps {
 		k.pack(a, &k.steps[i])
 	}
 	for range fusionSteps - len(k.steps) {
-		a.Int(0)
-		a.Int(0)
+		a.Int(0).Int(0)
 		packOperand(a, nil, fusionFromAcc, placing{})
 		packOperand(a, nil, fusionFromAcc, placing{})
 		a.Out(nil)
@@ -175,10 +172,7 @@ func (k *fusionGroup) pack(a *driver.Args, s *fusionStep) {
 	if s.store {
 		out = part.out.Data
 	}
-	a.Uint32(s.code)
-	a.Uint32(s.flags)
-	a.Float32(s.alpha)
-	a.Float32(s.beta)
+	a.Uint32(s.code).Uint32(s.flags).Float32(s.alpha).Float32(s.beta)
 	packOperand(a, y, s.from, s.place)
 	packOperand(a, cond, s.condPlace.from(k.width), s.condPlace)
 	a.Out(out)
@@ -186,10 +180,7 @@ func (k *fusionGroup) pack(a *driver.Args, s *fusionStep) {
 
 // packOperand packs a fusion_operand.
 func packOperand(a *driver.Args, data []byte, from uint32, p placing) {
-	a.In(data)
-	a.Uint32(from)
-	a.Divider(max(p.inner, 1))
-	a.Divider(max(p.count, 1))
+	a.In(data).Uint32(from).Divider(max(p.inner, 1)).Divider(max(p.count, 1))
 }
 
 var _ executor.Fuser = (*Device)(nil)

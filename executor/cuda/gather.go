@@ -106,13 +106,8 @@ func (x *indexer) run(c *executor.Ctx) error {
 	if err != nil {
 		return err
 	}
-	a := x.begin()
-	a.In(at.Data)
-	a.Out(x.offsets)
-	a.Out(bad)
-	a.Int(x.Count)
-	a.Int32(int32(len(x.Dims)))
-	a.Uint32(x.strict)
+	a := x.begin().In(at.Data).Out(x.offsets).Out(bad).Int(x.Count).Int32(int32(len(x.Dims))).
+		Uint32(x.strict)
 	n := len(x.axes)
 	packAxes(a, n, func(i int) int { return x.axes[n-1-i].n })
 	packInts(a, n, func(i int) int { return x.axes[n-1-i].from })
@@ -180,13 +175,8 @@ func (g *gatherer) copyRows(c *executor.Ctx, dst, src []byte, outer, inner, stri
 	}
 	times := (1 << word) / g.bytes
 	k := g.rows[word]
-	a := k.begin()
-	a.In(src)
-	a.In(g.index.offsets)
-	a.Out(dst)
-	a.Int(n / times)
-	a.Int(stride / times)
-	a.Uint32(uint32(word - least))
+	a := k.begin().In(src).In(g.index.offsets).Out(dst).Int(n / times).Int(stride / times).
+		Uint32(uint32(word - least))
 	packAxes(a, 2, func(i int) int {
 		if i == 0 {
 			return inner / times

@@ -41,11 +41,7 @@ func (k *affineGrid) Run(c *executor.Ctx) error {
 		return nil
 	}
 	places := elements(k.size[2:])
-	a := k.begin()
-	a.In(theta.Data)
-	a.Out(y.Data)
-	a.Int(k.size[0] * places)
-	a.Int(places)
+	a := k.begin().In(theta.Data).Out(y.Data).Int(k.size[0] * places).Int(places)
 	for i := range 3 {
 		if i < axes {
 			a.Int32(int32(k.size[1+axes-i]))
@@ -53,9 +49,7 @@ func (k *affineGrid) Run(c *executor.Ctx) error {
 			a.Int32(1)
 		}
 	}
-	a.Int32(int32(axes))
-	a.Uint32(typeOf(theta))
-	a.Uint32(flag(k.align))
+	a.Int32(int32(axes)).Uint32(typeOf(theta)).Uint32(flag(k.align))
 	return k.line(k.size[0]*places, 1)
 }
 
@@ -117,14 +111,8 @@ func (k *gridSample) Run(c *executor.Ctx) error {
 	}
 	places := elements(k.shape[2:])
 	work := x.Shape[0] * ((x.Shape[1] + sampleChunk - 1) / sampleChunk) * places
-	a := k.begin()
-	a.In(x.Data)
-	a.In(grid.Data)
-	a.Out(y.Data)
-	a.Int(work)
-	a.Int(places)
-	a.Int32(int32(x.Shape[1]))
-	a.Int32(sampleChunk)
+	a := k.begin().In(x.Data).In(grid.Data).Out(y.Data).Int(work).Int(places).Int32(int32(x.Shape[1])).
+		Int32(sampleChunk)
 	for i := 3; i > 0; i-- {
 		if i > rank {
 			a.Int32(1)
@@ -132,11 +120,7 @@ func (k *gridSample) Run(c *executor.Ctx) error {
 			a.Int32(int32(x.Shape[x.Rank()-i]))
 		}
 	}
-	a.Int32(int32(rank))
-	a.Uint32(typeOf(x))
-	a.Uint32(typeOf(grid))
-	a.Uint32(k.mode)
-	a.Uint32(k.padding)
-	a.Uint32(flag(k.align))
+	a.Int32(int32(rank)).Uint32(typeOf(x)).Uint32(typeOf(grid)).Uint32(k.mode).Uint32(k.padding).
+		Uint32(flag(k.align))
 	return k.line(work, 1)
 }

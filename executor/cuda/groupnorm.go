@@ -62,17 +62,8 @@ func (k *groupNormKernel) Run(c *executor.Ctx) error {
 	for i := range 3 {
 		a.In(c.In(i).Data)
 	}
-	a.Out(y.Data)
-	a.Int(x.Shape[0] * groups)
-	a.Int(width * d)
-	a.Int(groups)
-	a.Int(width)
-	a.Int(d)
-	a.Divider(min(d, 1<<31-1))
-	a.Float32(k.epsilon)
-	a.Uint32(flag(k.perGroup))
-	a.Uint32(typeOf(c.In(1)))
-	a.Uint32(typeOf(c.In(2)))
-	a.Uint32(wide(y.DType, d))
+	a.Out(y.Data).Int(x.Shape[0] * groups).Int(width * d).Int(groups).Int(width).Int(d).
+		Divider(min(d, 1<<31-1)).Float32(k.epsilon).Uint32(flag(k.perGroup)).Uint32(typeOf(c.In(1))).
+		Uint32(typeOf(c.In(2))).Uint32(wide(y.DType, d))
 	return k.teams(x.Shape[0]*groups, width*d)
 }

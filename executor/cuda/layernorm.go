@@ -147,22 +147,9 @@ func (k *layerNormKernel) Run(c *executor.Ctx) error {
 	}
 	inv := c.Out(invAt, k.shape...)
 	rows, n := elements(x.Shape[:axis]), elements(x.Shape[axis:])
-	a := k.begin()
-	a.In(x.Data)
-	a.In(scale)
-	a.In(bias)
-	a.Out(dataOf(y))
-	a.Out(dataOf(mean))
-	a.Out(dataOf(inv))
-	a.Int(rows)
-	a.Int(n)
-	a.Int(scaleStep)
-	a.Int(biasStep)
-	a.Float32(k.epsilon)
-	a.Uint32(flag(k.simple))
-	a.Uint32(typeOf(mean))
-	a.Uint32(typeOf(inv))
-	a.Uint32(wide(x.DType, n))
+	k.begin().In(x.Data).In(scale).In(bias).Out(dataOf(y)).Out(dataOf(mean)).Out(dataOf(inv)).Int(rows).
+		Int(n).Int(scaleStep).Int(biasStep).Float32(k.epsilon).Uint32(flag(k.simple)).Uint32(typeOf(mean)).
+		Uint32(typeOf(inv)).Uint32(wide(x.DType, n))
 	return k.teams(rows, n)
 }
 

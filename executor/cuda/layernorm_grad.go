@@ -137,33 +137,19 @@ func (k *layerNormGradKernel) sumUp(r *normGradRun) error {
 	if err := k.sums.tiles((r.n+31)/32*r.chunks, 8); err != nil {
 		return err
 	}
-	a := k.parts.begin()
-	a.In(r.part)
-	a.Out(dataOf(r.dscale))
-	a.Out(dataOf(r.dbias))
-	a.Int(r.n)
-	a.Int(r.chunks)
+	k.parts.begin().In(r.part).Out(dataOf(r.dscale)).Out(dataOf(r.dbias)).Int(r.n).Int(r.chunks)
 	return k.parts.tiles((2*r.n+31)/32, 8)
 }
 
 // pack packs the arguments of dX's kernel or of the sums'.
 func (k *layerNormGradKernel) pack(l *launch, r *normGradRun) {
-	a := l.begin()
-	a.In(r.dy.Data)
-	a.In(r.x.Data)
-	a.In(r.scale.Data)
-	a.In(dataOf(r.bias))
-	a.In(dataOf(r.mean))
-	a.In(r.inv.Data)
-	a.Out(dataOf(r.dx))
-	a.Out(r.part)
+	a := l.begin().In(r.dy.Data).In(r.x.Data).In(r.scale.Data).In(dataOf(r.bias)).In(dataOf(r.mean)).
+		In(r.inv.Data).Out(dataOf(r.dx)).Out(r.part)
 	for _, v := range [...]int{r.rows, r.n, r.chunks, r.chunk} {
 		a.Int(v)
 	}
-	a.Uint32(flag(k.form == normSimplified))
-	a.Uint32(typeOf(r.mean))
-	a.Uint32(typeOf(r.inv))
-	a.Uint32(wide(r.x.DType, r.n))
+	a.Uint32(flag(k.form == normSimplified)).Uint32(typeOf(r.mean)).Uint32(typeOf(r.inv)).
+		Uint32(wide(r.x.DType, r.n))
 }
 
 // stats gets the operands from input 3 on.

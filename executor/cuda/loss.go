@@ -76,19 +76,9 @@ func (k *lossKernel) losses(c *executor.Ctx, labels, losses []byte, lossType uin
 	if byRow {
 		l = k.rows
 	}
-	a := l.begin()
-	a.In(x.Data)
-	a.In(labels)
-	a.In(dataOf(c.In(2)))
-	a.Out(losses)
-	a.Out(dataOf(logProb))
-	a.Int(k.n)
-	a.Int(k.c)
-	a.Int(k.places)
-	a.Uint32(flag(k.plain))
-	a.Uint32(typeOf(c.In(2)))
-	a.Uint32(lossType)
-	a.Uint32(wide(x.DType, k.c))
+	l.begin().In(x.Data).In(labels).In(dataOf(c.In(2))).Out(losses).Out(dataOf(logProb)).Int(k.n).Int(k.c).
+		Int(k.places).Uint32(flag(k.plain)).Uint32(typeOf(c.In(2))).Uint32(lossType).
+		Uint32(wide(x.DType, k.c))
 	if byRow {
 		return l.teams(k.n, k.c)
 	}
@@ -97,14 +87,7 @@ func (k *lossKernel) losses(c *executor.Ctx, labels, losses []byte, lossType uin
 
 // packLossSum packs losssum_args.
 func packLossSum(a *driver.Args, losses, labels []byte, weight, y *executor.Tensor, weights []byte, n int, mean bool) {
-	a.In(losses)
-	a.In(labels)
-	a.In(dataOf(weight))
-	a.Out(dataOf(y))
-	a.Out(weights)
-	a.Int(n)
-	a.Uint32(flag(mean))
-	a.Uint32(typeOf(weight))
-	a.Uint32(typeOf(y))
+	a.In(losses).In(labels).In(dataOf(weight)).Out(dataOf(y)).Out(weights).Int(n).Uint32(flag(mean)).
+		Uint32(typeOf(weight)).Uint32(typeOf(y))
 	a.Uint32(0) // the struct's end is padded: it has 64-bit members
 }

@@ -77,21 +77,9 @@ func (k *lossGradKernel) Run(c *executor.Ctx) error {
 	if k.places == 1 {
 		l = k.rows
 	}
-	a := l.begin()
-	a.In(dy.Data)
-	a.In(logProb.Data)
-	a.In(labels)
-	a.In(dataOf(c.In(3)))
-	a.In(dataOf(bias))
-	a.In(weights)
-	a.Out(dx.Data)
-	a.Int(k.n)
-	a.Int(k.c)
-	a.Int(k.places)
-	a.Uint32(flag(each))
-	a.Uint32(typeOf(dy))
-	a.Uint32(typeOf(c.In(3)))
-	a.Uint32(wide(dx.DType, k.c))
+	l.begin().In(dy.Data).In(logProb.Data).In(labels).In(dataOf(c.In(3))).In(dataOf(bias)).In(weights).
+		Out(dx.Data).Int(k.n).Int(k.c).Int(k.places).Uint32(flag(each)).Uint32(typeOf(dy)).
+		Uint32(typeOf(c.In(3))).Uint32(wide(dx.DType, k.c))
 	if k.places == 1 {
 		return l.teams(k.n, k.c)
 	}

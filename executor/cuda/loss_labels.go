@@ -101,14 +101,8 @@ func (l *lossLabels) checked(c *executor.Ctx) ([]byte, error) {
 		return nil, err
 	}
 	labels := c.In(l.scoresAt + 1)
-	a := l.check.begin()
-	a.In(labels.Data)
-	a.Out(to)
-	a.Out(bad)
-	a.Int(l.count)
-	a.Int(l.c)
-	a.Int(int(l.ignore))
-	a.Uint32(flag(l.ignores))
+	l.check.begin().In(labels.Data).Out(to).Out(bad).Int(l.count).Int(l.c).Int(int(l.ignore)).
+		Uint32(flag(l.ignores))
 	if err := l.check.line(l.count, 1); err != nil {
 		return nil, err
 	}

@@ -33,18 +33,8 @@ func (k *lrnKernel) Run(c *executor.Ctx) error {
 		return nil
 	}
 	channels, d := x.Shape[1], elements(x.Shape[2:])
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Int(x.Len())
-	a.Int(channels)
-	a.Int(d)
-	a.Int((k.size - 1) / 2)
-	a.Int(k.size / 2)
-	a.Divider(min(d, 1<<31-1))
-	a.Divider(min(channels, 1<<31-1))
-	a.Float32(k.scale)
-	a.Float32(k.beta)
-	a.Float32(k.bias)
+	k.begin().In(x.Data).Out(y.Data).Int(x.Len()).Int(channels).Int(d).Int((k.size - 1) / 2).Int(k.size / 2).
+		Divider(min(d, 1<<31-1)).Divider(min(channels, 1<<31-1)).Float32(k.scale).Float32(k.beta).
+		Float32(k.bias)
 	return k.line(x.Len(), 1)
 }

@@ -108,10 +108,7 @@ func (k *allFinite) Run(c *executor.Ctx) error {
 		hi = k.starts.set(c, lo)
 		a := k.begin()
 		k.starts.pack(a, c, lo, hi)
-		a.Uint32(flag(k.infinite))
-		a.Uint32(flag(k.nan))
-		a.Out(y.Data)
-		a.Out(nil)
+		a.Uint32(flag(k.infinite)).Uint32(flag(k.nan)).Out(y.Data).Out(nil)
 		if err := k.rows(int(k.starts[hi-lo]), 256, 0); err != nil {
 			return err
 		}
@@ -166,19 +163,12 @@ func (k *allL2) Run(c *executor.Ctx) error {
 		n := int(k.starts[hi-lo])
 		a := k.squares.begin()
 		k.starts.pack(a, c, lo, hi)
-		a.Uint32(0)
-		a.Uint32(0)
-		a.Out(nil)
-		a.Out(sums[8*at : 8*(at+n)])
+		a.Uint32(0).Uint32(0).Out(nil).Out(sums[8*at : 8*(at+n)])
 		if err := k.squares.rows(n, 256, 0); err != nil {
 			return err
 		}
 		at += n
 	}
-	a := k.root.begin()
-	a.In(sums)
-	a.Out(y.Data)
-	a.Int(total)
-	a.Uint32(floatType(y.DType))
+	k.root.begin().In(sums).Out(y.Data).Int(total).Uint32(floatType(y.DType))
 	return k.root.run(driver.Line(1, 256))
 }

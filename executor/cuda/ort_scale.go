@@ -57,15 +57,8 @@ func (k *scaleKernel) Run(c *executor.Ctx) error {
 
 // scale writes x times s, or divided by it, to y.
 func (k *scaleKernel) scale(x, s *executor.Tensor, y []byte, to graph.DType) error {
-	a := k.begin()
-	a.In(x.Data)
-	a.In(s.Data)
-	a.Out(y)
-	a.Int(x.Len())
-	a.Uint32(typeOf(x))
-	a.Uint32(typeOf(s))
-	a.Uint32(statType(to))
-	a.Uint32(flag(k.down))
+	k.begin().In(x.Data).In(s.Data).Out(y).Int(x.Len()).Uint32(typeOf(x)).Uint32(typeOf(s)).
+		Uint32(statType(to)).Uint32(flag(k.down))
 	return k.line(x.Len(), 4)
 }
 
@@ -156,9 +149,7 @@ func (k *scaledSum) Run(c *executor.Ctx) error {
 	for i := range 3 {
 		a.In(dataOf(c.In(i)))
 	}
-	a.Out(y.Data)
-	a.Int(x.Len())
-	a.Uint32(typeOf(x))
+	a.Out(y.Data).Int(x.Len()).Uint32(typeOf(x))
 	for _, s := range k.by {
 		a.Float32(s)
 	}
@@ -207,16 +198,7 @@ func (k *accumulateKernel) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(sum.Data)
-	a.In(value.Data)
-	a.In(dataOf(c.In(2)))
-	a.Out(y.Data)
-	a.Out(done)
-	a.Int(sum.Len())
-	a.Uint32(typeOf(sum))
-	a.Uint32(typeOf(value))
-	a.Uint32(flag(k.replace))
-	a.Uint32(flag(k.replace))
+	k.begin().In(sum.Data).In(value.Data).In(dataOf(c.In(2))).Out(y.Data).Out(done).Int(sum.Len()).
+		Uint32(typeOf(sum)).Uint32(typeOf(value)).Uint32(flag(k.replace)).Uint32(flag(k.replace))
 	return k.line(max(sum.Len(), 1), 4) // done is set for an empty buffer too
 }

@@ -104,12 +104,7 @@ func (k *padder) pack(x, y *executor.Tensor, value uint64) {
 	for _, p := range k.axes {
 		at += p.first * p.from
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(at)
-	a.Uint64(value)
+	a := k.begin().In(x.Data).Out(y.Data).Int(y.Len()).Int(at).Uint64(value)
 	a.Int32(int32(k.Mode)) // counted alike in kernels/movefill.cu
 	packAxes(a, n, func(i int) int { return k.axes[n-1-i].n })
 	packInts(a, n, func(i int) int { return k.axes[n-1-i].before })

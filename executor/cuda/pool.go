@@ -61,15 +61,8 @@ func (k *poolKernel) Run(c *executor.Ctx) error {
 	if n == 0 {
 		return nil
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(to[0])
-	a.Out(to[1])
-	a.Int(n)
-	a.Divider(w.outPlane)
-	a.Int32(k.columnMajor)
-	a.Int32(k.countPad)
-	a.Int32(k.p)
+	a := k.begin().In(x.Data).Out(to[0]).Out(to[1]).Int(n).Divider(w.outPlane).Int32(k.columnMajor).
+		Int32(k.countPad).Int32(k.p)
 	for _, f := range w.Finish {
 		a.Int32(int32(f))
 	}
@@ -127,12 +120,7 @@ func (k *globalPool) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(plane)
-	a.Int32(k.p)
+	k.begin().In(x.Data).Out(y.Data).Int(y.Len()).Int(plane).Int32(k.p)
 	// About four elements per thread; sums are added in an order that follows from the plane's
 	// size.
 	threads := min(max((plane/4+31)&^31, 32), 512)
@@ -189,13 +177,8 @@ func (k *maxPoolGrad) Run(c *executor.Ctx) error {
 	if dx == nil || dx.Len() == 0 {
 		return nil
 	}
-	a := k.begin()
-	a.In(dy.Data)
-	a.In(index.Data)
-	a.Out(dx.Data)
-	a.Int(dx.Len())
-	a.Divider(w.inPlane)
-	a.Int32(k.columnMajor)
+	a := k.begin().In(dy.Data).In(index.Data).Out(dx.Data).Int(dx.Len()).Divider(w.inPlane).
+		Int32(k.columnMajor)
 	w.pack(a)
 	return k.line(dx.Len(), 1)
 }

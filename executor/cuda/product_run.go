@@ -49,17 +49,11 @@ func (p *products) some(s driver.Stream, g *driver.Gemm) error {
 func (p *products) tiles(s driver.Stream, g *driver.Gemm, plan productPlan) error {
 	ea, eb, ec := g.Extents()
 	a := p.args.Reset()
-	a.In(g.A[:ea])
-	a.In(g.B[:eb])
-	a.Out(g.C[:ec])
-	a.Out(partsOf(g, plan.pieces))
+	a.In(g.A[:ea]).In(g.B[:eb]).Out(g.C[:ec]).Out(partsOf(g, plan.pieces))
 	for _, v := range [...]int{g.M, g.N, g.K, g.LDA, g.LDB, g.LDC, g.StrideA, g.StrideB, g.StrideC, plan.chunk} {
 		a.Int(v)
 	}
-	a.Float64(g.Alpha)
-	a.Float64(g.Beta)
-	a.Uint32(flag(!g.TransA))
-	a.Uint32(flag(g.TransB))
+	a.Float64(g.Alpha).Float64(g.Beta).Uint32(flag(!g.TransA)).Uint32(flag(g.TransB))
 	name, threads := tileKernel(plan.tile)
 	shape := driver.Line(tilesAlong(g.M, plan.tile)*tilesAlong(g.N, plan.tile), threads)
 	if err := p.launch(s, name, g, plan.pieces, shape); err != nil {
@@ -99,15 +93,11 @@ func (p *products) addParts(s driver.Stream, g *driver.Gemm, pieces int) error {
 	}
 	count := g.M * g.N * g.Batch
 	a := p.args.Reset()
-	a.In(partsOf(g, pieces))
-	a.Out(g.C[:ec])
+	a.In(partsOf(g, pieces)).Out(g.C[:ec])
 	for _, v := range [...]int{count, pieces, g.LDC, g.StrideC} {
 		a.Int(v)
 	}
-	a.Divider(g.N)
-	a.Divider(g.M)
-	a.Float64(g.Alpha)
-	a.Float64(g.Beta)
+	a.Divider(g.N).Divider(g.M).Float64(g.Alpha).Float64(g.Beta)
 	const threads = 256
 	return p.Launch(f, driver.Line(min(tilesAlong(count, threads), 32*p.Info().Processors), threads), s, a)
 }
@@ -160,15 +150,11 @@ func (p *products) vector(s driver.Stream, g *driver.Gemm) error {
 	plan.cut(g, int(shape.Grid[0])*g.Batch)
 	_, _, ec := g.Extents()
 	a := p.args.Reset()
-	a.In(w.x)
-	a.In(w.v)
-	a.Out(g.C[:ec])
-	a.Out(partsOf(g, plan.pieces))
+	a.In(w.x).In(w.v).Out(g.C[:ec]).Out(partsOf(g, plan.pieces))
 	for _, v := range [...]int{w.rows, g.K, w.ld, w.stepV, w.stepY, w.strideX, w.strideV, g.StrideC, plan.chunk} {
 		a.Int(v)
 	}
-	a.Float64(g.Alpha)
-	a.Float64(g.Beta)
+	a.Float64(g.Alpha).Float64(g.Beta)
 	if err := p.launch(s, name, g, plan.pieces, shape); err != nil {
 		return err
 	}

@@ -100,19 +100,8 @@ func (k *quantizeKernel) Run(c *executor.Ctx) error {
 
 // quantize launches the kernel.
 func (k *quantizeKernel) quantize(x, scale *executor.Tensor, zero []byte, y *executor.Tensor) error {
-	a := k.begin()
-	a.In(x.Data)
-	a.In(scale.Data)
-	a.In(zero)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(k.parts)
-	a.Divider(max(k.inner, 1))
-	a.Divider(max(k.long, 1))
-	a.Divider(max(k.block, 1))
-	a.Uint32(flag(k.one))
-	a.Uint32(k.floats)
-	a.Uint32(statType(scale.DType))
-	a.Uint32(k.integers)
+	k.begin().In(x.Data).In(scale.Data).In(zero).Out(y.Data).Int(y.Len()).Int(k.parts).
+		Divider(max(k.inner, 1)).Divider(max(k.long, 1)).Divider(max(k.block, 1)).Uint32(flag(k.one)).
+		Uint32(k.floats).Uint32(statType(scale.DType)).Uint32(k.integers)
 	return k.line(y.Len(), 4)
 }

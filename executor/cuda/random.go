@@ -15,12 +15,7 @@ func packStream(a *driver.Args, d operand.Draws, c *executor.Ctx) {
 	if c.StepAt != nil {
 		step = 0 // the kernel adds the number at StepAt
 	}
-	a.Uint64(operand.SplitMix64(d.Seed))
-	a.Uint64(step)
-	a.In(c.StepAt)
-	a.Int(d.First)
-	a.Int(d.Run)
-	a.Int(d.Stride)
+	a.Uint64(operand.SplitMix64(d.Seed)).Uint64(step).In(c.StepAt).Int(d.First).Int(d.Run).Int(d.Stride)
 }
 
 // floatSuffix is suffix for the floats, f64 as well; "" for other types.
@@ -83,14 +78,8 @@ func (k *uniform) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(p)
-	a.Out(y.Data)
-	a.Int(y.Len())
+	a := k.begin().In(p).Out(y.Data).Int(y.Len())
 	packStream(a, k.draws, c)
-	a.Uint32(uint32(k.size))
-	a.Float64(k.low)
-	a.Float64(k.width)
-	a.Uint64(k.one)
+	a.Uint32(uint32(k.size)).Float64(k.low).Float64(k.width).Uint64(k.one)
 	return k.line(y.Len(), 4)
 }

@@ -44,13 +44,8 @@ func (k *counter) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.Out(y.Data)
-	a.Int(n)
-	a.Int(int(start.whole))
-	a.Int(int(delta.whole))
-	a.Float64(start.real)
-	a.Float64(delta.real)
+	k.begin().Out(y.Data).Int(n).Int(int(start.whole)).Int(int(delta.whole)).Float64(start.real).
+		Float64(delta.real)
 	return k.line(n, 2)
 }
 

@@ -178,17 +178,7 @@ func (l *launch) folding(n, each int) error {
 // pack packs reduce_args.
 func (k *reduceKernel) pack(a *driver.Args, x, y *executor.Tensor, part []byte, outs, chunks, chunk int) {
 	p := &k.plan
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Out(part)
-	a.Int(outs)
-	a.Int(p.inner)
-	a.Int(p.runs)
-	a.Int(chunks)
-	a.Int(chunk)
-	a.Int(p.count)
-	a.Uint32(k.of)
-	a.Uint32(k.finish)
-	a.Uint32(wide(x.DType, p.inner))
+	a.In(x.Data).Out(y.Data).Out(part).Int(outs).Int(p.inner).Int(p.runs).Int(chunks).Int(chunk).
+		Int(p.count).Uint32(k.of).Uint32(k.finish).Uint32(wide(x.DType, p.inner))
 	p.pack(a)
 }

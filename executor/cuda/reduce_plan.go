@@ -95,8 +95,7 @@ func (p *foldPlan) short() bool { return !p.columns && p.runs == 1 && p.count <=
 
 // pack packs the dims of reduce_args.
 func (p *foldPlan) pack(a *driver.Args) {
-	a.Int32(int32(len(p.kept.dims)))
-	a.Int32(int32(len(p.fold.dims)))
+	a.Int32(int32(len(p.kept.dims))).Int32(int32(len(p.fold.dims)))
 	for _, list := range [][]int{p.kept.dims, p.kept.steps, p.fold.dims, p.fold.steps} {
 		for i := range maxFolds {
 			if i < len(list) {

@@ -37,11 +37,7 @@ func (k *trilu) Run(c *executor.Ctx) error {
 		return err
 	}
 	x := c.In(0)
-	a := k.begin()
-	a.In(x.Data)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(k.Diag)
+	a := k.begin().In(x.Data).Out(y.Data).Int(y.Len()).Int(k.Diag)
 	packAxes(a, 2, func(i int) int { return x.Shape[x.Rank()-1-i] })
 	a.Uint32(flag(k.Upper))
 	return k.line(y.Len(), 1)

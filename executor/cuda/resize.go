@@ -117,20 +117,13 @@ func (k *resizeKernel) Run(c *executor.Ctx) error {
 			return err
 		}
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.In(table)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Uint64(k.fill)
-	a.Int32(int32(len(k.dims)))
+	a := k.begin().In(x.Data).In(table).Out(y.Data).Int(y.Len()).Uint64(k.fill).Int32(int32(len(k.dims)))
 	for i := range resizedDims {
 		d := resizedDim{n: 1, same: true}
 		if i < len(k.dims) {
 			d = k.dims[i]
 		}
-		a.Int(d.stride)
-		a.Divider(d.n)
+		a.Int(d.stride).Divider(d.n)
 		same := int32(0)
 		if d.same {
 			same = 1

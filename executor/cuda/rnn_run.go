@@ -60,14 +60,8 @@ func (k *recurrence) copyState(
 		from, to, fromLD, toLD = work, data, k.hidden, ld
 		t, workType = workType, t
 	}
-	a.In(from)
-	a.Out(to)
-	a.Int(k.batch * k.hidden)
-	a.Int(fromLD)
-	a.Int(toLD)
-	a.Divider(k.hidden)
-	a.Uint32(statType(t))
-	a.Uint32(statType(workType))
+	a.In(from).Out(to).Int(k.batch * k.hidden).Int(fromLD).Int(toLD).Divider(k.hidden).Uint32(statType(t)).
+		Uint32(statType(workType))
 	return k.copy.line(k.batch*k.hidden, 1)
 }
 
@@ -110,26 +104,11 @@ func (k *recurrence) cells(c *executor.Ctx, l *launch, y *executor.Tensor) error
 		}
 		return t.Data[k.size*n:]
 	}
-	a := l.begin()
-	a.In(k.pre[k.size*pre:])
-	a.In(k.rec)
-	a.In(part(c.In(3), k.index*2*rows))
-	a.In(part(c.In(7), k.index*3*hidden))
-	a.In(k.lens)
-	a.Out(k.h)
-	a.Out(k.state)
-	a.Out(k.side)
-	a.Out(part(y, out))
-	a.Int(k.batch * hidden)
-	a.Int(preLD)
-	a.Int(outLD)
-	a.Divider(hidden)
-	a.Int32(int32(k.gates))
-	a.Int32(int32(k.time))
-	a.Uint32(statType(c.In(0).DType))
-	a.Uint32(flag(k.couple))
-	a.Uint32(flag(k.linear))
-	a.Float32(k.clip)
+	a := l.begin().In(k.pre[k.size*pre:]).In(k.rec).In(part(c.In(3), k.index*2*rows)).
+		In(part(c.In(7), k.index*3*hidden)).In(k.lens).Out(k.h).Out(k.state).Out(k.side).Out(part(y, out)).
+		Int(k.batch * hidden).Int(preLD).Int(outLD).Divider(hidden).Int32(int32(k.gates)).
+		Int32(int32(k.time)).Uint32(statType(c.In(0).DType)).Uint32(flag(k.couple)).Uint32(flag(k.linear)).
+		Float32(k.clip)
 	acts := &k.acts[k.index]
 	for _, act := range acts {
 		a.Uint32(uint32(act.Function))

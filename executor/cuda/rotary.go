@@ -58,20 +58,11 @@ func (k *rotaryKernel) Run(c *executor.Ctx) error {
 	}
 	half := k.Dim / 2
 	n := x.Len() / k.Size * (k.Size - half)
-	a := k.begin()
-	a.In(x.Data)
-	a.In(c.In(k.CosAt).Data)
-	a.In(c.In(k.CosAt + 1).Data)
-	a.In(positions)
-	a.Out(y.Data)
-	a.Int(n)
+	a := k.begin().In(x.Data).In(c.In(k.CosAt).Data).In(c.In(k.CosAt + 1).Data).In(positions).Out(y.Data).
+		Int(n)
 	for _, v := range [...]int{k.Size, half, k.Seq, k.First, k.RowBatch, k.RowSeq} {
 		a.Int(v)
 	}
-	a.Divider(k.Size - half)
-	a.Divider(inner)
-	a.Divider(outer)
-	a.Uint32(flag(k.Packed))
-	a.Uint32(flag(k.Interleaved))
+	a.Divider(k.Size - half).Divider(inner).Divider(outer).Uint32(flag(k.Packed)).Uint32(flag(k.Interleaved))
 	return k.line(n, 1)
 }

@@ -85,16 +85,8 @@ func (s *scatterer) scatter(c *executor.Ctx, dst, updates []byte) error {
 	if err != nil {
 		return err
 	}
-	a := s.finish.begin()
-	a.In(keys)
-	a.In(ids)
-	a.In(updates)
-	a.Out(dst)
-	a.Int(total)
-	a.Int(s.stride)
-	a.Uint32(uint32(n))
-	a.Uint32(uint32(s.inner))
-	a.Int32(s.op)
+	a := s.finish.begin().In(keys).In(ids).In(updates).Out(dst).Int(total).Int(s.stride).Uint32(uint32(n)).
+		Uint32(uint32(s.inner)).Int32(s.op)
 	packAxes(a, 2, func(i int) int {
 		if i == 0 {
 			return s.inner
@@ -109,12 +101,7 @@ func (s *scatterer) sorted(c *executor.Ctx, n, rows int) (keys, ids []byte, err 
 	keys, ids = c.Scratch(4*n), c.Scratch(4*n)
 	toKeys, toIDs := c.Scratch(4*n), c.Scratch(4*n)
 	counts := c.Scratch(4 * sortDigits * sortTiles(n))
-	a := s.keys.begin()
-	a.In(s.index.offsets)
-	a.Out(keys)
-	a.Out(ids)
-	a.Int(n)
-	a.Int(s.inner)
+	s.keys.begin().In(s.index.offsets).Out(keys).Out(ids).Int(n).Int(s.inner)
 	if err := s.keys.line(n, 1); err != nil {
 		return nil, nil, err
 	}
@@ -125,15 +112,8 @@ func (s *scatterer) sorted(c *executor.Ctx, n, rows int) (keys, ids []byte, err 
 			*launch
 			blocks, threads int
 		}{{s.count, tiles, sortThreads}, {s.sum, 1, sumThreads}, {s.move, tiles, sortThreads}} {
-			a := pass.begin()
-			a.In(keys)
-			a.In(ids)
-			a.Out(toKeys)
-			a.Out(toIDs)
-			a.Out(counts)
-			a.Uint32(uint32(n))
-			a.Uint32(uint32(tiles))
-			a.Uint32(uint32(shift))
+			pass.begin().In(keys).In(ids).Out(toKeys).Out(toIDs).Out(counts).Uint32(uint32(n)).
+				Uint32(uint32(tiles)).Uint32(uint32(shift))
 			if err := pass.run(driver.Line(min(pass.blocks, 1<<16), pass.threads)); err != nil {
 				return nil, nil, err
 			}

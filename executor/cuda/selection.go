@@ -52,13 +52,7 @@ func (k *oneHot) Run(c *executor.Ctx) error {
 	if y == nil {
 		return nil
 	}
-	a := k.begin()
-	a.In(x.Data)
-	a.In(values.Data)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Int(depth)
-	a.Int(elements(x.Shape[axis:]))
-	a.Uint32(k.wide)
+	k.begin().In(x.Data).In(values.Data).Out(y.Data).Int(y.Len()).Int(depth).Int(elements(x.Shape[axis:])).
+		Uint32(k.wide)
 	return k.line(y.Len(), 1)
 }

@@ -96,7 +96,5 @@ func (d *Device) runSelftest(name string, x []int32, outputs, blocks, threads, s
 }
 
 func packSelftest(a *driver.Args, x, y []byte, n int) {
-	a.In(x)
-	a.Out(y)
-	a.Int(n)
+	a.In(x).Out(y).Int(n)
 }

@@ -46,10 +46,7 @@ func (k *axisLaunch) either() *launch {
 func (k *axisLaunch) start(t graph.DType) error {
 	l := k.either()
 	a := &l.args
-	a.Int(k.outer)
-	a.Int(k.n)
-	a.Int(k.inner)
-	a.Uint32(wide(t, k.n))
+	a.Int(k.outer).Int(k.n).Int(k.inner).Uint32(wide(t, k.n))
 	const long, warp = 32, 32 // elements that are worth eight threads
 	switch {
 	case k.inner == 1:
@@ -122,8 +119,7 @@ func (k *softmaxKernel) Run(c *executor.Ctx) error {
 	if out == nil || out.Len() == 0 {
 		return nil
 	}
-	a := k.either().begin()
-	a.In(x.Data)
+	a := k.either().begin().In(x.Data)
 	if k.gradient {
 		a.In(y.Data)
 	} else {

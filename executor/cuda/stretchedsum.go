@@ -70,11 +70,6 @@ func (s *stretchedSum) run(c *executor.Ctx, terms, y *executor.Tensor) error {
 	if err := s.sum.reduce(c, terms, &s.sums); err != nil || s.round == nil {
 		return err
 	}
-	a := s.round.begin()
-	a.In(s.sums.Data)
-	a.Out(y.Data)
-	a.Int(y.Len())
-	a.Float32(0)
-	a.Float32(0)
+	s.round.begin().In(s.sums.Data).Out(y.Data).Int(y.Len()).Float32(0).Float32(0)
 	return s.round.line(y.Len(), 4)
 }

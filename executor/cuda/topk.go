@@ -108,17 +108,8 @@ func (k *topK) Run(c *executor.Ctx) error {
 	if !small {
 		l, work = k.blocks, c.Scratch(space)
 	}
-	a := l.begin()
-	a.In(x.Data)
-	a.Out(values)
-	a.Out(indices)
-	a.Out(work)
-	a.Int(rows)
-	a.Int(n)
-	a.Int(inner)
-	a.Int(chosen)
-	a.Int(padded)
-	a.Uint32(flag(k.smallest))
+	l.begin().In(x.Data).Out(values).Out(indices).Out(work).Int(rows).Int(n).Int(inner).Int(chosen).
+		Int(padded).Uint32(flag(k.smallest))
 	switch {
 	case small:
 		return l.folding(lines, 1)

@@ -60,12 +60,7 @@ func (k *unaryKernel) Run(c *executor.Ctx) error {
 
 // unary runs a kernel of unary_args on n elements; y may be x.
 func (l *launch) unary(x, y []byte, n int, alpha, beta float32) error {
-	a := l.begin()
-	a.In(x)
-	a.Out(y)
-	a.Int(n)
-	a.Float32(alpha)
-	a.Float32(beta)
+	l.begin().In(x).Out(y).Int(n).Float32(alpha).Float32(beta)
 	return l.line(n, 4)
 }
 

@@ -138,9 +138,7 @@ func (k *variadicKernel) pack(a *driver.Args, y *executor.Tensor) {
 			a.In(nil)
 		}
 	}
-	a.Out(y.Data)
-	a.Int(len(y.Data) / k.size)
-	a.Int32(int32(len(k.parts)))
+	a.Out(y.Data).Int(len(y.Data) / k.size).Int32(int32(len(k.parts)))
 	scale := float32(1)
 	if k.mean {
 		scale = 1 / float32(len(k.parts))

@@ -48,8 +48,7 @@ func (w *window) pack(a *driver.Args) {
 		}
 	}
 	for _, list := range [...]*[3]int{&w.In, &w.Out, &w.Kernel} {
-		a.Divider(max(list[2], 1))
-		a.Divider(max(list[1], 1))
+		a.Divider(max(list[2], 1)).Divider(max(list[1], 1))
 	}
 	for _, v := range w.Stride {
 		a.Divider(v)

@@ -12,7 +12,7 @@ const maxArgs = 4096
 
 // Args packs the struct that a kernel takes, member by member in the order of its declaration, each
 // at a multiple of its size as C lays them out. The zero value is empty; Reset makes it empty again
-// and keeps its memory.
+// and keeps its memory. Methods that add a member return their receiver: a.In(x).Out(y).Int(n), for example.
 type Args struct {
 	buf      []byte
 	align    int
@@ -53,12 +53,12 @@ func (a *Args) pad(align int) {
 }
 
 // In adds a pointer to memory that the kernel reads; empty memory is a null pointer.
-func (a *Args) In(b []byte) { a.pointer(b, false) }
+func (a *Args) In(b []byte) *Args { return a.pointer(b, false) }
 
 // Out adds a pointer to memory that the kernel writes to and may read.
-func (a *Args) Out(b []byte) { a.pointer(b, true) }
+func (a *Args) Out(b []byte) *Args { return a.pointer(b, true) }
 
-func (a *Args) pointer(b []byte, write bool) {
+func (a *Args) pointer(b []byte, write bool) *Args {
 	at := a.room(8, 8)
 	address := Address(b)
 	if len(b) == 0 {
@@ -66,28 +66,35 @@ func (a *Args) pointer(b []byte, write bool) {
 	}
 	binary.LittleEndian.PutUint64(at, uint64(address))
 	a.pointers = append(a.pointers, Pointer{len(a.buf) - 8, b, write})
+	return a
 }
 
 // Int adds an i64.
-func (a *Args) Int(v int) { binary.LittleEndian.PutUint64(a.room(8, 8), uint64(v)) }
+func (a *Args) Int(v int) *Args { return a.Uint64(uint64(v)) }
 
 // Uint64 adds a u64.
-func (a *Args) Uint64(v uint64) { binary.LittleEndian.PutUint64(a.room(8, 8), v) }
+func (a *Args) Uint64(v uint64) *Args {
+	binary.LittleEndian.PutUint64(a.room(8, 8), v)
+	return a
+}
 
 // Int32 adds an i32.
-func (a *Args) Int32(v int32) { a.Uint32(uint32(v)) }
+func (a *Args) Int32(v int32) *Args { return a.Uint32(uint32(v)) }
 
 // Uint32 adds a u32.
-func (a *Args) Uint32(v uint32) { binary.LittleEndian.PutUint32(a.room(4, 4), v) }
+func (a *Args) Uint32(v uint32) *Args {
+	binary.LittleEndian.PutUint32(a.room(4, 4), v)
+	return a
+}
 
 // Float32 adds an f32.
-func (a *Args) Float32(v float32) { a.Uint32(math.Float32bits(v)) }
+func (a *Args) Float32(v float32) *Args { return a.Uint32(math.Float32bits(v)) }
 
 // Float64 adds an f64.
-func (a *Args) Float64(v float64) { a.Uint64(math.Float64bits(v)) }
+func (a *Args) Float64(v float64) *Args { return a.Uint64(math.Float64bits(v)) }
 
 // Divider adds a divider, which divides numbers below 2^31 by d; d is at least 1 and below 2^31.
-func (a *Args) Divider(d int) {
+func (a *Args) Divider(d int) *Args {
 	// The smallest shift with 2^shift >= d, and mul = floor(2^32 * (2^shift - d) / d) + 1: Granlund
 	// and Montgomery, Division by Invariant Integers using Multiplication, 1994, figure 4.1.
 	shift := 0
@@ -95,9 +102,7 @@ func (a *Args) Divider(d int) {
 		shift++
 	}
 	mul := (uint64(1)<<32)*(uint64(1)<<shift-uint64(d))/uint64(d) + 1
-	a.Uint32(uint32(d))
-	a.Uint32(uint32(mul))
-	a.Uint32(uint32(shift))
+	return a.Uint32(uint32(d)).Uint32(uint32(mul)).Uint32(uint32(shift))
 }
 
 // Bytes returns the packed struct, padded as C pads it.
