@@ -183,7 +183,7 @@ func (w *weigher) bestOf(full *selection, floor *levelChoice) (*levelChoice, err
 	choices := []*levelChoice{all}
 	for _, every := range spacings(len(w.analysis.Graph.Nodes)) {
 		why := fmt.Sprintf("recomputing everything would not lower the peak, because no value is left to start "+
-			"from: one value in %d is kept as a checkpoint (a saved plan records which; a "+
+			"from: one value in %d is kept as a checkpoint (a plan file records which; a "+
 			"configuration cannot)", every)
 		c, err := w.weigh(full.withCheckpoints(w.analysis, every), why)
 		if err != nil {
