@@ -207,7 +207,7 @@ func TestOffload(t *testing.T) {
 				}
 				found++
 				require.LessOrEqual(t, f.Saves, p.Planned.Peak.Bytes-p.Planned.LowerBound)
-				require.InDelta(t, 2*float64(p.Sizes.Bytes[v.ID])/31.5e9*1e3, f.Millis, 1e-3*f.Millis+1e-9)
+				require.InDelta(t, 2*float64(p.Sizes.Bytes[v.ID])/planner.DefaultProfile.Link*1e3, f.Millis, 1e-3*f.Millis+1e-9)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	Recompute = "recompute" // recompute the value
 	Reorder   = "order"     // run the nodes in another order
 	Parts     = "parts"     // compute regions of the graph in chunks
-	Offload   = "offload"   // move the value to the host and back, which memopt does not do
+	Offload   = "offload"   // move the value to the host and back, which plans to a budget may do
 )
 
 // maxFixes is how many fixes of a value are kept.
@@ -34,12 +34,8 @@ type Fix struct {
 	// Peak is the peak that is left, at the node PeakNode.
 	Peak     int64
 	PeakNode string
-	Hint     bool // memopt does not do that
+	Hint     bool // no selection does that for the value alone
 }
-
-// pcieBytesPerSecond is the largest rate between a device and the host: PCI Express 4.0 with 16
-// lanes of 16 GT/s and 128 of 130 bits of data (PCI-SIG, PCI Express Base Specification 4.0, 2017).
-const pcieBytesPerSecond = 16e9 / 8 * 16 * 128 / 130
 
 // fixes finds fixes for the largest values.
 func (e *explainer) fixes(r *Result, top int) error {
@@ -158,9 +154,13 @@ func (e *explainer) reorder() (*Fix, error) {
 }
 
 // offload simulates that a value is not there from before the peak until it is read behind it; nil
-// where the node at the peak needs it, or the plan is for a CPU, whose memory is the host's.
+// where the node at the peak needs it, or the plan is for a device without a link to the host, such as a CPU.
 func (e *explainer) offload(v *Value) (*Fix, error) {
-	if v.made < 0 || v.made >= e.peak || v.next <= e.peak || e.outputs[v.program] || e.p.ProfileName() == "cpu" {
+	link := planner.DefaultProfile.Link
+	if p := e.p.Options.Profile; p != nil {
+		link = p.Link
+	}
+	if v.made < 0 || v.made >= e.peak || v.next <= e.peak || e.outputs[v.program] || link == 0 {
 		return nil, nil
 	}
 	t, err := e.without(v).Simulate()
@@ -169,9 +169,10 @@ func (e *explainer) offload(v *Value) (*Fix, error) {
 	}
 	bytes := e.program.Bytes[v.program]
 	return &Fix{What: Offload, Hint: true,
-		How:    "to the host and back at 31.5 GB/s, if no computation hides it; memopt does not do that",
+		How: fmt.Sprintf("to the host and back at %.4g GB/s, if no computation hides it; plan --budget with "+
+			"--host-budget chooses values to move", link/1e9),
 		Saves:  e.t.Peak.Bytes - t.Peak.Bytes,
-		Millis: 2 * float64(bytes) / pcieBytesPerSecond * 1e3, Peak: t.Peak.Bytes,
+		Millis: 2 * float64(bytes) / link * 1e3, Peak: t.Peak.Bytes,
 		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil
 }
 

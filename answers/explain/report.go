@@ -37,8 +37,12 @@ func (r *Result) Answer() string {
 	peak := r.Plan.Planned.Peak.Bytes
 	text := fmt.Sprintf("The peak is %s, at node %q, run %d of %d.", report.Bytes(peak), r.PeakNode, r.Step+1, r.Steps)
 	if r.Name == "" {
-		return text + fmt.Sprintf(" Beside it, %s of inputs and weights are live throughout.",
+		text += fmt.Sprintf(" Beside it, %s of inputs and weights are live throughout.",
 			report.Bytes(r.Plan.Persistent))
+		if h := r.Plan.Planned.Host; h != nil {
+			text += fmt.Sprintf(" Values that move to the host take up to %s there.", report.Bytes(h.Peak.Bytes))
+		}
+		return text
 	}
 	switch sum := r.Sum(); {
 	case len(r.Values) == 0 && len(r.Elsewhere) == 1:
@@ -89,6 +93,7 @@ type resultJSON struct {
 	Total      int64            `json:"total_bytes"`
 	Persistent int64            `json:"persistent_bytes"`
 	Baseline   int64            `json:"baseline_bytes"`
+	Host       int64            `json:"host_bytes,omitempty"`
 	AliveBytes int64            `json:"alive_bytes"`
 	Alive      []valueJSON      `json:"alive"`
 	Elsewhere  []absentJSON     `json:"elsewhere"`
@@ -155,6 +160,9 @@ func (r *Result) json(view View) *resultJSON {
 		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + view.Reserved,
 		Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
 		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
+	if h := p.Planned.Host; h != nil {
+		out.Host = h.Peak.Bytes
+	}
 	for name, n := range p.Options.Dims {
 		out.Dims[name] = n
 	}
