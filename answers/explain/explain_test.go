@@ -207,7 +207,8 @@ func TestOffload(t *testing.T) {
 				}
 				found++
 				require.LessOrEqual(t, f.Saves, p.Planned.Peak.Bytes-p.Planned.LowerBound)
-				require.InDelta(t, 2*float64(p.Sizes.Bytes[v.ID])/planner.DefaultProfile.Link*1e3, f.Millis, 1e-3*f.Millis+1e-9)
+				millis := 2e3 * float64(p.Sizes.Bytes[v.ID]) / planner.DefaultProfile.Link
+				require.InDelta(t, millis, f.Millis, 1e-3*f.Millis+1e-9)
 			}
 		}
 	}
