@@ -30,7 +30,7 @@ var flagged = map[string]string{
 // TestNoFlags: libraries advise by options (package hint), which cmd/memopt words as flags, so that no text below
 // it has the name of a flag.
 func TestNoFlags(t *testing.T) {
-	flag := regexp.MustCompile("(^|[^-\\w])--[a-z]")
+	flag := regexp.MustCompile(`(^|[^-\w])--[a-z]`)
 	literals := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
