@@ -18,6 +18,7 @@ const (
 	Dims                           // Dims of memopt.Options
 	Format                         // Format of data.Options
 	FreezeInputs                   // FreezeInputs of optimize.Options
+	HostBudget                     // HostBudget of memopt.MoveOptions
 	Init                           // Begin and RandomSeed of train.Config
 	Interleave                     // Interleave of parallel.Layout
 	Keep                           // Keep of memopt.PlanOptions
@@ -70,6 +71,7 @@ var names = [NumOptions]string{
 	Dims:             "Dims",
 	Format:           "Format",
 	FreezeInputs:     "FreezeInputs",
+	HostBudget:       "HostBudget",
 	Init:             "Begin",
 	Interleave:       "Interleave",
 	Keep:             "Keep",

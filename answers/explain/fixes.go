@@ -169,8 +169,8 @@ func (e *explainer) offload(v *Value) (*Fix, error) {
 	}
 	bytes := e.program.Bytes[v.program]
 	return &Fix{What: Offload, Hint: true,
-		How: fmt.Sprintf("to the host and back at %.4g GB/s, if no computation hides it; plan --budget with "+
-			"--host-budget chooses values to move", link/1e9),
+		How: fmt.Sprintf("to the host and back at %.4g GB/s, if no computation hides it; plan %v with %v chooses "+
+			"values to move", link/1e9, hint.Budget, hint.HostBudget),
 		Saves:  e.t.Peak.Bytes - t.Peak.Bytes,
 		Millis: 2 * float64(bytes) / link * 1e3, Peak: t.Peak.Bytes,
 		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil

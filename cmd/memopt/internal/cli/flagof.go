@@ -21,6 +21,7 @@ var flagOf = [hint.NumOptions]string{
 	hint.Dims:             "--dim",
 	hint.Format:           "--data-format",
 	hint.FreezeInputs:     "--freeze-inputs",
+	hint.HostBudget:       "--host-budget",
 	hint.Init:             "--init",
 	hint.Interleave:       "--interleave",
 	hint.Keep:             "--keep",
