@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -70,7 +71,9 @@ type TraceWriter struct {
 	phase string        // the current one; "" before the first
 	end   time.Duration // of the last event
 	named int           // threads whose tracks have names: 1..named
-	err   error         // the first one
+	// tracks are those of copies that have names.
+	tracks map[int]bool
+	err    error // the first one
 }
 
 // NewTraceWriter begins a trace of a run.
@@ -191,6 +194,25 @@ func (t *TraceWriter) Event(n *TraceNode, start, took time.Duration, live int64,
 	b = append(b, "}}"...)
 	t.line, t.end = b, start+took
 	t.write(b)
+}
+
+// Copy writes a copy between device and host, on a track of its own.
+func (t *TraceWriter) Copy(n *TraceNode, track int, start, took time.Duration) {
+	if !t.tracks[track] {
+		if t.tracks == nil {
+			t.tracks = map[int]bool{}
+		}
+		t.tracks[track] = true
+		name := map[int]string{outTrack: "copies to the host", inTrack: "copies from the host"}[track]
+		t.write(fmt.Appendf(nil, ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"ts\": 0, \"pid\": 1, \"tid\": %d, "+
+			"\"args\": {\"name\": \"%s\"}}", track, name))
+	}
+	b := append(append(t.line[:0], ",\n"...), n.head...)
+	b = append(appendMicroseconds(b, start), `, "dur": `...)
+	b = appendMicroseconds(b, took)
+	b = fmt.Appendf(b, `, "pid": 1, "tid": %d, "args": {"step": 0`, track)
+	t.line = append(append(b, n.args...), "}}"...)
+	t.write(t.line)
 }
 
 // appendFlow binds an event to the flow of its node, if it is in one: flows of different steps are

@@ -71,26 +71,11 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) e
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	if err := sel.Step.Check(); err != nil {
-		return err
-	}
-	how := option.Planning{Moves: true, Record: o.record, Reading: load.Reading{States: sel.States}}
-	if o.record != nil {
-		how.Dims = o.record.Dims
-	}
-	m, err := load.Model(a, name, how.Reading)
-	if err != nil {
-		return err
-	}
-	m, _, err = gradcmd.MakeStep(a, m, &sel.Step, sel.Guarded())
+	p, m, err := loadMoves(a, name, sel, o)
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	p, err := makeMoves(a, name, m, sel, how, o)
-	if err != nil {
-		return err
-	}
 	if o.save != "" {
 		data, err := p.File()
 		if err != nil {
@@ -110,6 +95,30 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) e
 		w = a.Stdio.Err
 	}
 	return report.Moving(w, format, movingReport(p))
+}
+
+// loadMoves reads a model and plans it, or takes the plan from a file. The caller closes the model.
+func loadMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) (*memopt.Moving, *memopt.Model, error) {
+	if err := sel.Step.Check(); err != nil {
+		return nil, nil, err
+	}
+	how := option.Planning{Moves: true, Record: o.record, Reading: load.Reading{States: sel.States}}
+	if o.record != nil {
+		how.Dims = o.record.Dims
+	}
+	m, err := load.Model(a, name, how.Reading)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m, _, err = gradcmd.MakeStep(a, m, &sel.Step, sel.Guarded()); err != nil {
+		return nil, nil, err
+	}
+	p, err := makeMoves(a, name, m, sel, how, o)
+	if err != nil {
+		m.Close()
+		return nil, nil, err
+	}
+	return p, m, nil
 }
 
 // makeMoves plans a model that was read.

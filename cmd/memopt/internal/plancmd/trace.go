@@ -12,6 +12,7 @@ import (
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/option"
 	"memopt/internal/fileio"
+	"memopt/recompute"
 	"memopt/view/report"
 	"memopt/view/timeline"
 	"memopt/view/torchsnapshot"
@@ -39,7 +40,9 @@ says.
 
 -F perfetto writes a trace for ui.perfetto.dev and chrome://tracing: nodes and
 phases on tracks, live bytes by kind as counters, and arrows from a node to its
-recomputation. Its times are estimates, so --cost refuses it.
+recomputation; copies to the host and back have tracks of their own. Events say
+which buffers they read, write and free, and which others they wait for, as
+check --trace reads it. Its times are estimates, so --cost refuses it.
 
 -F torch-snapshot writes a snapshot of PyTorch's allocator for
 pytorch.org/memory_viz: the blocks of the arena with the values in them, their
@@ -90,6 +93,9 @@ func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, format, o
 			return err
 		}
 	}
+	if r := sel.MovedPlan(); r != nil && !baseline {
+		return traceMoves(a, name, sel, r, format, out)
+	}
 	p, c, err := MakePlan(a, name, sel, option.Planning{})
 	if err != nil {
 		return err
@@ -116,6 +122,27 @@ func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, format, o
 	return sel.BudgetFlags.Finish(a, p)
 }
 
+// traceMoves writes the step of a plan file whose values move.
+func traceMoves(a *cli.App, name string, sel *option.SelectionFlags, r *recompute.Record, format, out string) error {
+	p, m, err := loadMoves(a, name, sel, &moving{record: r})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	t, err := timeline.Of(p.Laid)
+	if err != nil {
+		return cli.Classify(cli.Wrap(name, err))
+	}
+	t.Pack(a.Ctx)
+	if err := writeTrace(a, &memopt.Plan{Plan: p.Laid, Of: m}, t, format, out, true); err != nil {
+		return err
+	}
+	a.Note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s; copies take up to %s of "+
+		"the host", name, len(t.Steps), report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()),
+		report.Bytes(t.Layout.Bytes), report.Bytes(p.HostPeak))
+	return nil
+}
+
 // writeTrace writes a step in a format.
 func writeTrace(a *cli.App, p *memopt.Plan, t *timeline.Timeline, format, out string, rewritten bool) error {
 	switch format {
@@ -126,6 +153,9 @@ func writeTrace(a *cli.App, p *memopt.Plan, t *timeline.Timeline, format, out st
 	}
 	h := report.TimelineHeader{StructureSHA256: p.Of.StructureSHA256, Dims: p.Of.Dims, Costs: p.ProfileName(),
 		Rewritten: rewritten}
+	if r := recompute.RecordOf(p.Model); r != nil && r.MovedRecord != nil {
+		h.Link = r.Link
+	}
 	return a.StreamArtefact("--out", out, func(w io.Writer) error { return report.PlanTrace(w, t, h) })
 }
 
