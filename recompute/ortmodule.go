@@ -3,7 +3,6 @@ package recompute
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"memopt/graph"
 	"memopt/graph/live"
@@ -57,7 +56,11 @@ func (a *Analysis) ByORTModule(selected []int, seed int64) (*Rewritten, error) {
 			r.out.Clones++
 		}
 	}
-	slices.SortStableFunc(nodes[:len(a.Graph.Nodes)], func(x, y *graph.Node) int { return fused(x) - fused(y) })
+	numbered := make([]*graph.Node, 0, len(nodes))
+	for _, id := range ortsim.SessionNumbers(a.Graph) {
+		numbered = append(numbered, nodes[id])
+	}
+	copy(nodes, numbered)
 	r.g.SetNodes(nodes)
 	b, err := live.FindBoundary(r.out.Model)
 	if err != nil {
@@ -72,13 +75,4 @@ func (a *Analysis) ByORTModule(selected []int, seed int64) (*Rewritten, error) {
 	r.g.SetNodes(arranged)
 	r.out.Boundary, err = live.FindBoundary(r.out.Model)
 	return r.out, err
-}
-
-// fused is 1 for a node that a fusion of the session has made, by its name, else 0. The session numbers these behind
-// all nodes of the graph that it was given, and the order depends on numbers.
-func fused(n *graph.Node) int {
-	if strings.Contains(n.Name, "Fusion") {
-		return 1
-	}
-	return 0
 }

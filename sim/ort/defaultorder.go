@@ -16,17 +16,20 @@ import (
 // initializers, come first. It replaces operators without a kernel of their own by their function
 // bodies, whose nodes count as if they stood behind all others. In the file, producers must come
 // before their readers.
-func DefaultOrder(g *graph.Graph) graph.Order {
+func DefaultOrder(g *graph.Graph) graph.Order { return defaultOrder(g, graph.FileOrder(g)) }
+
+// defaultOrder is DefaultOrder of the file whose nodes stand in an order.
+func defaultOrder(g *graph.Graph, file graph.Order) graph.Order {
 	p := &live.Program{Steps: make([]live.Step, len(g.Nodes)), Bytes: make([]int64, len(g.Values))}
-	for i := range g.Nodes {
-		p.Steps[i] = live.NewStep(g, graph.NodeID(i), &live.Sizes{})
+	for i, id := range file {
+		p.Steps[i] = live.NewStep(g, id, &live.Sizes{})
 	}
 	for _, d := range g.Outputs {
 		p.Outputs = append(p.Outputs, d.Value)
 	}
 	order := make(graph.Order, len(g.Nodes))
 	for i, step := range new(orderer).run(p) {
-		order[i] = graph.NodeID(step)
+		order[i] = file[step]
 	}
 	return order
 }
