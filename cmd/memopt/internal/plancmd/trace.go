@@ -137,8 +137,8 @@ func traceMoves(a *cli.App, name string, sel *option.SelectionFlags, r *recomput
 	if err := writeTrace(a, &memopt.Plan{Plan: p.Laid, Of: m}, t, format, out, true); err != nil {
 		return err
 	}
-	a.Note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s; copies take up to %s of "+
-		"the host", name, len(t.Steps), report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()),
+	a.Note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s; copies take up to %s "+
+		"of the host", name, len(t.Steps), report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()),
 		report.Bytes(t.Layout.Bytes), report.Bytes(p.HostPeak))
 	return nil
 }
