@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/check/streams"
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
@@ -243,4 +244,20 @@ func TestTraceFlows(t *testing.T) {
 		flows)
 	require.Equal(t, []string{"Bforward0", "Eforward1000", "Bbackward2000", "Ebackward3000", "Bforward1e+06",
 		"Eforward1.001e+06", "Bbackward1.002e+06", "Ebackward1.003e+06"}, phases)
+}
+
+// TestPlanTraceUses: the events of a plan's trace name buffers, and none of their uses is a race.
+func TestPlanTraceUses(t *testing.T) {
+	freed := 0
+	for seed := range uint64(20) {
+		var b bytes.Buffer
+		tl := traced(t, seed, sameName)
+		require.NoError(t, report.PlanTrace(&b, tl, report.TimelineHeader{Dims: map[string]int64{}}))
+		freed += strings.Count(b.String(), `"frees": [`)
+		races, operations, err := streams.Trace(&b)
+		require.NoError(t, err)
+		require.Empty(t, races)
+		require.Positive(t, operations)
+	}
+	require.Greater(t, freed, 100)
 }
