@@ -77,7 +77,11 @@ func TestSession(t *testing.T) {
 		p, err := planner.Make(m.Model, m.Types, o)
 		require.NoError(t, err)
 		require.NotNil(t, p.Session)
-		require.InEpsilon(t, c.measured, p.Session.Planned, 0.007, "%s, %v", c.name, c.strategy)
+		most := 0.005
+		if c.name == "mlp" {
+			most = 0.007 // of half a MiB
+		}
+		require.InEpsilon(t, c.measured, p.Session.Planned, most, "%s, %v", c.name, c.strategy)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/cmd/memopt/internal/cli"
-	"memopt/internal/test/rapidflags"
 )
 
 // jobLine trains the perceptron of the PyTorch tests, with a last batch that is smaller.
@@ -23,7 +22,7 @@ func jobLine(t *testing.T, rest string) string {
 	folder, err := filepath.Abs(filepath.Join("testdata", "pytorch", "mlp"))
 	require.NoError(t, err)
 	return "train " + folder + "/model.onnx --data " + folder + "/x.npy --data " + folder + "/labels.npy --batch 7 " +
-		"--learning-rate 1e-3 --warmup-steps 50 --max-steps 8000 --save-every 40 --save-total-limit 3 " +
+		"--learning-rate 1e-3 --warmup-steps 50 --max-steps 30000 --save-every 40 --save-total-limit 3 " +
 		"--threads 1 " + rest
 }
 
@@ -31,7 +30,7 @@ func jobLine(t *testing.T, rest string) string {
 func lastWeights(t *testing.T, job string) (weights, others []byte) {
 	t.Helper()
 	var err error
-	folder := filepath.Join(job, "checkpoints", "step-8000")
+	folder := filepath.Join(job, "checkpoints", "step-30000")
 	weights, err = os.ReadFile(filepath.Join(folder, "weights.safetensors"))
 	require.NoError(t, err)
 	others, err = os.ReadFile(filepath.Join(folder, "optimizer.safetensors"))
@@ -39,8 +38,8 @@ func lastWeights(t *testing.T, job string) (weights, others []byte) {
 	return weights, others
 }
 
-// TestJobSurvivesKills: a job that is killed 25 times at any moment, a hundred times with MEMOPT_TESTS=all, and goes on
-// each time, ends with the bits of one that was left alone, and with the same metrics.
+// TestJobSurvivesKills: a job that is killed a hundred times at any moment, and goes on each time, ends
+// with the bits of one that was left alone, and with the same metrics.
 func TestJobSurvivesKills(t *testing.T) {
 	alone := filepath.Join(t.TempDir(), "job")
 	whole := startVictim(t, nil, nil, jobLine(t, "-o "+alone))
@@ -49,7 +48,7 @@ func TestJobSurvivesKills(t *testing.T) {
 
 	job := filepath.Join(t.TempDir(), "job")
 	rng := rand.New(rand.NewPCG(11, 12))
-	wanted, kills := rapidflags.Cases(100), 0
+	kills := 0
 	for tries := 0; ; tries++ {
 		require.Less(t, tries, 2000)
 		rest := "-o " + job
@@ -58,7 +57,7 @@ func TestJobSurvivesKills(t *testing.T) {
 		}
 		v := startVictim(t, nil, nil, jobLine(t, rest))
 		var life <-chan time.Time // nil: it is left alone
-		if kills < wanted {
+		if kills < 100 {
 			life = time.After(time.Duration(10+rng.IntN(70)) * time.Millisecond)
 		}
 		select {
@@ -73,7 +72,7 @@ func TestJobSurvivesKills(t *testing.T) {
 		}
 		break
 	}
-	require.GreaterOrEqual(t, kills, wanted, "the job must last longer")
+	require.GreaterOrEqual(t, kills, 100, "the job must last longer")
 	w, o := lastWeights(t, job)
 	require.Equal(t, weights, w)
 	require.Equal(t, others, o)
