@@ -535,6 +535,30 @@ def test_code_of_a_cache_keeps_the_budget(tmp_path, monkeypatch):
     assert before == len(cuts) > 0
 
 
+class Tied(nn.Module):
+    """Words, a wide layer and logits with the weights of the words."""
+
+    def __init__(self, words=128, width=16):
+        super().__init__()
+        self.words, self.wide = nn.Embedding(words, width), Wide(width)
+
+    def forward(self, ids):
+        logits = F.linear(self.wide(self.words(ids)), self.words.weight)
+        return F.cross_entropy(logits, ids)
+
+
+def test_product_of_shared_weights_is_not_put_off(tmp_path, monkeypatch):
+    """The gradient of the logits does not wait for the gradient of the words, to which its product is added."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None)  # no kernel runs
+    model, ids = Tied(), torch.arange(512) % 128
+    held = sum(p.nbytes for p in model.parameters()) + ids.nbytes
+    logits = 4 * ids.numel() * 128
+    compiled = memopt.torch.compile(model, budget=held + int(8.4 * logits))
+    compiled(ids).backward()
+    assert compiled.memopt.predicted_peak_bytes <= 8.4 * logits and compiled.memopt.overhead == 0
+
+
 def test_refusals():
     model = nn.Linear(2, 2)
     with pytest.raises(ValueError, match="backend='eager': wanted 'inductor' or 'aot_eager'"):

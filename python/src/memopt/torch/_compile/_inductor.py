@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch._inductor import config
 from torch._inductor.compile_fx import compile_fx, compile_fx_inner
+from torch._inductor.fx_passes import post_grad
 from torch._inductor.lowering import fallbacks
 from torch._inductor.output_code import CompiledFxGraph
 from torch._inductor.virtualized import V
@@ -65,6 +67,22 @@ def _is_copied(n: fx.Node) -> bool:
     return on_cpu and not v.is_contiguous(memory_format=_LAST)
 
 
+@contextlib.contextmanager
+def _sums_apart() -> Iterator[None]:
+    """Within the block, Inductor does not add a value to a product in the product's kernel, which then runs where the
+    sum was and holds the product's operands until there. For example, where the weight of an embedding is that of the
+    last layer, too, the gradient of the logits would be there until the end of the backward half."""
+    known = (e for passes in post_grad.pass_patterns for of in passes.patterns.values() for e in of)
+    entries = [e for e in known if e.extra_check is post_grad.is_valid_addmm_fusion]
+    for e in entries:
+        e.extra_check = lambda _: False
+    try:
+        yield
+    finally:
+        for e in entries:
+            e.extra_check = post_grad.is_valid_addmm_fusion
+
+
 class Code:
     """Compiles a graph with Inductor, and runs the code of both halves on fake tensors to count its bytes.
 
@@ -83,6 +101,7 @@ class Code:
         self.peaks: tuple[int, int] | None = None
         self.saved_bytes = 0
         self._patches: dict[str, Any] = _WITHIN if limited else {}
+        self._sums = _sums_apart if limited else contextlib.nullcontext
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
         self._bytes = _Bytes(workspaces)
         self._drops = drops
@@ -95,7 +114,7 @@ class Code:
         """Compiles a graph, both halves at once, with a partitioner of its joint graph and options of torch.compile."""
         wrapper = torch._TorchCompileInductorWrapper(**options)
         patches = {**self._patches, **wrapper.config, "custom_partitioner_fn": cut}
-        with backward_at_once():
+        with backward_at_once(), self._sums():
             return compile_fx(gm, inputs, inner_compile=self._half, config_patches=patches)  # type: ignore[return-value]
 
     def _half(self, gm: fx.GraphModule, inputs: Sequence[Any], **kwargs: Any) -> Any:
