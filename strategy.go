@@ -53,8 +53,8 @@ func (m *Model) PlanFile(path string) (Strategy, error) {
 // PlanOf is PlanFile for a plan file that was read. One whose values move to the host is for MovingOf.
 func (m *Model) PlanOf(r *recompute.Record) (Strategy, error) {
 	if r.MovedRecord != nil {
-		return nil, errors.New("values move to the host in this plan, which memopt plan, apply, run, verify, " +
-			"trace and check follow, and no other verb: write its graph with apply, and use that")
+		return nil, errors.New("values move to the host in this plan, which this verb does not follow: write its " +
+			"graph with memopt apply, and use that")
 	}
 	return m.planOf(r)
 }

@@ -13,6 +13,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/recompute"
 	"memopt/symbolic"
 )
 
@@ -24,7 +25,19 @@ type Selection struct {
 	Seed     int64         // of the rewrite
 	// Moves let the values of steps that are planned to a budget move to the host.
 	Moves memopt.MoveOptions
+	// Moved is a plan file whose values move, in place of Strategy; nil: there is none. Random nodes have the seeds
+	// of Seed, as without it.
+	Moved *recompute.Record
 }
+
+// PlanFileError says that a step and the plan file for it do not go together.
+type PlanFileError struct{ Err error }
+
+// Error is the text of Err.
+func (e *PlanFileError) Error() string { return e.Err.Error() }
+
+// Unwrap is Err.
+func (e *PlanFileError) Unwrap() error { return e.Err }
 
 // Plans are the steps of a job for a number of rows.
 type Plans struct {
@@ -64,7 +77,7 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 		return nil, err
 	}
 	nothing := sel
-	nothing.Strategy = nil
+	nothing.Strategy, nothing.Moved = nil, nil
 	for _, x := range []struct {
 		m  *memopt.Model
 		to **Planned
@@ -134,6 +147,9 @@ func plan(ctx context.Context, m *memopt.Model, sel Selection) (*Planned, error)
 	if o.Device == nil && o.Profile != nil && o.Profile.Name == "cpu" {
 		o.Device = cpu.Device{}
 	}
+	if sel.Moved != nil {
+		return followMoves(ctx, m, o, sel)
+	}
 	if b, ok := sel.Strategy.(memopt.Budget); ok && sel.Moves.Asked() {
 		return planMoves(ctx, m, b, o, sel)
 	}
@@ -174,6 +190,26 @@ func planMoves(ctx context.Context, m *memopt.Model, b memopt.Budget, o memopt.P
 	if err != nil {
 		return nil, err
 	}
+	return moving(m, p)
+}
+
+// followMoves plans a model as a plan file whose values move says.
+func followMoves(ctx context.Context, m *memopt.Model, o memopt.PlanOptions, sel Selection) (*Planned, error) {
+	r, moved := *sel.Moved, *sel.Moved.MovedRecord
+	r.Seed, moved.Seeds, r.MovedRecord = sel.Seed, nil, &moved
+	p, err := m.MovingOf(timelimit.Without(ctx), &r, o)
+	if err != nil {
+		var known *memopt.Error
+		if ctx.Err() == nil && !errors.As(err, &known) {
+			err = &PlanFileError{err}
+		}
+		return nil, err
+	}
+	return moving(m, p)
+}
+
+// moving is a plan with moves, ready for execution.
+func moving(m *memopt.Model, p *memopt.Moving) (*Planned, error) {
 	types, err := op.InferAsIs(p.Model)
 	if err != nil {
 		return nil, err

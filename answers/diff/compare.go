@@ -17,6 +17,7 @@ const (
 	MeasureChange   ChangeKind = "measure"
 	RegionChange    ChangeKind = "region"
 	PlacementChange ChangeKind = "placement"
+	MoveChange      ChangeKind = "move"
 	ClusterChange   ChangeKind = "cluster"
 	StashChange     ChangeKind = "stash"
 	OrderChange     ChangeKind = "order"
@@ -24,8 +25,8 @@ const (
 )
 
 // changeKinds is the order of listed changes.
-var changeKinds = []ChangeKind{MeasureChange, RegionChange, PlacementChange, ClusterChange, StashChange, OrderChange,
-	FieldChange}
+var changeKinds = []ChangeKind{MeasureChange, RegionChange, PlacementChange, MoveChange, ClusterChange, StashChange,
+	OrderChange, FieldChange}
 
 // How is the direction of a change from a to b.
 type How string
@@ -42,7 +43,7 @@ type Change struct {
 	Kind  ChangeKind
 	How   How
 	Name  string // of the measure, the region, the value, the cluster, or the path of the field
-	Layer string // of placements and stashes; else ""
+	Layer string // of placements, moves and stashes; else ""
 	Facts []Pair // those that differ; all for an added or removed item
 }
 
@@ -145,6 +146,7 @@ func Compare(a, b *Subject) (*Result, error) {
 	}
 	c.lists(RegionChange, a.regions, b.regions)
 	c.lists(PlacementChange, a.placements, b.placements)
+	c.lists(MoveChange, a.moves, b.moves)
 	c.lists(ClusterChange, a.clusters, b.clusters)
 	c.lists(StashChange, a.stashes, b.stashes)
 	alike := c.structure && r.Count(RegionChange) == 0 // numbers of nodes mean the same nodes
@@ -304,7 +306,7 @@ func (c *comparer) fields(a, b []field) {
 		default:
 			path, x, y, a, b = a[0].path, a[0].value, b[0].value, a[1:], b[1:]
 		}
-		if c.same(x, y) || isSource(c.A.Schema, path) {
+		if c.same(x, y) || c.A.isSource(path) || c.B.isSource(path) {
 			continue
 		}
 		name := path[strings.LastIndexByte(path, '.')+1:]

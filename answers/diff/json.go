@@ -39,6 +39,7 @@ type layerJSON struct {
 	Added   int    `json:"placements_added"`
 	Removed int    `json:"placements_removed"`
 	Changed int    `json:"placements_changed"`
+	Moves   int    `json:"moves_changed"`
 	Stashes int    `json:"stashes_changed"`
 	A       any    `json:"a_stashed_bytes"`
 	B       any    `json:"b_stashed_bytes"`
@@ -80,7 +81,8 @@ func newJSON(r *Result) *diffJSON {
 		j.Changed = append(j.Changed, changeJSON{c.Kind, c.How, c.Name, c.Layer, facts(c.Facts)})
 	}
 	for _, l := range r.Layers {
-		j.Layers = append(j.Layers, layerJSON{l.Name, l.Added, l.Removed, l.Changed, l.Stashes, l.A.json(), l.B.json()})
+		j.Layers = append(j.Layers, layerJSON{l.Name, l.Added, l.Removed, l.Changed, l.Moves, l.Stashes, l.A.json(),
+			l.B.json()})
 	}
 	for _, f := range r.Failed {
 		j.Failed = append(j.Failed, failureJSON{f.Condition, factJSON(f.Pair), f.Why})

@@ -10,6 +10,7 @@ import (
 type Layer struct {
 	Name                    string
 	Added, Removed, Changed int // placements
+	Moves                   int // those that changed
 	Stashes                 int // stashed activations that changed
 	// A and B are the layer's stashed and kept bytes on either side; unknown if a subject does not
 	// list its stashes or a size is a formula.
@@ -45,6 +46,8 @@ func (l *Layer) count(c *Change) {
 	switch {
 	case c.Kind == StashChange:
 		l.Stashes++
+	case c.Kind == MoveChange:
+		l.Moves++
 	case c.How == Added:
 		l.Added++
 	case c.How == Removed:
@@ -54,7 +57,7 @@ func (l *Layer) count(c *Change) {
 	}
 }
 
-// stashedBytes returns the bytes that a layer stashes and does not recompute.
+// stashedBytes returns the bytes that a layer stashes and neither recomputes nor moves.
 func (s *Subject) stashedBytes() func(layer string) Value {
 	sums := map[string]*big.Rat{}
 	unknown := !s.stashes.known
@@ -62,7 +65,7 @@ func (s *Subject) stashedBytes() func(layer string) Value {
 		if sums[i.layer] == nil {
 			sums[i.layer] = new(big.Rat)
 		}
-		if state := i.facts[0].Value.Text; state != "kept" {
+		if state := i.facts[0].Value.Text; state != stateKept {
 			continue
 		}
 		n := i.facts[1].Value.Number

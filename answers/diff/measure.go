@@ -2,9 +2,12 @@ package diff
 
 import (
 	"cmp"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
+
+	"memopt/recompute"
 )
 
 // Unit is the unit of a number.
@@ -36,47 +39,88 @@ var measures = [...]Measure{
 	{"persistent", Bytes, "inputs and weights, which are live throughout"},
 	{"total", Bytes, "arena and persistent bytes together"},
 	{"measured", Bytes, "bytes of the arena that a run took"},
-	{"overhead", Share, "time of the recomputed nodes, as a share of a step; for verify, the measured share"},
+	{"overhead", Share,
+		"time of the recomputed nodes and of waits for copies, as a share of a step; for verify, the measured share"},
 	{"time", Millis, "time of one step: the median of a run; for a planned model, the estimate"},
 	{"nodes", NoUnit, "recomputed nodes"},
 	{"placements", NoUnit, "recomputed values"},
+	{"moves", NoUnit, "copies of values to the host that come back"},
+	{"moved", Bytes, "bytes that a step copies to the host"},
+	{"host", Bytes, "bytes that copies take on the host at once"},
 }
 
 // source is the place of a measure in a schema.
 type source struct {
 	measure, path string
-	lessOne       bool // the field is the ratio of two times
+	by            conversion
+}
+
+// conversion makes a measure of a field.
+type conversion int
+
+const (
+	asIs        conversion = iota
+	lessOne                // of the ratio of two times
+	fromMicros             // to milliseconds
+	fromSeconds            // likewise
+)
+
+// of converts the value of a field.
+func (c conversion) of(v Value) Value {
+	if v.Number == nil || c == asIs {
+		return v
+	}
+	var x float64
+	switch c {
+	case lessOne:
+		x, _ = new(big.Rat).Sub(v.Number, big.NewRat(1, 1)).Float64()
+	case fromMicros:
+		x, _ = new(big.Rat).Quo(v.Number, big.NewRat(1000, 1)).Float64()
+	case fromSeconds:
+		x, _ = new(big.Rat).Mul(v.Number, big.NewRat(1000, 1)).Float64()
+	}
+	return floatValue(x)
 }
 
 // sources has the measures of the schemas that have any.
 var sources = map[string][]source{
-	"memopt.plan/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
-		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
-		{"total", "peak.total_bytes", false}, {"overhead", "recompute.overhead", false},
-		{"nodes", "recompute.nodes", false}},
-	"memopt.recompute/v1": {{"peak", "predicted.planned_bytes", false},
-		{"baseline", "predicted.baseline_bytes", false}, {"arena", "predicted.arena_bytes", false},
-		{"persistent", "predicted.persistent_bytes", false}, {"total", "predicted.total_bytes", false},
-		{"overhead", "recompute.overhead", false}, {"nodes", "recompute.nodes", false}},
-	operatorsSchema: {{"peak", "peak_bytes", false}, {"baseline", "baseline_peak_bytes", false},
-		{"persistent", "held_bytes", false}, {"total", "total_bytes", false}, {"overhead", costRatio, true},
-		{"time", stepTime, false}, {"nodes", recomputations, false}},
-	"memopt.apply/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
-		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
-		{"total", "peak.total_bytes", false}, {"nodes", "clones", false}, {"placements", "placements", false}},
-	"memopt.estimate/v1": {{"peak", "total_bytes", false}, {"total", "total_bytes", false},
-		{"overhead", "with_plan.overhead", false}},
-	"memopt.run/v1": {{"peak", "peak.predicted_live_bytes", false}, {"arena", "peak.arena_bytes", false},
-		{"persistent", "peak.persistent_bytes", false}, {"measured", "peak.measured_arena_bytes", false},
-		{"time", "time_ms.median", false}},
-	"memopt.verify/v1": {{"peak", "planned.peak.predicted_live_bytes", false},
-		{"baseline", "baseline.peak.predicted_live_bytes", false}, {"arena", "planned.peak.arena_bytes", false},
-		{"persistent", "planned.peak.persistent_bytes", false},
-		{"measured", "planned.peak.measured_arena_bytes", false}, {"time", "planned.time_ms.median", false},
-		{"overhead", "slowdown", true}},
-	"memopt.train/v1": {{"peak", "peak.planned_bytes", false}, {"baseline", "peak.baseline_bytes", false},
-		{"arena", "peak.arena_bytes", false}, {"persistent", "peak.persistent_bytes", false},
-		{"total", "peak.total_bytes", false}, {"measured", "peak.measured_arena_bytes", false}},
+	"memopt.plan/v1": {{"peak", "peak.planned_bytes", asIs}, {"baseline", "peak.baseline_bytes", asIs},
+		{"arena", "peak.arena_bytes", asIs}, {"persistent", "peak.persistent_bytes", asIs},
+		{"total", "peak.total_bytes", asIs}, {"overhead", "recompute.overhead", asIs},
+		{"nodes", "recompute.nodes", asIs}},
+	"memopt.recompute/v1": {{"peak", "predicted.planned_bytes", asIs},
+		{"baseline", "predicted.baseline_bytes", asIs}, {"arena", "predicted.arena_bytes", asIs},
+		{"persistent", "predicted.persistent_bytes", asIs}, {"total", "predicted.total_bytes", asIs},
+		{"overhead", "recompute.overhead", asIs}, {"nodes", "recompute.nodes", asIs}},
+	"memopt.recompute/v2": {{"peak", "predicted.planned_bytes", asIs},
+		{"baseline", "predicted.baseline_bytes", asIs}, {"arena", "predicted.arena_bytes", asIs},
+		{"persistent", "predicted.persistent_bytes", asIs}, {"total", "predicted.total_bytes", asIs},
+		{"overhead", "recompute.overhead", asIs}, {"time", "makespan_us", fromMicros},
+		{"nodes", "recompute.nodes", asIs}, {"host", "host_peak", asIs}, {"moved", "moved_bytes", asIs}},
+	"memopt.moves/v1": {{"peak", "peak_live_bytes", asIs}, {"arena", "arena_bytes", asIs},
+		{"persistent", "persistent_bytes", asIs}, {"total", "total_bytes", asIs}, {"overhead", "overhead", asIs},
+		{"time", "step_seconds", fromSeconds}, {"nodes", "recomputed_nodes", asIs}, {"moves", "moves", asIs},
+		{"host", "host_peak", asIs}, {"moved", "moved_bytes", asIs}},
+	operatorsSchema: {{"peak", "peak_bytes", asIs}, {"baseline", "baseline_peak_bytes", asIs},
+		{"persistent", "held_bytes", asIs}, {"total", "total_bytes", asIs}, {"overhead", costRatio, lessOne},
+		{"time", stepTime, asIs}, {"nodes", recomputations, asIs}},
+	"memopt.apply/v1": {{"peak", "peak.planned_bytes", asIs}, {"baseline", "peak.baseline_bytes", asIs},
+		{"arena", "peak.arena_bytes", asIs}, {"persistent", "peak.persistent_bytes", asIs},
+		{"total", "peak.total_bytes", asIs}, {"nodes", "clones", asIs}, {"placements", "placements", asIs}},
+	"memopt.estimate/v1": {{"peak", "total_bytes", asIs}, {"total", "total_bytes", asIs},
+		{"overhead", "with_plan.overhead", asIs}},
+	"memopt.run/v1": {{"peak", "peak.predicted_live_bytes", asIs}, {"arena", "peak.arena_bytes", asIs},
+		{"persistent", "peak.persistent_bytes", asIs}, {"measured", "peak.measured_arena_bytes", asIs},
+		{"time", "time_ms.median", asIs}},
+	"memopt.verify/v1": {{"peak", "planned.peak.predicted_live_bytes", asIs},
+		{"baseline", "baseline.peak.predicted_live_bytes", asIs}, {"arena", "planned.peak.arena_bytes", asIs},
+		{"persistent", "planned.peak.persistent_bytes", asIs},
+		{"measured", "planned.peak.measured_arena_bytes", asIs}, {"time", "planned.time_ms.median", asIs},
+		{"overhead", "slowdown", lessOne}},
+	"memopt.train/v1": {{"peak", "peak.planned_bytes", asIs}, {"baseline", "peak.baseline_bytes", asIs},
+		{"arena", "peak.arena_bytes", asIs}, {"persistent", "peak.persistent_bytes", asIs},
+		{"total", "peak.total_bytes", asIs}, {"measured", "peak.measured_arena_bytes", asIs},
+		{"moves", "moves.moves", asIs}, {"host", "moves.planned_bytes", asIs}, {"moved", "moves.moved_bytes", asIs}},
 }
 
 // meanings has, by measure and schema, the meanings of measures that differ between schemas; "" stands
@@ -99,18 +143,17 @@ func (s *Subject) measure(name string) Value {
 		if src.measure != name {
 			continue
 		}
-		v, _ := s.field(src.path)
-		if src.lessOne && v.Number != nil {
-			x, _ := new(big.Rat).Sub(v.Number, big.NewRat(1, 1)).Float64()
-			return floatValue(x)
+		if v, _ := s.field(src.path); v.Known {
+			return src.by.of(v)
 		}
-		return v
 	}
 	switch {
 	case name == "placements" && s.placements.known:
 		return intValue(int64(len(s.placements.items)))
-	case name == "time" && s.Kind == PlanKind:
-		v, _ := s.field(stepTime)
+	case name == "moves" && s.Schema == recompute.SchemaMoved:
+		return intValue(int64(len(s.moves.items)))
+	case s.Kind == PlanKind:
+		v, _ := s.field(planned[name])
 		return v
 	}
 	return Value{}
@@ -124,14 +167,15 @@ func (s *Subject) mayHave(name string) bool {
 // stepTime is the path of a planned model's time, which its report does not have.
 const stepTime = "step_ms"
 
+// planned has the paths of a planned model's measures that its report does not have.
+var planned = map[string]string{"time": stepTime, "moves": "moves", "moved": "moved_bytes", "host": "host_peak"}
+
 // isSource reports whether a field is shown as a measure.
-func isSource(schema, path string) bool {
-	for _, src := range sources[schema] {
-		if src.path == path {
-			return true
-		}
+func (s *Subject) isSource(path string) bool {
+	if slices.ContainsFunc(sources[s.Schema], func(src source) bool { return src.path == path }) {
+		return true
 	}
-	return path == stepTime
+	return s.Kind == PlanKind && slices.Contains(slices.Collect(maps.Values(planned)), path)
 }
 
 // shares are the names of fields that are shares of something.
@@ -142,7 +186,7 @@ func unitOf(path string) Unit {
 	parts := strings.Split(path, ".")
 	last := parts[len(parts)-1]
 	switch {
-	case last == "bytes" || strings.HasSuffix(last, "_bytes"):
+	case last == "bytes" || strings.HasSuffix(last, "_bytes") || last == "host_peak" || last == "host_budget":
 		return Bytes
 	case strings.HasSuffix(last, "_ms"), len(parts) > 1 && strings.HasSuffix(parts[len(parts)-2], "_ms"):
 		return Millis

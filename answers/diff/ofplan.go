@@ -2,7 +2,6 @@ package diff
 
 import (
 	"bytes"
-	"slices"
 
 	"memopt"
 	"memopt/graph"
@@ -26,9 +25,7 @@ func OfPlan(p *memopt.Plan, name string) (*Subject, error) {
 		s.placements.items = append(s.placements.items, newPlacement(r.Value, r.Before, r.Nodes))
 	}
 	if p.Step.Seconds > 0 {
-		at, _ := slices.BinarySearchFunc(s.fields, stepTime, fieldPath)
-		ms := 1000 * (p.Step.Seconds + p.Recompute.Seconds)
-		s.fields = slices.Insert(s.fields, at, field{stepTime, floatValue(ms)})
+		s.set(stepTime, floatValue(1000*(p.Step.Seconds+p.Recompute.Seconds)))
 	}
 	return s, nil
 }

@@ -62,13 +62,19 @@ func Parse(data []byte, name string) (*Subject, error) {
 func (s *Subject) take(root map[string]any) error {
 	r := reader{name: s.Name}
 	switch s.Schema {
-	case recompute.Schema:
+	case recompute.Schema, recompute.SchemaMoved:
 		s.Kind = FileKind
 		s.Structure, _ = root["structure_sha256"].(string)
 		s.regions = r.regions(root)
 		delete(root, "whole_order")
 		s.placements = r.list(root, "placements", placementOf)
 		s.order = r.order(root)
+		s.moves.known = true
+		if s.Schema == recompute.SchemaMoved {
+			s.moves = r.list(root, "moves", moveOf)
+			delete(root, "node_us") // times of the model, not of the plan
+			delete(root, "whole_node_us")
+		}
 	case planSchema:
 		if model, ok := root["model"].(map[string]any); ok {
 			s.Structure, _ = model["structure_sha256"].(string)
@@ -77,6 +83,7 @@ func (s *Subject) take(root map[string]any) error {
 		s.regions = r.regions(root)
 		s.clusters = r.list(root, "clusters", clusterOf)
 		s.stashes = r.list(root, "stashed", stashOf)
+		s.moves.known = true
 		s.order = r.order(root)
 	}
 	delete(root, "schema")
@@ -208,6 +215,17 @@ func newPlacement(value, before string, nodes []string) item {
 	return i
 }
 
+// moveOf is the item of a move: the nodes that its copy out, the release, the copy back and the wait for it precede.
+func moveOf(r *reader, o object) item {
+	out := Fact{"out", NoUnit, textValue("an earlier copy")}
+	if _, ok := o.fields["offload"]; ok {
+		out.Value = textValue(r.text(o, "offload"))
+	}
+	value := r.text(o, "value")
+	return item{name: value, layer: layerOf(value), facts: []Fact{out, {"free", NoUnit, textValue(r.text(o, "free"))},
+		{"back", NoUnit, textValue(r.text(o, "reload"))}, {"wait", NoUnit, textValue(r.text(o, "wait"))}}}
+}
+
 func clusterOf(r *reader, o object) item {
 	i := item{name: r.text(o, "id")}
 	if strategy := o.fact("strategy"); strategy.Value.Text != "" && strategy.Value.Text != "1" {
@@ -219,13 +237,16 @@ func clusterOf(r *reader, o object) item {
 	return i
 }
 
+// stateKept is the state of a stashed activation that the device holds throughout.
+const stateKept = "kept"
+
 func stashOf(r *reader, o object) item {
 	value, producer := r.text(o, "value"), r.text(o, "producer")
-	kept := "kept"
+	state := stateKept
 	if why, known := o.fields["why_kept"]; known && why == nil {
-		kept = "recomputed"
+		state = "recomputed"
 	}
-	return item{name: value, layer: layerOf(producer, value), facts: []Fact{{"state", NoUnit, textValue(kept)},
+	return item{name: value, layer: layerOf(producer, value), facts: []Fact{{"state", NoUnit, textValue(state)},
 		o.fact("bytes"), o.fact("expr"), {"producer", NoUnit, textValue(producer)}}}
 }
 

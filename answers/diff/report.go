@@ -76,9 +76,10 @@ func (r *Result) tables(rows int, comment bool) []part {
 	for _, k := range []struct {
 		what  ChangeKind
 		title string
-	}{{PlacementChange, "Placements"}, {ClusterChange, "Clusters"}, {StashChange, "Stashed activations"},
+	}{{PlacementChange, "Placements"}, {MoveChange, "Moves to the host"},
+		{ClusterChange, "Clusters"}, {StashChange, "Stashed activations"},
 		{FieldChange, "Other fields"}} {
-		layers := comment && (k.what == PlacementChange || k.what == StashChange)
+		layers := comment && slices.Contains([]ChangeKind{PlacementChange, MoveChange, StashChange}, k.what)
 		parts = append(parts, r.changeTable(k.what, k.title, rows, layers))
 	}
 	out := parts[:0]
@@ -102,11 +103,11 @@ func (r *Result) measureTable() *report.Table {
 // layerTable sums changes up by layer.
 func (r *Result) layerTable() *report.Table {
 	t := &report.Table{Title: "By layer",
-		Header: []string{"Layer", "Added", "Removed", "Moved", "Stashes", "A stashes", "B stashes"},
-		Right:  []bool{false, true, true, true, true, true, true}}
+		Header: []string{"Layer", "Added", "Removed", "Changed", "Moves", "Stashes", "A stashes", "B stashes"},
+		Right:  []bool{false, true, true, true, true, true, true, true}}
 	for _, l := range r.Layers {
-		t.Add(l.Name, fmt.Sprint(l.Added), fmt.Sprint(l.Removed), fmt.Sprint(l.Changed), fmt.Sprint(l.Stashes),
-			shown(l.A, Bytes), shown(l.B, Bytes))
+		t.Add(l.Name, fmt.Sprint(l.Added), fmt.Sprint(l.Removed), fmt.Sprint(l.Changed), fmt.Sprint(l.Moves),
+			fmt.Sprint(l.Stashes), shown(l.A, Bytes), shown(l.B, Bytes))
 	}
 	return t
 }

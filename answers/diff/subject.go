@@ -30,6 +30,7 @@ type Subject struct {
 	fields     []field // by path, sorted; items are not among them
 	regions    list    // chunked regions
 	placements list
+	moves      list // of values to the host and back
 	clusters   list
 	stashes    list
 	order      recompute.NodeOrder // of execution, as indices of nodes; nil if unknown
@@ -47,7 +48,7 @@ type list struct {
 	items []item
 }
 
-// item is a region, a placement, a cluster or a stashed activation.
+// item is a region, a placement, a move, a cluster or a stashed activation.
 type item struct {
 	name, layer string
 	facts       []Fact // the same ones, in the same order, for all items of a kind

@@ -73,7 +73,7 @@ func sentence(p Pair) string {
 	case p.A.same(p.B):
 		return fmt.Sprintf("%s: %s in both", p.Name, shown(p.B, p.Unit))
 	}
-	plural := p.Name == "nodes" || p.Name == "placements"
+	plural := p.Name == "nodes" || p.Name == "placements" || p.Name == "moves"
 	verb := "change"
 	if p.A.Number != nil && p.B.Number != nil {
 		verb = "rise"
@@ -123,7 +123,8 @@ func (r *Result) counts() string {
 		what      ChangeKind
 		one, many string
 	}{{RegionChange, "region in parts", "regions in parts"},
-		{PlacementChange, "placement", "placements"}, {ClusterChange, "cluster", "clusters"},
+		{PlacementChange, "placement", "placements"}, {MoveChange, "move", "moves"},
+		{ClusterChange, "cluster", "clusters"},
 		{StashChange, "stashed activation", "stashed activations"}, {OrderChange, "order of execution", ""},
 		{FieldChange, "other field", "other fields"}} {
 		switch n := r.Count(k.what); n {
@@ -170,6 +171,7 @@ func (c *Change) brief() string {
 		}
 		switch {
 		case c.How != Changed && aside[f.Name]:
+		case c.Kind == MoveChange && c.How != Changed && f.Name != "out" && f.Name != "back":
 		case c.How == Added && f.B.Known:
 			parts = append(parts, name+shown(f.B, f.Unit))
 		case c.How == Removed && f.A.Known:

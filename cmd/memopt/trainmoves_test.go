@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -112,6 +113,57 @@ func TestTrainMoves(t *testing.T) {
 	require.Contains(t, words, "to the host in each step, in")
 	require.Contains(t, words, "on the host: values that move there, within 1.00 GiB")
 	require.Contains(t, words, "values that move there; equal to the prediction, to the byte")
+}
+
+// TestTrainMovesOfAFile: a job follows a plan file whose values move, with the random numbers of its own seed, and ends
+// with the bits of one that keeps them, also where it is resumed; a file that is not for its step is refused by name.
+func TestTrainMovesOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	file := dir + "/moved.plan.json"
+	end := inProcess(t.Context(), nil, "plan example:transformer-small --optimizer adamw --dim batch=4,seq=32 -q "+
+		moveFlags+" --save-plan "+file)
+	require.Zero(t, end.code, end.errors)
+	end = inProcess(t.Context(), nil, movingJob+"--max-steps 4 --seed 5 -o "+dir+"/kept")
+	require.Zero(t, end.code, end.errors)
+	weights, others := endOf(t, dir+"/kept", 4)
+
+	const save = "--max-steps 4 --seed 5 --save-every 2 "
+	end = inProcess(t.Context(), nil, movingJob+save+"-O json -o "+dir+"/moved --plan "+file)
+	require.Zero(t, end.code, end.errors)
+	var moved movedJob
+	require.NoError(t, json.Unmarshal([]byte(end.out), &moved))
+	moved.asForetold(t, 1)
+	w, o := endOf(t, dir+"/moved", 4)
+	require.Equal(t, weights, w)
+	require.Equal(t, others, o)
+	require.NoError(t, os.RemoveAll(dir+"/moved/checkpoints/step-4"))
+	end = inProcess(t.Context(), nil, "train --resume -O json -q -o "+dir+"/moved")
+	require.Zero(t, end.code, end.errors)
+	var resumed movedJob
+	require.NoError(t, json.Unmarshal([]byte(end.out), &resumed))
+	require.Equal(t, moved.Moves, resumed.Moves)
+	w, o = endOf(t, dir+"/moved", 4)
+	require.Equal(t, weights, w)
+	require.Equal(t, others, o)
+
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for flags, want := range map[string]string{
+		"--plan FILE --link 2TB/s":         "FILE is planned for --link 1TB/s; leave --link out",
+		"--plan FILE --host-budget 1KiB":   "copies of FILE take up to",
+		"--plan FILE --budget-in ort":      "ONNX Runtime moves no values",
+		"--plan FILE --optimizer sgd":      "FILE: ",
+		"--plan FILE.bad":                  `FILE.bad: move 0: the graph has no value "none"; plan anew`,
+		"--plan FILE.bad --link 1TB/s,1us": "planned for --link 1TB/s",
+	} {
+		require.NoError(t, os.WriteFile(file+".bad", []byte(regexp.MustCompile(`(?s)("moves": \[.*?"value": )"[^"]*"`).
+			ReplaceAllString(string(text), `$1"none"`)), 0o644))
+		end := inProcess(t.Context(), nil, movingJob+"--max-steps 1 -o "+dir+"/none "+
+			strings.ReplaceAll(flags, "FILE", file))
+		require.Equal(t, cli.ExitUsage, end.code, flags)
+		require.Contains(t, end.errors, strings.ReplaceAll(want, "FILE", file), flags)
+		require.NoDirExists(t, dir+"/none/checkpoints/step-1")
+	}
 }
 
 // TestMovingJobSurvivesKills: a job whose values move to the host, killed again and again, ends with the bits of one

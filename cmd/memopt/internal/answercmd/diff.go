@@ -22,12 +22,14 @@ import (
 	"memopt/configs"
 	"memopt/graph/examples"
 	"memopt/internal/inputfile"
+	"memopt/internal/timelimit"
 	"memopt/recompute"
 	"memopt/view/report"
 )
 
 func Diff(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
+	var moves cli.MoveFlags
 	var conditions []string
 	var model string
 	var unlike bool
@@ -86,6 +88,9 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 				return cli.Usage("--model -: wanted a file, which is read for each plan file")
 			}
 			d := &differ{App: a, sel: &sel, model: model, unlike: unlike}
+			if d.moves, err = plancmd.MovesAsked(a, cmd, &moves, &sel); err != nil {
+				return err
+			}
 			r, err := d.compare(args)
 			if err != nil {
 				return err
@@ -106,6 +111,7 @@ and every number of a report, by its path in the JSON: peak.lower_bound_bytes.
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
+	moves.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().StringVar(&model, "model", "", "the model of the plan files: they are followed, and all of their "+
 		"results are compared")
 	cmd.Flags().BoolVar(&unlike, "unlike", false, "compare sides with other sizes of symbols, or "+
@@ -177,6 +183,7 @@ func isGlobal(name string) bool {
 type differ struct {
 	*cli.App
 	sel    *option.SelectionFlags
+	moves  *plancmd.Moves // that models which are planned may have; nil: none
 	model  string
 	unlike bool           // sizes may differ
 	last   *option.Chosen // of the last model that was planned; nil where no model was
@@ -204,7 +211,10 @@ func (d *differ) compare(args []string) (*diff.Result, error) {
 		defer close()
 	}
 	for i := range sides {
-		if err := d.plan(&sides[i], sides[1-i].dims); err != nil {
+		err := d.within(i == 0 && sides[0].model != "" && sides[1].model != "", func() error {
+			return d.plan(&sides[i], sides[1-i].dims)
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -216,6 +226,21 @@ func (d *differ) compare(args []string) (*diff.Result, error) {
 		return nil, cli.Usage("%w", err)
 	}
 	return r, nil
+}
+
+// within plans a side, in half of the time that is left where the other one is planned as well.
+func (d *differ) within(half bool, plan func() error) error {
+	if !half {
+		return plan()
+	}
+	whole := d.Search
+	search, done := timelimit.Share(whole, 0.5)
+	defer func() {
+		done()
+		d.Search = whole
+	}()
+	d.Search = search
+	return plan()
 }
 
 // maxReport is the size of the largest plan file or report that is read: those of graphs of a
@@ -301,8 +326,11 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 	if s.record != nil {
 		name += " in " + d.model
 	}
-	p, c, err := plancmd.MakePlan(d.App, s.model, d.sel, option.Planning{Record: s.record,
-		Reading: load.Reading{Dims: dims, Stream: s.stream}})
+	how := option.Planning{Record: s.record, Reading: load.Reading{Dims: dims, Stream: s.stream}}
+	if moves := d.movesOf(s); moves != nil {
+		return d.planMoves(s, name, how, moves)
+	}
+	p, c, err := plancmd.MakePlan(d.App, s.model, d.sel, how)
 	if err != nil {
 		return named(s.name, err)
 	}
@@ -314,6 +342,30 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 			d.BindFlag(c.File, p.Unbound))
 	}
 	s.subject, err = diff.OfPlan(p, name)
+	return cli.Classify(err)
+}
+
+// movesOf are the moves that a side may have; nil: none.
+func (d *differ) movesOf(s *side) *plancmd.Moves {
+	switch {
+	case s.record == nil:
+		return d.moves
+	case s.record.MovedRecord != nil:
+		return plancmd.MovesOf(s.record)
+	}
+	return nil
+}
+
+// planMoves is plan for a side whose values move to the host.
+func (d *differ) planMoves(s *side, name string, how option.Planning, moves *plancmd.Moves) error {
+	p, c, err := plancmd.MakeMoves(d.App, s.model, d.sel, how, moves)
+	if err != nil {
+		return named(s.name, err)
+	}
+	defer p.Plan.Of.Close()
+	d.last, d.second = c, s.record == nil
+	d.Note("%s: step: %s", name, c.Step.Text)
+	s.subject, err = diff.OfMoves(p, name)
 	return cli.Classify(err)
 }
 

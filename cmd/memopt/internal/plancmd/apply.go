@@ -71,7 +71,7 @@ file that it refuses is warned about.`,
 			if err != nil {
 				return err
 			}
-			if o, err := movingAsked(a, cmd, &move, &sel); o != nil || err != nil {
+			if o, err := MovesAsked(a, cmd, &move, &sel); o != nil || err != nil {
 				if err == nil && anchors == "on" && cmd.Flags().Changed("anchor") {
 					err = cli.Usage("--link and --anchor on cannot be combined: anchors are for ONNX Runtime, " +
 						"which moves no values")

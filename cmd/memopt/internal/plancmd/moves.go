@@ -28,29 +28,32 @@ func movesFile(a *cli.App, cmd *cobra.Command, flags *cli.MoveFlags, sel *option
 	return r, sel.AgreeMoves(a, flags, cmd.Flags(), r)
 }
 
-// moving is a plan with moves as flags ask for it.
-type moving struct {
+// Moves is a plan with moves as flags ask for it.
+type Moves struct {
 	moves     memopt.MoveOptions
 	record    *recompute.Record // that it is read from; nil: it is planned
 	out, save string            // the files for its graph and for the plan; "": none
 	write     onnx.Options
 }
 
-// movingAsked reads the flags of moves; nil where they ask for none.
-func movingAsked(a *cli.App, cmd *cobra.Command, flags *cli.MoveFlags, sel *option.SelectionFlags) (*moving, error) {
+// MovesAsked reads the flags of moves; nil where they ask for none.
+func MovesAsked(a *cli.App, cmd *cobra.Command, flags *cli.MoveFlags, sel *option.SelectionFlags) (*Moves, error) {
 	record, err := movesFile(a, cmd, flags, sel)
 	if err != nil || record != nil {
-		return &moving{record: record}, err
+		return &Moves{record: record}, err
 	}
 	moves, asked, err := sel.Moves(a, flags, "")
 	if !asked || err != nil {
 		return nil, err
 	}
-	return &moving{moves: moves}, nil
+	return &Moves{moves: moves}, nil
 }
 
+// MovesOf is the plan of a plan file whose values move.
+func MovesOf(r *recompute.Record) *Moves { return &Moves{record: r} }
+
 // alone refuses flags that plans with moves do not go together with.
-func (o *moving) alone(cmd *cobra.Command, sel *option.SelectionFlags, others ...string) error {
+func (o *Moves) alone(cmd *cobra.Command, sel *option.SelectionFlags, others ...string) error {
 	for _, other := range others {
 		if !cmd.Flags().Changed(other) {
 			continue
@@ -66,16 +69,16 @@ func (o *moving) alone(cmd *cobra.Command, sel *option.SelectionFlags, others ..
 
 // planMoves plans values that move to the host beside recomputation, or takes such a plan from a file; reports the
 // plan, and writes it and its graph where files are named.
-func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) error {
+func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *Moves) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
-	p, m, err := loadMoves(a, name, sel, o)
+	p, _, err := MakeMoves(a, name, sel, option.Planning{}, o)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer p.Plan.Of.Close()
 	if o.save != "" {
 		data, err := p.File()
 		if err != nil {
@@ -97,37 +100,41 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) e
 	return report.Moving(w, format, movingReport(p))
 }
 
-// loadMoves reads a model and plans it, or takes the plan from a file. The caller closes the model.
-func loadMoves(a *cli.App, name string, sel *option.SelectionFlags, o *moving) (*memopt.Moving, *memopt.Model, error) {
+// MakeMoves reads a model and plans it with moves, or takes the plan from a file. The caller closes the plan's model.
+func MakeMoves(a *cli.App, name string, sel *option.SelectionFlags, how option.Planning, o *Moves) (*memopt.Moving,
+	*option.Chosen, error) {
 	if err := sel.Step.Check(); err != nil {
 		return nil, nil, err
 	}
-	how := option.Planning{Moves: true, Record: o.record, Reading: load.Reading{States: sel.States}}
+	how.Moves, how.Record, how.States = true, o.record, sel.States
 	if o.record != nil {
 		how.Dims = o.record.Dims
 	}
-	m, err := load.Model(a, name, how.Reading)
+	file, err := load.Model(a, name, how.Reading)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, _, err = gradcmd.MakeStep(a, m, &sel.Step, sel.Guarded()); err != nil {
+	m, step, err := gradcmd.MakeStep(a, file, &sel.Step, sel.Guarded())
+	if err != nil {
 		return nil, nil, err
 	}
-	p, err := makeMoves(a, name, m, sel, how, o)
+	c, err := sel.Resolve(a, m, how)
 	if err != nil {
 		m.Close()
 		return nil, nil, err
 	}
-	return p, m, nil
+	c.File, c.Step = file, step
+	p, err := o.make(a, name, m, sel, c)
+	if err != nil {
+		m.Close()
+		return nil, nil, err
+	}
+	return p, c, nil
 }
 
-// makeMoves plans a model that was read.
-func makeMoves(a *cli.App, name string, m *memopt.Model, sel *option.SelectionFlags, how option.Planning, o *moving) (
+// make plans a model that was read.
+func (o *Moves) make(a *cli.App, name string, m *memopt.Model, sel *option.SelectionFlags, c *option.Chosen) (
 	*memopt.Moving, error) {
-	c, err := sel.Resolve(a, m, how)
-	if err != nil {
-		return nil, err
-	}
 	if sel.ForCPU() {
 		c.Options.Device, c.Options.Threads = cpu.Device{}, a.Global.Threads
 	}
@@ -165,6 +172,9 @@ func FollowMoves(a *cli.App, name string, m *memopt.Model, sel *option.Selection
 		var known *memopt.Error
 		if errors.As(err, &known) {
 			return nil, a.ClassifyPlan(name, err)
+		}
+		if sel.Plan == "" { // it was read from elsewhere
+			return nil, cli.Usage("%w", err)
 		}
 		return nil, cli.Usage("%s: %w", sel.Plan, err)
 	}

@@ -72,7 +72,7 @@ formulas, exact bytes and whole names in any case.`,
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
 			}
-			if o, err := movingAsked(a, cmd, &move, &sel); o != nil || err != nil {
+			if o, err := MovesAsked(a, cmd, &move, &sel); o != nil || err != nil {
 				if err == nil {
 					err = o.alone(cmd, &sel, "save-config", "plot", "pareto", "format", "module-map")
 				}

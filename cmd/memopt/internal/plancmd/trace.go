@@ -29,6 +29,7 @@ var TraceFormats = []string{perfettoFormat, torchSnapshotFormat, modelExplorerFo
 
 func Trace(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
+	var moves cli.MoveFlags
 	var format, out string
 	var baseline bool
 	cmd := &cobra.Command{
@@ -63,14 +64,19 @@ it is the graph as it is.`,
   memopt trace model.onnx --budget 60% --baseline -F torch-snapshot -o before.pickle
         the graph that the plan is compared with`,
 		Args: cli.ExactModel,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := report.ParseFormat(a.Global.Output); err != nil {
 				return cli.Usage("%w", err)
 			}
-			return writeTraceOf(a, args[0], &sel, format, out, baseline)
+			asked, err := MovesAsked(a, cmd, &moves, &sel)
+			if err != nil {
+				return err
+			}
+			return writeTraceOf(a, args[0], &sel, asked, format, out, baseline)
 		},
 	}
 	sel.RegisterGraph(cmd.Flags())
+	moves.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().StringVarP(&format, "format", "F", perfettoFormat, "format of the output: "+
 		""+strings.Join(TraceFormats, ", "))
 	cmd.Flags().StringVarP(&out, "out", "o", "", "where to write it: a file, - for standard output; with "+
@@ -80,7 +86,8 @@ it is the graph as it is.`,
 }
 
 // writeTraceOf writes the step of a plan.
-func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, format, out string, baseline bool) error {
+func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, moves *Moves, format, out string,
+	baseline bool) error {
 	if !slices.Contains(TraceFormats, format) {
 		return cli.Usage("-F %q: wanted one of %s", format, strings.Join(TraceFormats, ", "))
 	}
@@ -93,8 +100,8 @@ func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, format, o
 			return err
 		}
 	}
-	if r := sel.MovedPlan(); r != nil && !baseline {
-		return traceMoves(a, name, sel, r, format, out)
+	if moves != nil && !baseline {
+		return traceMoves(a, name, sel, moves, format, out)
 	}
 	p, c, err := MakePlan(a, name, sel, option.Planning{})
 	if err != nil {
@@ -122,21 +129,22 @@ func writeTraceOf(a *cli.App, name string, sel *option.SelectionFlags, format, o
 	return sel.BudgetFlags.Finish(a, p)
 }
 
-// traceMoves writes the step of a plan file whose values move.
-func traceMoves(a *cli.App, name string, sel *option.SelectionFlags, r *recompute.Record, format, out string) error {
-	p, m, err := loadMoves(a, name, sel, &moving{record: r})
+// traceMoves writes the step of a plan whose values move.
+func traceMoves(a *cli.App, name string, sel *option.SelectionFlags, moves *Moves, format, out string) error {
+	p, c, err := MakeMoves(a, name, sel, option.Planning{}, moves)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer p.Plan.Of.Close()
 	t, err := timeline.Of(p.Laid)
 	if err != nil {
 		return cli.Classify(cli.Wrap(name, err))
 	}
 	t.Pack(a.Ctx)
-	if err := writeTrace(a, &memopt.Plan{Plan: p.Laid, Of: m}, t, format, out, true); err != nil {
+	if err := writeTrace(a, &memopt.Plan{Plan: p.Laid, Of: p.Plan.Of}, t, format, out, true); err != nil {
 		return err
 	}
+	a.Note("%s: step: %s", name, c.Step.Text)
 	a.Note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s; copies take up to %s "+
 		"of the host", name, len(t.Steps), report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()),
 		report.Bytes(t.Layout.Bytes), report.Bytes(p.HostPeak))

@@ -21,7 +21,7 @@ import (
 // choosePlan settles the selection of the plan, and the samples of a step.
 func (t *training) choosePlan() (err error) {
 	traits := t.engine.Traits()
-	how := option.Planning{Executes: option.OnCPU(traits), Searches: true}
+	how := option.Planning{Executes: option.OnCPU(traits), Searches: true, Moves: true}
 	if t.chosen, err = t.selection.Resolve(t.App, t.steps.Step, how); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (t *training) choosePlan() (err error) {
 // selected is the selection of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.Strategy, Options: t.chosen.Options, Traits: t.engine.Traits(),
-		Seed: t.Global.Seed, Moves: t.moving}
+		Seed: t.Global.Seed, Moves: t.moving, Moved: t.chosen.Moved}
 }
 
 // plan plans the steps.
@@ -73,6 +73,9 @@ func (t *training) plan() (err error) {
 	}
 	if train.Infeasible(err) && t.Ctx.Err() == nil {
 		return t.infeasible(err, rows, sel)
+	}
+	if file := (*train.PlanFileError)(nil); errors.As(err, &file) {
+		return cli.Usage("%s: %w", t.selection.Plan, err)
 	}
 	if err != nil {
 		return t.ClassifyPlan(t.name, err)

@@ -163,13 +163,16 @@ func (t *training) check() (err error) {
 	if t.config.OnNaN, err = t.nan(); err != nil {
 		return err
 	}
-	if t.moving, _, err = t.selection.Moves(t.App, &t.moves, t.executes()); err != nil {
-		return err
-	}
 	if !t.set.Changed("seed") {
 		t.Global.Seed = defaultSeed
 	}
-	return nil
+	if r := t.selection.MovedPlan(); r != nil {
+		own := *r // whose random nodes have the seeds of the job
+		own.Seed = t.Global.Seed
+		return t.selection.AgreeMoves(t.App, &t.moves, t.set, &own)
+	}
+	t.moving, _, err = t.selection.Moves(t.App, &t.moves, t.executes())
+	return err
 }
 
 // executes is the device that the job runs on, as far as times count.
@@ -209,6 +212,10 @@ func (t *training) open() (err error) {
 	if t.engine.Traits().Reorders && t.moving.Asked() {
 		return cli.Usage("train -e %s: ONNX Runtime moves no values to the host: leave out --link and --host-budget",
 			t.trainFlags.engine.Backend)
+	}
+	if t.engine.Traits().Reorders && t.selection.MovedPlan() != nil {
+		return cli.Usage("train -e %s: ONNX Runtime moves no values to the host, as --plan %s does",
+			t.trainFlags.engine.Backend, t.selection.Plan)
 	}
 	if t.engine.Traits().Reorders && !t.set.Changed("mem-pattern") {
 		// From the second step on, its pattern takes up to twice the memory of the first step.
@@ -303,7 +310,7 @@ func (t *training) describe() error {
 	}
 	v.Laid = v.Plan
 	if m := step.Moving; m != nil {
-		v.Laid, v.Moves = m.Laid, trainMoves(m, t.moving)
+		v.Laid, v.Moves = m.Laid, trainMoves(m)
 		v.Moves.Host = c.Plans.Host()
 	}
 	if c.Plans.Update != nil && c.Plans.Update.Arena > step.Arena {
@@ -315,7 +322,8 @@ func (t *training) describe() error {
 }
 
 // trainMoves are the moves of a step, as reports have them.
-func trainMoves(m *memopt.Moving, o memopt.MoveOptions) *report.TrainMoves {
+func trainMoves(m *memopt.Moving) *report.TrainMoves {
+	o := m.Options
 	return &report.TrainMoves{Link: o.Link, HostBudget: o.HostBudget, Moves: len(m.Moves), Moved: m.Moved,
 		Overhead: m.Overhead, Measured: -1}
 }
