@@ -487,6 +487,18 @@ def test_small_batches_have_the_budget_of_large_ones():
     assert 0.7 * baselines[1] < compiled.memopt.predicted_peak_bytes <= 0.7 * baselines[0]
 
 
+def test_promise_behind_the_first_step_of_a_larger_batch():
+    """It is that of the larger batch, whose graphs run from the next step on as they are planned together."""
+    model = Broken("breaks")
+    compiled = memopt.torch.compile(model, budget="80%", backend="aot_eager")
+    for rows in (64, 96):
+        x = torch.randn(rows, 16)
+        compiled(x).backward()
+        promised = compiled.memopt.predicted_peak_bytes
+        _, peak = gradients(model, compiled, x)
+        assert promised == pytest.approx(peak, abs=8)
+
+
 def test_block():
     model, x = Deep(nn.Identity()), torch.randn(64, 16)
     original = torch.compile

@@ -214,6 +214,7 @@ class Backend:
             return compiled
         cut.plan.call = compiled
         unit.plans.append(cut.plan)
+        self._wanted = True  # the step that it begins is noted, as one of a larger batch
         self.waiting.append(cut.plan.graph)
 
         def run(*args: Any) -> Any:
