@@ -71,8 +71,27 @@ def section(backend: str, models: list[dict[str, Any]]) -> str:
     """The tables of a backend."""
     parts = [backend, "", *about(models), "", *summary(models)]
     for m in models:
-        parts += ["", f"### {m['model']}, {max(r['nodes'] for r in m['rows'])} nodes", "", *table(m["rows"])]
+        parts += ["", f"### {title(m)}, {max(r['nodes'] for r in m['rows'])} nodes", "", *table(m["rows"])]
     return "\n".join(parts)
+
+
+def title(model: dict[str, Any]) -> str:
+    """The name of a model, and whether Inductor's kernels were compiled and ran."""
+    ran = model["backend"] == "inductor" and not model["peaks"]
+    return f"{model['model']} with kernels" if ran else str(model["model"])
+
+
+def names(models: list[dict[str, Any]]) -> str:
+    """The names of models, in a sentence."""
+    return ", ".join(map(title, models))
+
+
+def planned(models: list[dict[str, Any]]) -> str:
+    """The share of planning in compiling, in a clause."""
+    shares = sorted(r["planning"] / r["compiling"] for m in models for r in memopts(m["rows"]) if r["compiling"])
+    if not shares:
+        return "that of planning is not known"
+    return f"planning takes {percent(shares[len(shares) // 2])} of it in the median, {percent(shares[-1])} at most"
 
 
 def about(models: list[dict[str, Any]]) -> list[str]:
@@ -92,19 +111,16 @@ def about(models: list[dict[str, Any]]) -> list[str]:
         f"{seconds[-1]:.2f} s. {several} were compiled again for less, since the code of the first time took over 1 % "
         "more than the budget."
     )
-    if bare := [m["model"] for m in models if m["peaks"]]:
-        text += f" The code of {', '.join(bare)} ran without Inductor's own kernels, for its peaks: steps' times and "
-        text += "gradients are not known, and compiling is CPU time without that of the C++ compiler"
-        shares = sorted(
-            r["planning"] / r["compiling"] for m in models if m["peaks"] for r in memopts(m["rows"]) if r["compiling"]
+    if bare := [m for m in models if m["peaks"]]:
+        text += f" The code of {names(bare)} ran without Inductor's own kernels, for its peaks: steps' times and "
+        text += f"gradients are not known, and compiling is CPU time without that of the C++ compiler; {planned(bare)}."
+    if whole := [m for m in models if m.get("rounds")]:
+        text += (
+            f" Of {names(whole)}, times are medians of {min(m['rounds'] for m in whole)} rounds or more, and compiling "
         )
-        if shares:
-            middle, most = percent(shares[len(shares) // 2]), percent(shares[-1])
-            text += f"; planning takes {middle} of it in the median, {most} at most"
-        text += "."
+        text += f"is CPU time, less where another way has compiled the same kernels before; {planned(whole)}."
     for layers in sorted({m.get("layers") or 0 for m in models} - {0}):
-        short = [m["model"] for m in models if m.get("layers") == layers]
-        text += f" With {layers} layers: {', '.join(short)}."
+        text += f" With {layers} layers: {names([m for m in models if m.get('layers') == layers])}."
     return textwrap.wrap(text, 118)
 
 
@@ -120,7 +136,7 @@ def summary(models: list[dict[str, Any]]) -> list[str]:
         there = percent(ours["overhead"]) if ours else "no plan"
         broken = "; ".join(faults(m)) or "none"
         lines.append(
-            f"| {m['model']} | {mib(low['peak'])} | {percent(low['overhead'])} | {there} | {mib(least)} | {broken} |"
+            f"| {title(m)} | {mib(low['peak'])} | {percent(low['overhead'])} | {there} | {mib(least)} | {broken} |"
         )
     return lines
 

@@ -239,6 +239,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
         "priority": chosen.priority,
         "peaks": chosen.peaks,
         "layers": chosen.layers,
+        "rounds": None if chosen.peaks else chosen.rounds,
     }
     return {"model": name, "backend": chosen.backend, **about, "rows": bench.rows}
 
