@@ -11,8 +11,6 @@ import (
 	"memopt/check/planfile"
 	"memopt/configs"
 	"memopt/graph"
-	"memopt/graph/live"
-	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/budget"
@@ -57,7 +55,7 @@ func (p *Moving) record() (*recompute.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	seconds := p.StepAsIs*(1+p.Recomputed) + p.waits()
+	seconds := p.StepAsIs*(1+p.Recomputed) + p.waited
 	r := p.Plan.Record(p.Options.Seed)
 	r.Schema = recompute.SchemaMoved
 	over := seconds/p.StepAsIs - 1
@@ -241,15 +239,6 @@ func (p *Moving) follow(ctx context.Context, m *Model, alone *Rewritten, o PlanO
 		p.Asked = Budget{Total: b.TotalBytes, Share: b.Share, Arena: b.ArenaBytes}
 		p.Budget = p.Asked.Bytes(asIs.Persistent, asIs.Arena.Bytes)
 	}
-	sizes, err := live.EvalSizes(alone.Model.Graph, m.Dims)
-	if err != nil {
-		return &Error{OfModel, err}
-	}
-	for _, move := range p.Moves {
-		if move.Offload != graph.NoNode {
-			p.Moved += sizes.Bytes[move.Value]
-		}
-	}
 	p.timed()
 	if b, ok := boundOf(p.file); ok {
 		p.Bound = min(b.Overhead, p.Overhead)
@@ -265,46 +254,11 @@ func boundOf(r *recompute.Record) (b budget.Bound, ok bool) {
 
 // timed fills in the time of a step, as its graph takes it.
 func (p *Moving) timed() {
-	waits := p.waits()
+	waits := p.waited
 	if waits < 1e-9*p.StepAsIs {
 		waits = 0 // rounding
 	}
 	p.Recomputed = p.Plan.Overhead
 	p.Seconds = p.StepAsIs*(1+p.Recomputed) + waits
 	p.Overhead = p.Recomputed + waits/p.StepAsIs
-}
-
-// waits is the time of a step in which computations wait for copies, in seconds.
-func (p *Moving) waits() float64 {
-	g, link := p.Model.Graph, p.Options.Link
-	if link.BytesPerSecond == 0 {
-		return 0
-	}
-	sizes, err := live.EvalSizes(g, p.Plan.Of.Dims)
-	if err != nil {
-		return 0
-	}
-	seconds := p.Plan.NodeSeconds()
-	ends := make([]float64, len(g.Values)) // by output of a copy
-	now, out, in, computing := 0.0, 0.0, 0.0, 0.0
-	for id, n := range g.Nodes {
-		switch op.Of(n.Kind).Transfer {
-		case op.NoTransfer:
-			if of := p.Rewritten.Origin[id]; of != graph.NoNode {
-				now += seconds[of]
-				computing += seconds[of]
-			}
-		case op.ToHost:
-			out = max(out, now) + link.Latency.Seconds() + float64(sizes.Bytes[n.Output(0)])/link.BytesPerSecond
-			ends[n.Output(0)] = out
-		case op.FromHost:
-			in = max(in, now, ends[n.Input(0)]) + link.Latency.Seconds() +
-				float64(sizes.Bytes[n.Output(0)])/link.BytesPerSecond
-			ends[n.Output(0)] = in
-		default:
-			now = max(now, ends[n.Input(0)])
-			ends[n.Output(0)] = ends[n.Input(0)]
-		}
-	}
-	return now - computing
 }

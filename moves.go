@@ -13,7 +13,6 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/timelimit"
 	"memopt/planner"
-	"memopt/planner/arena"
 	"memopt/planner/offload"
 	"memopt/recompute"
 )
@@ -45,6 +44,7 @@ type Moving struct {
 	Rewritten *Rewritten // Model, beside the graph as it is
 	Asked     Budget     // that it was planned to
 	Options   MoveOptions
+	waited    float64           // seconds of a step in which computations wait for copies
 	file      *recompute.Record // that it was read from; nil: it was planned
 }
 
@@ -265,11 +265,6 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 		moving := &Moving{Plan: p, Moves: gaps.Moves(order, moves), Seconds: taken, Overhead: p.Overhead + waits/s.step,
 			Recomputed: p.Overhead, Budget: s.limit, Persistent: p.Persistent, Options: s.moves,
 			ArenaAsIs: s.asIs.Arena.Bytes, StepAsIs: s.step}
-		for _, m := range moves {
-			if !m.Clean {
-				moving.Moved += gaps.Gaps[m.Gap].Size
-			}
-		}
 		if err := s.finish(ctx, moving, r, order); err != nil {
 			return err
 		}
@@ -342,8 +337,13 @@ func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, o
 		return &Error{OfMemopt, err}
 	}
 	moving.Laid, moving.Peak, moving.Arena = p, p.Planned.Peak.Bytes, p.Arena.Bytes
-	if h := p.Planned.Host; h != nil {
-		moving.HostPeak, moving.HostArena = h.Peak.Bytes, arena.NewLayout(ctx, h, p.Sizes.Bytes).Bytes
+	copies, err := p.Copies(ctx, moving.Options.Link)
+	if err != nil {
+		return &Error{OfMemopt, err}
+	}
+	if copies != nil {
+		moving.HostPeak, moving.HostArena = copies.Peak, copies.Arena
+		moving.Moved, moving.waited = copies.OutBytes, copies.Waited
 	}
 	return nil
 }
