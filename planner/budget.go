@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"memopt/graph"
@@ -139,7 +140,8 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 				}
 				return anchoring.choose(limit, list)
 			},
-			Start:  m.runtimeStart(b),
+			Starts: m.runtimeStarts(b),
+			Ladder: b.ORTModule,
 			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
 			Object: b.runtimeObject(),
 		})
@@ -158,13 +160,19 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 	return c, nil
 }
 
-// runtimeStart are the candidates of a plan to start the search from: in ORTModule those of level 1, whose plan is at
-// hand there, and low where layers are alike.
-func (m *maker) runtimeStart(b Budget) []int {
+// runtimeStarts are lists of candidates of plans to start the search from: in ORTModule those of level 1, whose plan is
+// at hand there, and low where layers are alike, and those of each cluster.
+func (m *maker) runtimeStarts(b Budget) [][]int {
 	if !b.ORTModule {
 		return nil
 	}
-	return m.selectLevel(false).chosen
+	level := m.selectLevel(false).chosen
+	starts := [][]int{level}
+	for i := range m.analysis.Clusters {
+		of := func(c int) bool { return m.analysis.Candidates[c].Cluster != i }
+		starts = append(starts, slices.DeleteFunc(slices.Clone(level), of))
+	}
+	return slices.DeleteFunc(starts, func(s []int) bool { return len(s) == 0 })
 }
 
 // runtimeObject names the object of a search with Runtime.

@@ -37,7 +37,8 @@
 // With Options.ORTModule the memory of a plan is that in a session of ORTModule (session.go), which package ortsim
 // simulates (TrainingPeak): a level's graph as ORTModule's own optimizer makes it (recompute.ByORTModule), that of a
 // budget as Apply writes it, in its order, with nodes that free unread outputs. A search for a budget judges each trial
-// so, and begins from level 1.
+// so, and begins from level 1 and from each of its clusters. It makes the same trials whatever the budget is, as
+// far as the time allows, so that a larger one does not cost more.
 //
 // # Demands
 //

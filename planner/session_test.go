@@ -3,7 +3,9 @@ package planner_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -154,6 +156,41 @@ func TestSessionStart(t *testing.T) {
 		require.NoError(t, err, name)
 		require.LessOrEqual(t, p.Session.Planned, level.Session.Planned, name)
 		require.LessOrEqual(t, p.Overhead, level.Overhead, name)
+	}
+}
+
+// TestSessionMonotone: a larger budget never has a dearer plan, and one of level 1's peak has a plan that costs no more
+// than level 1, whatever the effort.
+func TestSessionMonotone(t *testing.T) {
+	for _, name := range []string{"bert", "convnext", "gpt2", "llama", "mlp", "t5", "vit"} {
+		t.Run(name, func(t *testing.T) {
+			m, dims := ofORTModule(t, name)
+			o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true, Strategy: planner.Level(1)}
+			level, err := planner.Make(m.Model, m.Types, o)
+			require.NoError(t, err)
+			budgets := []int64{level.Session.Planned}
+			for _, share := range []float64{0.5, 0.65, 0.7, 0.72, 0.75, 0.8, 0.9} {
+				budgets = append(budgets, int64(share*float64(level.Session.Base)))
+			}
+			slices.Sort(budgets)
+			least, found := math.Inf(1), 0
+			for _, b := range budgets {
+				o.Strategy = planner.Budget{Arena: b, ORTModule: true, Runtime: true, Effort: 0.05}
+				p, err := planner.Make(m.Model, m.Types, o)
+				if errors.Is(err, planner.ErrInfeasible) {
+					require.Zero(t, found, "%d bytes: a smaller budget has a plan", b)
+					continue
+				}
+				require.NoError(t, err)
+				require.LessOrEqual(t, p.Session.Planned, b)
+				require.LessOrEqual(t, p.Overhead, least, "%d bytes: a smaller budget has a cheaper plan", b)
+				if b >= level.Session.Planned {
+					require.LessOrEqual(t, p.Overhead, level.Overhead, "%d bytes", b)
+				}
+				least, found = p.Overhead, found+1
+			}
+			require.Positive(t, found)
+		})
 	}
 }
 

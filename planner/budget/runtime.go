@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"math"
+	"slices"
 
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
@@ -36,8 +37,11 @@ type Runtime struct {
 	// Limit is the bytes that the budget leaves to the runtime's arena, given the arena of the
 	// unchanged graph.
 	Limit func(base int64) int64
-	// Start are candidates of the analysis whose plan is tried before the search, which starts from it; nil for none.
-	Start []int
+	// Starts are lists of candidates of the analysis whose plans are tried before the search, which starts from them.
+	Starts [][]int
+	// Ladder asks for searches of the same plans whatever the budget is, so that a larger one does not cost more; all
+	// of them are simulated.
+	Ladder bool
 	// Object names the object of the search in errors, for example "plan for stock ONNX Runtime".
 	Object string
 }
@@ -86,7 +90,15 @@ func (r *runtimeFit) fit() (int, error) {
 	}
 	r.limit = r.rt.Limit(base.BaseArena)
 	if base.AnchoredArena > r.limit {
-		if err := r.descend(); err != nil {
+		look := r.descend
+		if r.rt.Ladder && r.opts.Effort > 0 && r.opts.Solver != "greedy" && !r.huge() {
+			look = r.survey
+		}
+		r.search = r.newSearch()
+		if err := r.start(); err != nil {
+			return 0, err
+		}
+		if err := look(); err != nil {
 			return 0, err
 		}
 	}
@@ -100,10 +112,6 @@ func (r *runtimeFit) fit() (int, error) {
 // until one is low enough, then better ones between it and the one before.
 func (r *runtimeFit) descend() error {
 	total := int64(r.opts.Effort * effortWork)
-	r.search = r.newSearch()
-	if err := r.start(); err != nil {
-		return err
-	}
 	done := r.first()
 	defer func() { done() }()
 	above := r.points[0].arena // budgets of memopt's arena: one too high, and one low enough
@@ -154,25 +162,115 @@ func (r *runtimeFit) descend() error {
 	return h.run(r.ctx, total/(runtimeHalving+1))
 }
 
-// start tries the plan of Runtime.Start, and tells the search of its runs.
+// start tries the plans of Runtime.Starts, and tells the search of their runs.
 func (r *runtimeFit) start() error {
-	if len(r.rt.Start) == 0 {
-		return nil
+	for i, chosen := range r.rt.Starts {
+		if i > 0 && r.ctx.Err() != nil {
+			return nil
+		}
+		pt, err := r.checkpointed(chosen)
+		if err != nil {
+			return err
+		}
+		pt.method = "candidates"
+		r.points = append(r.points, *pt)
+		a, err := r.judge(len(r.points) - 1)
+		if err != nil {
+			return err
+		}
+		if a.AnchoredArena <= r.limit {
+			r.opts.found()
+		}
+		if err := r.search.begin(r.tasks.extras(pt.placements, r.p.Evaluator.Pos), pt.method); err != nil {
+			return err
+		}
 	}
-	pt, err := r.checkpointed(r.rt.Start)
+	return nil
+}
+
+const (
+	// fewRungs are the steps of the first ascent, and of the only one in graphs of more than ladderTasks.
+	fewRungs = 20
+	// highRungs is how many rungs, one after the other, have a plan above the limit before the last ascent ends.
+	highRungs = 3
+)
+
+// survey searches budgets of memopt's arena: quick ones on the grid, the lowest peak, and better ones from there on up,
+// first in large steps, then in small ones. All plans are simulated. They do not depend on the limit, but for where the
+// last ascent ends: the larger the limit, the later. So a larger one has all plans of a smaller one, and a plan that
+// costs no more.
+func (r *runtimeFit) survey() error {
+	if err := r.quickRungs(); err != nil {
+		return err
+	}
+	if r.ctx.Err() != nil && r.best() < 0 {
+		return r.descend()
+	}
+	defer r.within(searchShare)()
+	total := int64(r.opts.Effort * effortWork)
+	low, err := r.search.Lowest(r.ctx, max(total/4, lowestWork))
 	if err != nil {
 		return err
 	}
-	pt.method = "level 1"
-	r.points = append(r.points, *pt)
-	a, err := r.judge(len(r.points) - 1)
-	if err != nil {
+	if err := r.add(low); err != nil {
 		return err
 	}
-	if a.AnchoredArena <= r.limit {
-		r.opts.found()
+	if err := r.ascend(low.Peak, fewRungs, fewRungs, total/2); err != nil || len(r.tasks.graph.Tasks) > ladderTasks {
+		return err
 	}
-	return r.search.begin(r.tasks.extras(pt.placements, r.p.Evaluator.Pos), pt.method)
+	return r.ascend(low.Peak, rungs, highRungs, total/2)
+}
+
+// ascend searches the rungs of an ascent in so many steps, from a peak on, until so many plans one after the other are
+// above the limit. They share the counted work.
+func (r *runtimeFit) ascend(from int64, steps, high int, work int64) error {
+	over := 0
+	for k := 1; k <= steps && over < high && r.ctx.Err() == nil; k++ {
+		rung := r.rung(k * rungs / steps)
+		if rung+arena.Alignment <= from {
+			continue
+		}
+		fits, err := r.tryAll(rung, work/int64(steps))
+		if err != nil {
+			return err
+		}
+		if over++; fits {
+			over = 0
+		}
+	}
+	return r.judgeAll()
+}
+
+// quickRungs searches the first plans of the grid, from the highest rung on until there is no plan.
+func (r *runtimeFit) quickRungs() error {
+	done := r.first()
+	defer done()
+	for k := int64(runtimeGrid - 1); k > 0 && r.ctx.Err() == nil; k-- {
+		found := len(r.points)
+		if _, err := r.tryAll(r.points[0].arena/runtimeGrid*k, 0); err != nil || len(r.points) == found {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryAll is try, with all plans simulated that the search makes on the way.
+func (r *runtimeFit) tryAll(budget, work int64) (bool, error) {
+	fits, err := r.try(budget, work)
+	if err != nil {
+		return false, err
+	}
+	return fits, r.judgeAll()
+}
+
+// judgeAll simulates all points in the runtime.
+func (r *runtimeFit) judgeAll() error {
+	for i := range r.points {
+		if _, err := r.judge(i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // halving looks between a budget of memopt's arena that is low enough and one that is not for the
@@ -229,12 +327,26 @@ func (r *runtimeFit) judge(i int) (*anchor.Anchoring, error) {
 		r.judged = append(r.judged, nil)
 	}
 	if r.judged[i] == nil {
+		if same := r.same(i); same >= 0 {
+			r.judged[i] = r.judged[same]
+			return r.judged[i], nil
+		}
 		var err error
 		if r.judged[i], err = r.rt.Anchor(r.points[i].placements); err != nil {
 			return nil, err
 		}
 	}
 	return r.judged[i], nil
+}
+
+// same is an earlier point with the same extra runs that was simulated; -1 for none.
+func (r *runtimeFit) same(i int) int {
+	for k := range r.points[:i] {
+		if r.judged[k] != nil && r.points[k].extras != nil && slices.Equal(r.points[k].extras, r.points[i].extras) {
+			return k
+		}
+	}
+	return -1
 }
 
 // best is the cheapest point within the limit, then the one with the smaller runtime arena; -1 if no
