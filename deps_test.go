@@ -24,7 +24,7 @@ const dependencies = `
 
 	# Graphs: they know no plan, no gradient and no executor.
 	symbolic < graph;
-	graph < graph/examples, graph/op, executor/small, answers/estimate/parts;
+	graph < graph/examples, graph/op, executor/small;
 	graph/op, hint < graph/live;
 	graph/op, internal/half < graph/pattern;
 	graph, internal/inputfile < graph/modules;
@@ -103,7 +103,7 @@ const dependencies = `
 
 	# Reports, questions and their answers.
 	autograd, executor/verify, graph/examples, internal/library, train/events, view/timeline < view/report;
-	view/report < view/figure, inference/edit;
+	view/report < answers/estimate/parts, view/figure, inference/edit;
 	train, memopt, executor/cpu !< view/report, view/figure;
 	executor/cpu/blas, executor/cuda/driver, executor/ort, view/report < answers/doctor;
 	memopt, view/report < answers/explain, answers/fit, inference/compare;

@@ -323,7 +323,8 @@ func (s *moveSearch) finish(ctx context.Context, moving *Moving, r *Rewritten, o
 		return &Error{OfMemopt, err}
 	}
 	o := planner.Options{Dims: s.m.Dims, Order: planner.OrderFile, Profile: s.opts.Profile,
-		Costs: make([]float64, len(moved.Origin)), CostSource: moving.Plan.ProfileName()}
+		Costs: make([]float64, len(moved.Origin)), CostSource: moving.Plan.ProfileName(),
+		Origin: moving.Rewritten.Origin}
 	for id, old := range moved.Origin {
 		if old != graph.NoNode && r.Origin[old] != graph.NoNode {
 			o.Costs[id] = moving.Plan.NodeSeconds()[r.Origin[old]]

@@ -69,6 +69,10 @@ type Options struct {
 	// Written says that the plan is for a file with anchors, which ORTModule gets in the place of its graph: its own
 	// optimizer is off then, whatever the strategy.
 	Written bool
+	// Origin has, for a graph that has been rewritten, the node of the original graph that each node runs, by node:
+	// of those with one origin, all but the first are clones. NoNode is for nodes that copy values to the host or
+	// back. Reports read it; nil means that no node is known to be a clone.
+	Origin []graph.NodeID
 	// WorkspaceOf returns the Workspace of a chunked graph; nil means that a part has that of the
 	// whole node.
 	WorkspaceOf func(ctx context.Context, m *graph.Model, types *op.Result) ([]int64, error)

@@ -58,7 +58,7 @@ func (r *Result) planAnswer() string {
 type resultJSON struct {
 	parts.Head
 	Ranks    []RankJSON         `json:"ranks"`
-	Copies   *parts.CopiesJSON  `json:"copies,omitempty"`
+	Copies   *report.CopiesJSON `json:"copies,omitempty"`
 	WithPlan *parts.PlannedJSON `json:"with_plan"`
 	Lowest   *int64             `json:"lowest_bytes"`
 	Advice   []adviceJSON       `json:"advice"`
@@ -133,32 +133,15 @@ func (r *Result) json() *resultJSON {
 }
 
 // copies is the form of an outcome's copies; nil without such.
-func (r *Result) copies(o *Outcome) *parts.CopiesJSON {
-	c := o.Copies
-	if c == nil {
-		return nil
-	}
-	return &parts.CopiesJSON{Host: c.Arena, ToHost: c.Out, FromHost: c.In, ToHostBytes: c.OutBytes,
-		FromHostBytes: c.InBytes, Rate: r.Link, Seconds: c.Seconds, Waited: c.Waited}
-}
+func (r *Result) copies(o *Outcome) *report.CopiesJSON { return report.NewCopiesJSON(o.Copies, r.Link) }
 
 // copiesText describes an outcome's copies; "" without such.
 func (r *Result) copiesText(o *Outcome, what string) string {
-	c := o.Copies
-	if c == nil {
+	if o.Copies == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %s in %d copies, and %s back in %d; they take %s of the host. ", what,
-		report.Bytes(c.OutBytes), c.Out, report.Bytes(c.InBytes), c.In, report.Bytes(c.Arena))
-	if r.Link == 0 {
-		return text + fmt.Sprintf("A step takes an estimated %s besides; there is no link.", milliseconds(c.Seconds))
-	}
-	return text + fmt.Sprintf("Over a link of %.4g GB/s a step takes an estimated %s, %s of them waiting.", r.Link/1e9,
-		milliseconds(c.Seconds), milliseconds(c.Waited))
+	return what + ": " + report.CopiesText(o.Copies, r.Link)
 }
-
-// milliseconds is a time with three digits or more.
-func milliseconds(s float64) string { return fmt.Sprintf("%.3g ms", s*1e3) }
 
 // sources say where the figures of the device are from.
 func (r *Result) sources() []string {

@@ -8,7 +8,9 @@ import (
 	"memopt"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/offload"
 	"memopt/planner/place"
 	"memopt/symbolic"
 )
@@ -40,18 +42,30 @@ type Result struct {
 	// peak, or was not tried because the plan recomputes.
 	Parts *Fix
 	Cuts  *planner.Cuts
+	// Moving is the plan whose values may move to the host (OfMoving), and Counts its values by placement; else both
+	// are nil.
+	Moving *memopt.Moving
+	Counts map[Placement]Count
+	// Copies are those between device and host over Link; nil without copies.
+	Copies *planner.Copies
+	Link   offload.Link
+	// OnHost are the values that are on the host at the peak, the largest first, and HostBytes the bytes there.
+	OnHost    []*Hosted
+	HostBytes int64
 }
 
 // Value is one row of the memory at the peak.
 type Value struct {
-	ID       graph.ValueID // of the original graph; NoValue for a row without a value of it
-	Name     string        // clones end in _recompute; "" for a row of no value
-	Bytes    int64         // that it takes at the peak
-	Expr     symbolic.Expr // its size as a formula; unknown if it takes only a part of that
-	Kind     live.Kind
-	Layer    string
-	Op       string // of the producer
-	Producer string // "" for inputs and weights
+	ID    graph.ValueID // of the original graph; NoValue for a row without a value of it
+	Name  string        // clones end in _recompute; "" for a row of no value
+	Bytes int64         // that it takes at the peak
+	Expr  symbolic.Expr // its size as a formula; unknown if it takes only a part of that
+	Kind  live.Kind
+	// Placement is "" for a value that neither leaves the device nor is stashed.
+	Placement Placement
+	Layer     string
+	Op        string // of the producer
+	Producer  string // "" for inputs and weights
 	// LastReader is the last node that reads the value, or a view of it, in the whole step. HeldBy is
 	// the first reader at the peak or behind it, for whose sake it is live. "" means that there is no
 	// such reader: Why says why it is live then.
@@ -90,10 +104,14 @@ func (r *Result) Sum() int64 {
 // is done leaves fixes out. The error is a *symbolic.UnboundError for unknown sizes, wraps
 // planner.ErrDemand for a name without a match, or is the planner's.
 func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
+	return explain(ctx, p, nil, o)
+}
+
+func explain(ctx context.Context, p *memopt.Plan, moving *memopt.Moving, o Options) (*Result, error) {
 	if p.Sizes == nil {
 		return nil, &symbolic.UnboundError{Symbols: p.Unbound}
 	}
-	e, err := newExplainer(ctx, p)
+	e, err := newExplainer(ctx, p, moving)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +120,23 @@ func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Plan: p, Name: o.Name, Step: e.peak, Steps: len(e.program.Steps),
-		PeakNode: p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node)}
+		PeakNode: p.Analysis.Graph.NodeLabel(p.Planned.Peak.Node), Moving: moving, Link: e.link()}
+	away := make([]bool, len(e.g.Values)) // by home: on the host, or back from it
+	for _, h := range e.onHost() {
+		away[h.home] = true
+		if asked == nil || asked[e.base[h.home]] {
+			r.OnHost = append(r.OnHost, h)
+		}
+	}
+	if r.Copies, err = p.Copies(timelimit.Without(ctx), r.Link); err != nil {
+		return nil, err
+	}
+	if e.t.Host != nil {
+		r.HostBytes = e.t.Host.Live[e.peak]
+	}
+	if moving != nil {
+		r.count(moving)
+	}
 	shown := e.shown(asked)
 	present := make([]bool, len(e.program.Bytes))
 	for _, v := range e.rows() {
@@ -111,10 +145,13 @@ func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
 		}
 		if v.program != graph.NoValue {
 			present[v.program] = true
+			if v.ID != graph.NoValue && e.moves[e.home[v.ID]] {
+				away[e.home[v.ID]] = true
+			}
 		}
 	}
 	slices.SortStableFunc(r.Values, func(x, y *Value) int { return cmp.Compare(y.Bytes, x.Bytes) })
-	r.Elsewhere = e.elsewhere(asked, present)
+	r.Elsewhere = e.elsewhere(asked, present, away)
 	return r, e.fixes(r, o.Top)
 }
 
@@ -122,7 +159,7 @@ func Explain(ctx context.Context, p *memopt.Plan, o Options) (*Result, error) {
 func (e *explainer) shown(asked []bool) []bool {
 	shown := make([]bool, len(e.program.Bytes))
 	for v, id := range e.origin {
-		if asked != nil && id != graph.NoValue && asked[id] {
+		if asked != nil && id != graph.NoValue && asked[e.base[id]] {
 			shown[e.source[v]] = true
 		}
 	}
@@ -147,11 +184,18 @@ type explainer struct {
 	last    []int32         // by source: the last step that reads it; -1
 	stash   []int           // by source: one past its first row in Plan.Stashed, or 0
 	outputs []bool          // by source: it, or a view of it, is an output of the graph
+
+	moving   *memopt.Moving  // whose graph is explained; nil for another plan
+	home     []graph.ValueID // by value of the graph: the one that it is a copy of, on the host or back from it
+	base     []graph.ValueID // by value of the graph: the one that it is a copy of, or that a clone makes again
+	moves    []bool          // by value of the graph: it goes to the host
+	again    []int           // by node of a rewritten graph: the number of the clone that it is, or 0
+	repeated []bool          // by node of a rewritten graph: it has clones
 }
 
-func newExplainer(ctx context.Context, p *memopt.Plan) (*explainer, error) {
+func newExplainer(ctx context.Context, p *memopt.Plan, moving *memopt.Moving) (*explainer, error) {
 	a := p.Analysis
-	e := &explainer{ctx: ctx, p: p, g: a.Graph, peak: p.Planned.Peak.Step}
+	e := &explainer{ctx: ctx, p: p, g: a.Graph, peak: p.Planned.Peak.Step, moving: moving}
 	e.bench = place.NewEvaluator(a, p.Sizes,
 		place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes})
 	trial, err := e.bench.Simulate(p.Placements)
@@ -162,6 +206,7 @@ func newExplainer(ctx context.Context, p *memopt.Plan) (*explainer, error) {
 	roles := live.FindRoles(e.g, p.Sizes.States, a.Backward, a.Order)
 	e.tenants, e.source = live.Alive(e.g, e.program, e.t, roles, a.Backward, e.peak)
 	e.trace()
+	e.trackCopies()
 	e.reads()
 	e.stash, e.outputs = make([]int, len(e.program.Bytes)), make([]bool, len(e.program.Bytes))
 	for i, st := range p.Stashed {

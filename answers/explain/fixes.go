@@ -43,11 +43,13 @@ func (e *explainer) fixes(r *Result, top int) error {
 		return nil
 	}
 	var err error
-	if r.Order, err = e.reorder(); err != nil {
-		return err
-	}
-	if r.Parts, r.Cuts, err = e.inParts(); err != nil {
-		return err
+	if !e.moved() {
+		if r.Order, err = e.reorder(); err != nil {
+			return err
+		}
+		if r.Parts, r.Cuts, err = e.inParts(); err != nil {
+			return err
+		}
 	}
 	cut := e.nodesOf(r.Cuts)
 	for i, v := range r.Values {
@@ -66,9 +68,12 @@ func (e *explainer) fixesOf(v *Value, r *Result, cut []bool) error {
 	if v.ID == graph.NoValue || v.Kind == live.Unfilled || v.Kind == live.Workspace {
 		return nil
 	}
-	f, err := e.recompute(v)
-	if err != nil {
-		return err
+	var f *Fix
+	var err error
+	if !e.moved() {
+		if f, err = e.recompute(v); err != nil {
+			return err
+		}
 	}
 	if f != nil {
 		v.Fixes = append(v.Fixes, *f)
@@ -89,6 +94,9 @@ func (e *explainer) fixesOf(v *Value, r *Result, cut []bool) error {
 	v.Fixes = v.Fixes[:min(len(v.Fixes), maxFixes)]
 	return nil
 }
+
+// moved reports whether the plan moves values: then the graph with its copies is no file that options are set for.
+func (e *explainer) moved() bool { return e.moving != nil && len(e.moving.Moves) > 0 }
 
 // leastMillis stands for no time in ratios.
 const leastMillis = 1e-6
@@ -156,11 +164,9 @@ func (e *explainer) reorder() (*Fix, error) {
 // offload simulates that a value is not there from before the peak until it is read behind it; nil
 // where the node at the peak needs it, or the plan is for a device without a link to the host, such as a CPU.
 func (e *explainer) offload(v *Value) (*Fix, error) {
-	link := planner.DefaultProfile.Link
-	if p := e.p.Options.Profile; p != nil {
-		link = p.Link
-	}
-	if v.made < 0 || v.made >= e.peak || v.next <= e.peak || e.outputs[v.program] || link == 0 {
+	link := e.link()
+	if v.made < 0 || v.made >= e.peak || v.next <= e.peak || e.outputs[v.program] || link.BytesPerSecond == 0 ||
+		e.moved() && v.Placement == Moved {
 		return nil, nil
 	}
 	t, err := e.without(v).Simulate()
@@ -168,11 +174,15 @@ func (e *explainer) offload(v *Value) (*Fix, error) {
 		return nil, err
 	}
 	bytes := e.program.Bytes[v.program]
+	advice := fmt.Sprintf("plan %v with %v chooses values to move", hint.Budget, hint.HostBudget)
+	if e.moved() {
+		advice = fmt.Sprintf("a plan to a lower %v moves more values", hint.Budget)
+	}
 	return &Fix{What: Offload, Hint: true,
-		How: fmt.Sprintf("to the host and back at %.4g GB/s, if no computation hides it; plan %v with %v chooses "+
-			"values to move", link/1e9, hint.Budget, hint.HostBudget),
+		How: fmt.Sprintf("to the host and back at %.4g GB/s, if no computation hides it; %s",
+			link.BytesPerSecond/1e9, advice),
 		Saves:  e.t.Peak.Bytes - t.Peak.Bytes,
-		Millis: 2 * float64(bytes) / link * 1e3, Peak: t.Peak.Bytes,
+		Millis: 2 * (link.Latency.Seconds() + float64(bytes)/link.BytesPerSecond) * 1e3, Peak: t.Peak.Bytes,
 		PeakNode: e.g.NodeLabel(t.Peak.Node)}, nil
 }
 

@@ -39,12 +39,11 @@ func (r *Result) Answer() string {
 	if r.Name == "" {
 		text += fmt.Sprintf(" Beside it, %s of inputs and weights are live throughout.",
 			report.Bytes(r.Plan.Persistent))
-		if h := r.Plan.Planned.Host; h != nil {
-			text += fmt.Sprintf(" Values that move to the host take up to %s there.", report.Bytes(h.Peak.Bytes))
-		}
-		return text
+		return text + r.movesText()
 	}
 	switch sum := r.Sum(); {
+	case len(r.Values) == 0 && len(r.Elsewhere) == 0 && len(r.OnHost) > 0:
+		return text + fmt.Sprintf(" Of %q, %s are on the host then.", r.Name, report.Bytes(r.hosted()))
 	case len(r.Values) == 0 && len(r.Elsewhere) == 1:
 		return text + fmt.Sprintf(" %s is not in it: %s.", r.Elsewhere[0].Name, r.Elsewhere[0].Why)
 	case len(r.Values) == 0:
@@ -56,6 +55,32 @@ func (r *Result) Answer() string {
 		return text + fmt.Sprintf(" %d values of %q take %s of it, %s.", len(r.Values), r.Name, report.Bytes(sum),
 			report.Percent(share(sum, peak)))
 	}
+}
+
+// movesText says where the values of a plan are that may move to the host; "" for another plan without copies.
+func (r *Result) movesText() string {
+	text := ""
+	if c := r.Copies; c != nil {
+		text = fmt.Sprintf(" %s of values are on the host then. To the host go %s", report.Bytes(r.HostBytes),
+			report.CopiesText(c, r.Link.BytesPerSecond))
+	} else if r.Moving != nil {
+		text = " No value moves to the host."
+	}
+	if r.Moving == nil {
+		return text
+	}
+	kept, again, moved := r.Counts[Kept], r.Counts[Recomputed], r.Counts[Moved]
+	return text + fmt.Sprintf(" The plan keeps %d stashed activations (%s), recomputes %d (%s) and moves %d values (%s).",
+		kept.Values, report.Bytes(kept.Bytes), again.Values, report.Bytes(again.Bytes), moved.Values,
+		report.Bytes(moved.Bytes))
+}
+
+// hosted is the bytes of OnHost.
+func (r *Result) hosted() (sum int64) {
+	for _, h := range r.OnHost {
+		sum += h.Bytes
+	}
+	return sum
 }
 
 func share(part, whole int64) float64 {
@@ -94,10 +119,26 @@ type resultJSON struct {
 	Persistent int64            `json:"persistent_bytes"`
 	Baseline   int64            `json:"baseline_bytes"`
 	Host       int64            `json:"host_bytes,omitempty"`
-	AliveBytes int64            `json:"alive_bytes"`
-	Alive      []valueJSON      `json:"alive"`
-	Elsewhere  []absentJSON     `json:"elsewhere"`
-	Profile    string           `json:"profile"`
+	HostAtPeak int64            `json:"host_at_peak_bytes,omitempty"`
+	// Copies are those between device and host, OnHost the values on the host at the peak.
+	Copies     *report.CopiesJSON  `json:"copies,omitempty"`
+	OnHost     []hostedJSON        `json:"on_host,omitempty"`
+	Placements map[Placement]Count `json:"placements,omitempty"`
+	AliveBytes int64               `json:"alive_bytes"`
+	Alive      []valueJSON         `json:"alive"`
+	Elsewhere  []absentJSON        `json:"elsewhere"`
+	Profile    string              `json:"profile"`
+}
+
+type hostedJSON struct {
+	Value    string  `json:"value"`
+	Bytes    int64   `json:"bytes"`
+	Layer    string  `json:"layer"`
+	Producer *string `json:"producer"`
+	Back     *string `json:"back"`
+	HeldBy   *string `json:"held_by"`
+	First    int     `json:"first_step"`
+	Last     int     `json:"last_step"`
 }
 
 type modelJSON struct {
@@ -110,6 +151,7 @@ type valueJSON struct {
 	Bytes      int64     `json:"bytes"`
 	Expr       *string   `json:"expr"`
 	Kind       string    `json:"kind"`
+	Placement  *string   `json:"placement"`
 	Layer      string    `json:"layer"`
 	Op         *string   `json:"op"`
 	Producer   *string   `json:"producer"`
@@ -160,16 +202,24 @@ func (r *Result) json(view View) *resultJSON {
 		Peak: p.Planned.Peak.Bytes, Total: p.Persistent + p.Arena.Bytes + view.Reserved,
 		Persistent: p.Persistent, Baseline: p.Baseline().Base.Peak.Bytes,
 		AliveBytes: r.Sum(), Alive: []valueJSON{}, Elsewhere: []absentJSON{}, Profile: p.ProfileName()}
+	if r.Moving != nil {
+		out.Baseline = r.Moving.Plan.Baseline().Base.Peak.Bytes
+	}
 	if h := p.Planned.Host; h != nil {
-		out.Host = h.Peak.Bytes
+		out.Host, out.HostAtPeak = h.Peak.Bytes, r.HostBytes
+	}
+	out.Copies, out.Placements = report.NewCopiesJSON(r.Copies, r.Link.BytesPerSecond), r.Counts
+	for _, h := range r.OnHost {
+		out.OnHost = append(out.OnHost, hostedJSON{h.Name, h.Bytes, h.Layer, optional(h.Producer), optional(h.Back),
+			optional(h.HeldBy), h.First, h.Until})
 	}
 	for name, n := range p.Options.Dims {
 		out.Dims[name] = n
 	}
 	for _, v := range r.Values {
-		row := valueJSON{optional(v.Name), v.Bytes, optional(expression(v.Expr)), v.Kind.String(), v.Layer,
-			optional(v.Op), optional(v.Producer), optional(v.LastReader), optional(v.HeldBy), optional(v.Cluster),
-			v.Why, optional(v.Again), []fixJSON{}}
+		row := valueJSON{optional(v.Name), v.Bytes, optional(expression(v.Expr)), v.Kind.String(),
+			optional(string(v.Placement)), v.Layer, optional(v.Op), optional(v.Producer), optional(v.LastReader),
+			optional(v.HeldBy), optional(v.Cluster), v.Why, optional(v.Again), []fixJSON{}}
 		for _, f := range v.Fixes {
 			row.Fixes = append(row.Fixes, fixJSON(f))
 		}
@@ -233,6 +283,9 @@ func (r *Result) tables(format report.Format, view View) []*report.Table {
 	if t := r.fixes(view.Top, single); by == ByValue && len(t.Rows) > 0 {
 		out = append(out, t)
 	}
+	if t := r.onHost(view.Top); by == ByValue && len(t.Rows) > 0 {
+		out = append(out, t)
+	}
 	if t := r.absent(view.Top); len(t.Rows) > 0 {
 		out = append(out, t)
 	}
@@ -243,6 +296,10 @@ func (r *Result) tables(format report.Format, view View) []*report.Table {
 func (r *Result) values(top int) *report.Table {
 	t := &report.Table{Title: "Live at the peak", Header: []string{"Size", "Kind", "Operator", "Value"},
 		Right: []bool{true}, Fit: []report.Fit{report.Whole, report.Whole, report.Cut, report.Cut}}
+	moves := r.Moving != nil || r.Copies != nil
+	if moves {
+		t.Header[2] = "Placement"
+	}
 	for i, v := range r.Values {
 		if top > 0 && i >= top {
 			rest := int64(0)
@@ -252,7 +309,11 @@ func (r *Result) values(top int) *report.Table {
 			t.Add(report.Bytes(rest), "", "", more(len(r.Values)-i))
 			break
 		}
-		t.Add(report.Bytes(v.Bytes), v.Kind.String(), cmp.Or(v.Op, "-"), v.title())
+		third := v.Op
+		if moves {
+			third = string(v.Placement)
+		}
+		t.Add(report.Bytes(v.Bytes), v.Kind.String(), cmp.Or(third, "-"), v.title())
 	}
 	t.Add(report.Bytes(r.Sum()), "", "", "together")
 	return t
@@ -323,6 +384,9 @@ func (r *Result) facts(v *Value) *report.Table {
 	}
 	t.Add("size", size)
 	t.Add("kind", v.Kind.String())
+	if v.Placement != "" {
+		t.Add("placement", string(v.Placement))
+	}
 	t.Add("layer", v.Layer)
 	t.Add("made by", cmp.Or(strings.TrimSpace(v.Producer+" "+parenthesis(v.Op)), "-"))
 	t.Add("held by", cmp.Or(v.HeldBy, "-"))
@@ -388,6 +452,24 @@ func addFix(t *report.Table, f *Fix) {
 // more is the last cell of a table that leaves out n rows.
 func more(n int) string { return fmt.Sprintf("%d more (%v: all)", n, hint.Top.With("0")) }
 
+// onHost lists the values that are on the host at the peak.
+func (r *Result) onHost(top int) *report.Table {
+	t := &report.Table{Title: "On the host at the peak", Header: []string{"Size", "Runs", "Value", "Back before"},
+		Right: []bool{true}, Fit: []report.Fit{report.Whole, report.Whole, report.Cut, report.Cut}}
+	for i, h := range r.OnHost {
+		if top > 0 && i >= top {
+			rest := int64(0)
+			for _, o := range r.OnHost[i:] {
+				rest += o.Bytes
+			}
+			t.Add(report.Bytes(rest), "", more(len(r.OnHost)-i), "")
+			break
+		}
+		t.Add(report.Bytes(h.Bytes), fmt.Sprintf("%d to %d", h.First+1, h.Until+1), h.Name, cmp.Or(h.HeldBy, "-"))
+	}
+	return t
+}
+
 // absent lists requested values that are not live at the peak.
 func (r *Result) absent(top int) *report.Table {
 	t := &report.Table{Title: "Not in the peak", Header: []string{"Size", "Steps", "Value", "Why"},
@@ -409,19 +491,24 @@ func (r *Result) absent(top int) *report.Table {
 // csv has all that is known of every value, in one table.
 func (r *Result) csv() *report.Table {
 	t := &report.Table{Header: []string{"value", "bytes", "expr", "kind", "layer", "op", "producer", "last_reader",
-		"held_by", "cluster", "why", "recomputed", "fix", "saves_bytes", "costs_ms", "peak_bytes"}}
+		"held_by", "cluster", "why", "recomputed", "fix", "saves_bytes", "costs_ms", "peak_bytes",
+		"placement"}}
 	for _, v := range r.Values {
 		fix := []string{"", "", "", ""}
 		if len(v.Fixes) > 0 {
 			f := &v.Fixes[0]
 			fix = []string{f.What, fmt.Sprint(f.Saves), fmt.Sprint(f.Millis), fmt.Sprint(f.Peak)}
 		}
-		t.Add(append([]string{v.Name, fmt.Sprint(v.Bytes), expression(v.Expr), v.Kind.String(), v.Layer, v.Op,
-			v.Producer, v.LastReader, v.HeldBy, v.Cluster, v.Why, v.Again}, fix...)...)
+		t.Add(append(append([]string{v.Name, fmt.Sprint(v.Bytes), expression(v.Expr), v.Kind.String(), v.Layer, v.Op,
+			v.Producer, v.LastReader, v.HeldBy, v.Cluster, v.Why, v.Again}, fix...), string(v.Placement))...)
+	}
+	for _, h := range r.OnHost {
+		t.Add(h.Name, fmt.Sprint(h.Bytes), "", "", h.Layer, "", h.Producer, "", h.HeldBy, "", "it is on the host", "",
+			"", "", "", "", string(Moved))
 	}
 	for _, a := range r.Elsewhere {
 		t.Add(a.Name, fmt.Sprint(a.Bytes), expression(a.Expr), "", a.Layer, "", a.Producer, a.LastReader, "", "",
-			a.Why, "", "", "", "", "")
+			a.Why, "", "", "", "", "", "")
 	}
 	return t
 }

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 
+	"memopt"
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/hint"
@@ -54,11 +55,13 @@ func (e *explainer) fill(v *Value, x graph.ValueID) {
 		v.Producer, v.Op = e.label(e.made[x]), e.g.Nodes[e.program.Steps[v.made].Node].Op
 	}
 	v.LastReader, v.HeldBy = e.label(e.last[x]), e.label(e.next[x])
+	v.Placement = e.placementOf(v, x)
 	v.Why, v.Again = e.whyLive(v, x), e.whyMade(v, x)
 }
 
 // whyLive is the reason why a value is live.
 func (e *explainer) whyLive(v *Value, x graph.ValueID) string {
+	copied, copies := e.whyCopied(v)
 	switch {
 	case v.Kind == live.Unfilled:
 		return fmt.Sprintf("parts of it are made and lie in its buffer; %q makes the rest", v.Producer)
@@ -66,6 +69,8 @@ func (e *explainer) whyLive(v *Value, x graph.ValueID) string {
 		return "the node at the peak makes it"
 	case v.next == e.peak:
 		return "the node at the peak reads it"
+	case copies:
+		return copied
 	case v.next >= 0:
 		return fmt.Sprintf("%q reads it later", v.HeldBy)
 	case e.outputs[x]:
@@ -82,9 +87,14 @@ func (e *explainer) whyMade(v *Value, x graph.ValueID) string {
 		return ""
 	}
 	node := e.program.Steps[v.made].Node
+	if e.moving != nil {
+		if why, ok := e.whyMoved(v, node); ok {
+			return why
+		}
+	}
 	switch {
 	case e.copies[x] > 0:
-		return e.placed(node, e.copies[x])
+		return e.placed(e.p, node, e.copies[x])
 	case a.Backward[node]:
 		return "no: the backward half makes it"
 	case e.stash[x] == 0:
@@ -100,10 +110,10 @@ func (e *explainer) whyMade(v *Value, x graph.ValueID) string {
 	return "yes: the plan makes it again later"
 }
 
-// placed returns the reason for a clone.
-func (e *explainer) placed(node graph.NodeID, copy int) string {
+// placed returns the reason for a clone of a plan.
+func (e *explainer) placed(p *memopt.Plan, node graph.NodeID, copy int) string {
 	seen := 0
-	for _, pl := range e.p.Placements {
+	for _, pl := range p.Placements {
 		for i, id := range pl.Nodes {
 			if id != node {
 				continue
@@ -114,18 +124,18 @@ func (e *explainer) placed(node graph.NodeID, copy int) string {
 			if i == len(pl.Nodes)-1 && pl.Reason != "" {
 				return "yes, this is the clone: " + pl.Reason
 			}
-			return fmt.Sprintf("yes, this is a clone that %q is made again with", e.g.ValueName(pl.Value))
+			return fmt.Sprintf("yes, this is a clone that %q is made again with", p.Analysis.Graph.ValueName(pl.Value))
 		}
 	}
 	return "yes, this is a clone"
 }
 
-// elsewhere describes the requested values that are in no row of the peak.
-func (e *explainer) elsewhere(asked, present []bool) []*Absent {
+// elsewhere describes the requested values that are in no row of the peak, and not away on the host or back.
+func (e *explainer) elsewhere(asked, present, away []bool) []*Absent {
 	var out []*Absent
 	seen := make([]bool, len(e.program.Bytes))
 	for x, id := range e.origin {
-		if id == graph.NoValue || asked == nil || !asked[id] {
+		if id == graph.NoValue || asked == nil || !asked[id] || e.home[id] != id || away[id] {
 			continue
 		}
 		if src := e.source[x]; !present[src] && !seen[src] {

@@ -44,6 +44,8 @@ func TestSchemas(t *testing.T) {
 		{"estimate", "estimate example:transformer"},
 		{"explain", "explain example:transformer --level 1"},
 		{"explain", "explain example:transformer /transformer/h.0 --top 2"},
+		{"explain", "explain example:transformer-small --dim batch=4,seq=64 --budget 60% --link 1TB/s " +
+			"--host-budget 1GiB --effort 0.01 --top 3"},
 		{"fit", "fit example:mlp --gpu 2GiB --vary batch --effort 0"},
 		{"fit", "fit example:transformer --gpu 1GiB --vary batch --effort 0"},
 		{"fit", "fit example:transformer --gpu 3GiB --vary batch,seq --dim batch=1..2 --effort 0"},

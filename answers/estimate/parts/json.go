@@ -1,5 +1,7 @@
 package parts
 
+import "memopt/view/report"
+
 // Head is the beginning of an estimate's JSON, for one device and for several.
 type Head struct {
 	Schema string           `json:"schema"`
@@ -80,17 +82,5 @@ type PlannedJSON struct {
 	Overhead float64 `json:"overhead"`
 	Nodes    int     `json:"nodes"`
 	Breakdown
-	Copies *CopiesJSON `json:"copies,omitempty"`
-}
-
-// CopiesJSON is about values that move to the host and back in a step.
-type CopiesJSON struct {
-	Host          int64   `json:"host_bytes"` // beside the device's memory
-	ToHost        int     `json:"to_host"`
-	FromHost      int     `json:"from_host"`
-	ToHostBytes   int64   `json:"to_host_bytes"`
-	FromHostBytes int64   `json:"from_host_bytes"`
-	Rate          float64 `json:"link_bytes_per_second"` // 0: copies take no time
-	Seconds       float64 `json:"step_seconds"`
-	Waited        float64 `json:"waited_seconds"`
+	Copies *report.CopiesJSON `json:"copies,omitempty"`
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt"
 	"memopt/answers/explain"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/load"
@@ -15,6 +16,7 @@ import (
 
 func Explain(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
+	var move cli.MoveFlags
 	view := explain.View{}
 	cmd := &cobra.Command{
 		Use:   "explain MODEL [NAME]",
@@ -29,13 +31,17 @@ NAME is the name of a value, a node or a layer, or a glob of these: then only
 their values are explained, those too that are not live at the peak.
 
 The flags that select recomputed values say which plan is explained; without
-them it is the graph as it is.`,
+them it is the graph as it is. With --link and --host-budget, or a plan file
+whose values move, it also lists the values that are on the host then, and
+says how long a step waits for copies.`,
 		Example: `  memopt explain model.onnx --dim batch=8,seq=1024
         the values that are live at the peak, and changes that would lower it
   memopt explain model.onnx --dim batch=8,seq=1024 --by layer
         the same, summed up by layer
   memopt explain model.onnx --level 1 '/model/layers.3/*'
         the live values of a layer at the peak of the plan of level 1
+  memopt explain model.onnx --budget 60% --link 25GB/s --host-budget 64GiB
+        which values are kept, recomputed and moved to the host
   memopt explain model.onnx --budget 60% '/lm_head/MatMul_output_0' -O json
         why a value is live, for scripts`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -45,23 +51,48 @@ them it is the graph as it is.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return explainModel(a, args, &sel, view) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := MovesAsked(a, cmd, &move, &sel)
+			if err != nil {
+				return err
+			}
+			return explainModel(a, args, &sel, o, view)
+		},
 	}
 	sel.RegisterJob(cmd.Flags())
+	move.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().StringVar(&view.By, "by", explain.ByValue, "a row for each: "+strings.Join(explain.Groupings, ", "))
 	cli.NumberVar(cmd.Flags(), &view.Top, "top", "", 10, cli.NotNegative,
 		"how many rows to print, and of how many of the largest values to try fixes; 0 is all")
 	return cmd
 }
 
-// explainModel prints why memory is live at the peak of a plan.
-func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, view explain.View) error {
+// explainModel prints why memory is live at the peak of a plan, with moves where o is not nil.
+func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, o *Moves, view explain.View) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
 	}
 	if !slices.Contains(explain.Groupings, view.By) {
 		return cli.Usage("--by %q: wanted one of %s", view.By, strings.Join(explain.Groupings, ", "))
+	}
+	options := explain.Options{Top: view.Top}
+	if len(args) == 2 {
+		options.Name = args[1]
+	}
+	if view.By != explain.ByValue && format != report.JSONFormat {
+		options.Top = -1 // no row has room for fixes
+	}
+	if o != nil {
+		p, c, err := MakeMoves(a, args[0], sel, option.Planning{}, o)
+		if err != nil {
+			return err
+		}
+		defer p.Plan.Of.Close()
+		view.Step = c.Step
+		return explained(a, args[0], sel, format, p.Whole(), view, func() (*explain.Result, error) {
+			return explain.OfMoving(a.Search, p, options)
+		})
 	}
 	if err := sel.Step.Check(); err != nil {
 		return err
@@ -79,31 +110,32 @@ func explainModel(a *cli.App, args []string, sel *option.SelectionFlags, view ex
 	if unsized && len(p.Unbound) > 0 {
 		return Formulas(a, format, args[0], p, c)
 	}
+	view.Step = c.Step
+	return explained(a, args[0], sel, format, p, view, func() (*explain.Result, error) {
+		return explain.Explain(a.Search, p, options)
+	})
+}
+
+// explained prints the explanation of a plan.
+func explained(a *cli.App, name string, sel *option.SelectionFlags, format report.Format, p *memopt.Plan,
+	view explain.View, explanation func() (*explain.Result, error)) (err error) {
 	if view.Reserved, err = sel.Reserved(a, p); err != nil {
 		return err
 	}
-	view.Step = c.Step
-	o := explain.Options{Top: view.Top}
-	if len(args) == 2 {
-		o.Name = args[1]
-	}
-	if view.By != explain.ByValue && format != report.JSONFormat {
-		o.Top = -1 // no row has room for fixes
-	}
 	a.Status.Say("trying changes that would lower the peak")
-	r, err := explain.Explain(a.Search, p, o)
+	r, err := explanation()
 	if err != nil {
-		return cli.Classify(cli.Wrap(args[0], err))
+		return cli.Classify(cli.Wrap(name, err))
 	}
 	if err := explain.Report(a.Out, format, r, view); err != nil {
 		return err
 	}
-	return a.Next(format, afterExplain(args[0], r).About(c.Step))
+	return a.Next(format, afterExplain(name, r).About(view.Step))
 }
 
 // afterExplain plans with the change that lowers the peak most; without such a change it looks for a device.
 func afterExplain(name string, r *explain.Result) *cli.NextCommand {
-	if r.Plan.Options.Enabled() {
+	if r.Moving != nil || r.Plan.Options.Enabled() {
 		return cli.Applied(name)
 	}
 	n := &cli.NextCommand{Verb: "plan", Args: []string{name}}
