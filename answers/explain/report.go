@@ -70,8 +70,8 @@ func (r *Result) movesText() string {
 		return text
 	}
 	kept, again, moved := r.Counts[Kept], r.Counts[Recomputed], r.Counts[Moved]
-	return text + fmt.Sprintf(" The plan keeps %d stashed activations (%s), recomputes %d (%s) and moves %d values (%s).",
-		kept.Values, report.Bytes(kept.Bytes), again.Values, report.Bytes(again.Bytes), moved.Values,
+	return text + fmt.Sprintf(" The plan keeps %d stashed activations (%s), recomputes %d (%s) and moves %d values "+
+		"(%s).", kept.Values, report.Bytes(kept.Bytes), again.Values, report.Bytes(again.Bytes), moved.Values,
 		report.Bytes(moved.Bytes))
 }
 
