@@ -19,6 +19,7 @@ from typing import Any
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # before torch: its profiler says that there is no GPU
 
 import torch
+from torch._dynamo.utils import counters
 from torch._inductor import config as inductor_config
 from torch._inductor.async_compile import AsyncCompile
 
@@ -159,6 +160,7 @@ class Bench:
     def time(self) -> None:
         """Steps of all ways in turn: each row gets the median of its time as a multiple of the first row's."""
         ratios: list[list[float]] = [[] for _ in self.rows]
+        graphs = counters["stats"]["unique_graphs"]
         for _ in range(self.rounds):
             times = []
             for step in self.steps:
@@ -167,6 +169,8 @@ class Bench:
                     times.append(clocked(step))
             for of, t in zip(ratios, times, strict=True):
                 of.append(t / times[0])
+        if counters["stats"]["unique_graphs"] > graphs:
+            raise RuntimeError("Dynamo compiled a graph for a timed step, which has not run in the way of its row")
         for row, of in zip(self.rows, ratios, strict=True):
             row["time"] = sorted(of)[len(of) // 2]
 
