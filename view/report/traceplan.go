@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"memopt/graph/live"
-	"memopt/graph/op"
+	"memopt/planner/offload"
 	"memopt/recompute"
 	"memopt/view/timeline"
 )
@@ -48,7 +48,13 @@ func PlanTrace(w io.Writer, tl *timeline.Timeline, h TimelineHeader) error {
 			repeated[first] = true
 		}
 	}
-	uses, c := tl.Uses(), newCopies(tl, &h)
+	if h.Link != nil {
+		tl.Over(offload.Link{BytesPerSecond: h.Link.BytesPerSecond,
+			Latency: time.Duration(math.Round(h.Link.LatencyMicros * 1e3))})
+	} else {
+		tl.Over(offload.Link{})
+	}
+	uses, c := tl.Uses(), &copies{tl: tl, newest: -1}
 	for i := range tl.Steps {
 		s := &tl.Steps[i]
 		origin := ""
@@ -85,65 +91,28 @@ const (
 	inTrack    = 4 // copies from it
 )
 
-// copies has the clocks of a step whose values move to the host: of nodes, and of copies each way.
+// copies knows which steps of a timeline copy, and which steps come before others.
 type copies struct {
-	tl           *timeline.Timeline
-	link         *recompute.LinkRecord
-	any          bool // the step has copies
-	now, out, in float64
-	newest       int             // the newest step on the track of nodes; -1
-	begun        map[string]int  // by buffer: the step of the newest copy into it
-	ends         map[int]float64 // by step: when a copy has ended
-	after        int             // the step that the one at hand waits for; -1
-}
-
-func newCopies(tl *timeline.Timeline, h *TimelineHeader) *copies {
-	c := &copies{tl: tl, link: h.Link, newest: -1, begun: map[string]int{}, ends: map[int]float64{}}
-	for i := range tl.Steps {
-		c.any = c.any || c.transfer(i) != op.NoTransfer
-	}
-	return c
-}
-
-func (c *copies) transfer(i int) op.Transfer {
-	return op.Of(c.tl.Graph.Nodes[c.tl.Steps[i].Node].Kind).Transfer
+	tl     *timeline.Timeline
+	newest int // the newest step on the track of nodes; -1
+	after  int // the step that the one at hand waits for; -1
 }
 
 // step finds the track and the time of a step.
 func (c *copies) step(i int) (track int, start, end float64) {
 	s := &c.tl.Steps[i]
-	if !c.any {
-		return nodesTrack, s.Start, s.Start + s.Seconds
-	}
-	seconds, t := s.Seconds, c.transfer(i)
-	n := c.tl.Graph.Nodes[s.Node]
+	start, end = s.Start, s.Start+s.Seconds
 	c.after = -1
-	if t == op.ToHost || t == op.FromHost {
-		if c.link != nil && c.link.BytesPerSecond > 0 {
-			seconds = c.link.LatencyMicros/1e6 + float64(c.tl.ValueBytes(n.Output(0)))/c.link.BytesPerSecond
+	if at := c.tl.CopyOf(i); at >= 0 {
+		copy := &c.tl.Copies[at]
+		if !c.tl.Waits(i) {
+			c.after = c.newest
+			return map[bool]int{true: outTrack, false: inTrack}[copy.Out], copy.Start, copy.End
 		}
-		c.after, c.begun[c.tl.Graph.ValueName(n.Output(0))] = c.newest, i
+		c.after, start = int(copy.Begun), end
 	}
-	switch t {
-	case op.ToHost:
-		start = max(c.now, c.out)
-		c.out = start + seconds
-		c.ends[i] = c.out
-		return outTrack, start, c.out
-	case op.FromHost:
-		start = max(c.now, c.in)
-		c.in = start + seconds
-		c.ends[i] = c.in
-		return inTrack, start, c.in
-	case op.NoTransfer:
-	default:
-		if copy, ok := c.begun[c.tl.Graph.ValueName(n.Input(0))]; ok {
-			c.now, c.after, seconds = max(c.now, c.ends[copy]), copy, 0
-		}
-	}
-	start, c.newest = c.now, i
-	c.now += seconds
-	return nodesTrack, start, c.now
+	c.newest = i
+	return nodesTrack, start, end
 }
 
 // args adds the uses of buffers to a node's events, and in a step with copies its name and the one that it waits for.
@@ -159,7 +128,7 @@ func (c *copies) args(n *TraceNode, i int, u *timeline.Uses) {
 		}
 		n.args = append(n.args, ']')
 	}
-	if !c.any {
+	if len(c.tl.Copies) == 0 {
 		return
 	}
 	n.args = fmt.Appendf(n.args, `, "id": "%d"`, i)

@@ -33,4 +33,5 @@ func (t *Timeline) Bins(n int, seconds float64) []int32 {
 // kinds.
 func (k Kind) Color() string { return kindColors[k] }
 
-var kindColors = [NumKinds]string{"#9aa1ab", "#5b6470", "#cc79a7", "#56b4e9", "#e69f00", "#009e73", "#d55e00"}
+var kindColors = [NumKinds]string{"#9aa1ab", "#5b6470", "#cc79a7", "#56b4e9", "#f0e442", "#e69f00", "#009e73",
+	"#d55e00"}

@@ -41,6 +41,9 @@ func (b *builder) describe(x *Block, s *live.Span) {
 		return
 	}
 	x.Name = recompute.CloneName(b.g.ValueName(x.Value), int(b.copies[s.Value]))
+	if b.moved[x.Value] && (x.Kind == Activations || x.Kind == Temporaries && !x.Unfilled) {
+		x.Kind = Moved
+	}
 }
 
 // sum adds up the live bytes of each step.

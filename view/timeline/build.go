@@ -72,6 +72,7 @@ type builder struct {
 	made    []int32         // by value of the program: the step that makes it; -1
 	reader  []int32         // by value of the program that shows no other: the last step that reads it; -1
 	buffer  []int32         // by root: its buffer
+	moved   []bool          // by value of the graph: it goes to the host, or comes back
 }
 
 func newBuilder(p *planner.Plan) (*builder, error) {
@@ -90,6 +91,7 @@ func (b *builder) build(program *live.Program, simulated *live.Timeline, layout 
 	b.t = &Timeline{Graph: b.g, Simulated: simulated, Peak: simulated.Peak.Step, program: program}
 	b.history = live.Spans(b.g, program, simulated, b.roles, b.p.Analysis.Backward)
 	b.steps()
+	b.trackCopies()
 	b.reads()
 	b.buffers()
 	b.blocks()
@@ -111,25 +113,37 @@ func (b *builder) steps() {
 		}
 	}
 	seconds := b.p.NodeSeconds()
-	first, runs := make([]int32, len(b.g.Nodes)), make([]int32, len(b.g.Nodes))
+	runs := make([]int32, len(b.g.Nodes))
+	first, times := map[graph.NodeID]int32{}, map[graph.NodeID]int32{} // by original
 	steps, now := make([]Step, len(b.program.Steps)), 0.0
 	for i := range b.program.Steps {
 		s := &b.program.Steps[i]
 		label := b.g.NodeLabel(s.Node)
 		steps[i] = Step{Node: s.Node, Name: b.name(s.Node, int(runs[s.Node])), Op: b.g.Nodes[s.Node].Op,
 			Layer: graph.LayerOf(label), Phase: b.history.Phases[i], Repeats: -1,
-			Copy:    runs[s.Node],
 			Seconds: seconds[s.Node], Start: now}
 		steps[i].Region, steps[i].Part = b.p.PartOf(s.Node)
-		if now += seconds[s.Node]; runs[s.Node] == 0 {
-			first[s.Node] = int32(i)
-		} else {
-			steps[i].Repeats = first[s.Node]
+		now += seconds[s.Node]
+		if of := b.original(s.Node); of != graph.NoNode {
+			if times[of] == 0 {
+				first[of] = int32(i)
+			} else {
+				steps[i].Repeats, steps[i].Copy = first[of], times[of]
+			}
+			times[of]++
 		}
 		b.makes(int32(i), runs[s.Node])
 		runs[s.Node]++
 	}
 	b.t.Steps = steps
+}
+
+// original is the node that a node of the graph runs: itself, unless the graph has clones; NoNode for one that copies.
+func (b *builder) original(id graph.NodeID) graph.NodeID {
+	if origin := b.p.Options.Origin; origin != nil {
+		return origin[id]
+	}
+	return id
 }
 
 // name names a run of a node as a rewritten graph does.

@@ -16,13 +16,14 @@ const (
 	State            // of the optimizer
 	Gradients        // of parameters, and the sums that accumulate them
 	Activations      // stashed: made by the forward half, or recomputed, for the backward half
+	Moved            // values that go to the host later, and those that have come back
 	Temporaries      // all other values, and bytes that wait for one
 	Workspaces       // of kernels
 	Subgraphs        // values inside the subgraphs of a node while it runs
 	NumKinds
 )
 
-var kindNames = [NumKinds]string{"weights", "state", "gradients", "activations", "temporaries", "workspaces",
+var kindNames = [NumKinds]string{"weights", "state", "gradients", "activations", "moved", "temporaries", "workspaces",
 	"subgraphs"}
 
 // String returns the kind in one word, as data have it.
@@ -110,7 +111,10 @@ type Timeline struct {
 	Simulated *live.Timeline
 	// Layout is the arena; nil without one (Pack).
 	Layout *arena.Layout
+	// Copies are those between the memories of device and host; they have no times before Over.
+	Copies []Copy
 
+	copyOf  []int32 // by step: the copy that it begins or waits for; -1
 	program *live.Program
 	roots   []graph.ValueID // by buffer
 }

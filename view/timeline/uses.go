@@ -74,6 +74,3 @@ func (t *Timeline) rootName(root graph.ValueID) string {
 	}
 	return "workspace"
 }
-
-// ValueBytes is the bytes of a value of Graph, wherever it lies.
-func (t *Timeline) ValueBytes(v graph.ValueID) int64 { return max(0, t.program.Bytes[v]) }

@@ -22,11 +22,13 @@ type document struct {
 	Executions []executionJSON `json:"executions"`
 	// Limit is the bytes that the budget leaves the arena, and LowerBound a lower bound on every plan,
 	// chunked ones included if this one is.
-	Limit         *int64          `json:"limit_bytes"`
-	LowerBound    int64           `json:"lower_bound_bytes"`
-	Plan          json.RawMessage `json:"plan"`           // memopt.plan/v1
-	Explain       json.RawMessage `json:"explain"`        // memopt.explain/v1
-	StashClusters []*string       `json:"stash_clusters"` // by row of the plan's stashes
+	Limit      *int64          `json:"limit_bytes"`
+	LowerBound int64           `json:"lower_bound_bytes"`
+	Plan       json.RawMessage `json:"plan"` // memopt.plan/v1
+	// Moves is the plan where values may move to the host, and Plan then its recomputations alone; nil for another.
+	Moves         json.RawMessage `json:"moves,omitempty"` // memopt.moves/v1
+	Explain       json.RawMessage `json:"explain"`         // memopt.explain/v1
+	StashClusters []*string       `json:"stash_clusters"`  // by row of the plan's stashes
 	Pareto        paretoJSON      `json:"pareto"`
 	Runs          []runJSON       `json:"runs"`
 }
@@ -124,6 +126,39 @@ type executionJSON struct {
 	Levels     []levelJSON `json:"levels"`
 	Blocks     blocksJSON  `json:"blocks"`
 	Always     blocksJSON  `json:"always"`
+	Host       deltas      `json:"host_bytes,omitempty"` // by step
+	Copies     *copiesJSON `json:"copies,omitempty"`
+}
+
+// copiesJSON are the copies between the memories of device and host, in the order of their steps.
+type copiesJSON struct {
+	Begun deltas  `json:"begun"` // step
+	Wait  []int64 `json:"wait"`  // steps behind Begun of the one that waits; -1 without one
+	Out   []int64 `json:"out"`   // 1 for one to the host
+	Name  deltas  `json:"name"`  // of the value
+	Bytes []int64 `json:"bytes"`
+	Start deltas  `json:"start_ns"`
+	Time  []int64 `json:"time_ns"`
+}
+
+// newCopiesJSON is the form of a timeline's copies; nil without copies.
+func newCopiesJSON(t *timeline.Timeline, n *names) *copiesJSON {
+	c, count := t.Copies, len(t.Copies)
+	if count == 0 {
+		return nil
+	}
+	return &copiesJSON{Begun: deltasOf(count, func(i int) int64 { return int64(c[i].Begun) }),
+		Wait: columnOf(count, func(i int) int64 { return max(-1, int64(c[i].Wait-c[i].Begun)) }),
+		Out: columnOf(count, func(i int) int64 {
+			if c[i].Out {
+				return 1
+			}
+			return 0
+		}),
+		Name:  deltasOf(count, func(i int) int64 { return n.of(t.Graph.ValueName(c[i].Value)) }),
+		Bytes: columnOf(count, func(i int) int64 { return c[i].Bytes }),
+		Start: deltasOf(count, func(i int) int64 { return nanoseconds(c[i].Start) }),
+		Time:  columnOf(count, func(i int) int64 { return nanoseconds(c[i].End - c[i].Start) })}
 }
 
 type stepsJSON struct {
@@ -151,7 +186,11 @@ type blocksJSON struct {
 
 func newExecutionJSON(t *timeline.Timeline, name string, at int, n *names) executionJSON {
 	out := executionJSON{Name: name, Graph: at, Peak: t.Peak, Persistent: t.Persistent[:], Levels: levels(t),
-		Steps: newStepsJSON(t, n), Blocks: newBlocksJSON(t, t.Blocks, n), Always: newBlocksJSON(t, t.Always, n)}
+		Steps: newStepsJSON(t, n), Blocks: newBlocksJSON(t, t.Blocks, n), Always: newBlocksJSON(t, t.Always, n),
+		Copies: newCopiesJSON(t, n)}
+	if host := t.Host(); host != nil {
+		out.Host = deltasOf(len(host), func(i int) int64 { return host[i] })
+	}
 	if t.Layout != nil {
 		out.ArenaBytes = t.Layout.Bytes
 	}

@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 
 	"memopt"
 	"memopt/answers/explain"
 	"memopt/planner"
+	"memopt/planner/offload"
 	"memopt/view/report"
 	"memopt/view/timeline"
 )
@@ -17,6 +19,10 @@ import (
 type Options struct {
 	// Explained says why memory is live at the plan's peak, and which changes would lower it.
 	Explained *explain.Result
+	// Moving is the plan of the page where its values may move to the host; then the plan that Write gets has its
+	// recomputations alone. Nil for another plan.
+	Moving *memopt.Moving
+	Moves  report.MovingPlan // the report of Moving
 	// Step is the planned training step; nil if unspecified.
 	Step *report.Step
 	// Reserved is the bytes of the device's memory that count beside the step.
@@ -51,18 +57,24 @@ func newDocument(ctx context.Context, p *memopt.Plan, o Options) (*document, err
 		return nil, err
 	}
 	base.Pack(ctx)
+	base.Over(o.Explained.Link)
 	n := &names{index: map[string]int64{}}
 	d := &document{Schema: Schema, Version: o.Version, Title: p.Of.Path, Kinds: kinds(),
 		LowerBound: lowerBound(p.Plan), StashClusters: stashClusters(p.Plan),
 		Pareto: newParetoJSON(p.Plan, o), Runs: newRunsJSON(o.Runs)}
 	d.Graphs = append(d.Graphs, newGraphJSON(base.Graph, p.Baseline().Sizes.Bytes, n))
 	d.Executions = append(d.Executions, newExecutionJSON(base, "baseline", 0, n))
-	if p.Rewrites() {
-		if err := d.addPlan(p.Plan, n); err != nil {
+	switch {
+	case o.Moving != nil:
+		if err := d.addMoving(o.Moving, o.Moves, n); err != nil {
+			return nil, err
+		}
+	case p.Rewrites():
+		if err := d.addPlan(p.Plan, o.Explained.Link, n); err != nil {
 			return nil, err
 		}
 	}
-	if p.Fit != nil {
+	if o.Moving == nil && p.Fit != nil {
 		d.Limit = &p.Fit.Limit
 	}
 	if d.Plan, err = compact(func(w io.Writer) error {
@@ -86,14 +98,29 @@ func lowerBound(p *planner.Plan) int64 {
 	return r.LowerBoundBytes
 }
 
-// addPlan adds the execution of a plan that changes something.
-func (d *document) addPlan(p *planner.Plan, n *names) error {
+// addMoving adds the execution of a plan whose values may move to the host, and its report.
+func (d *document) addMoving(p *memopt.Moving, r report.MovingPlan, n *names) error {
+	d.LowerBound = 0 // values that move go below those of plans without
+	if p.Budget != math.MaxInt64 {
+		d.Limit = &p.Budget
+	}
+	var err error
+	d.Moves, err = compact(func(w io.Writer) error { return report.Moving(w, report.JSONFormat, r) })
+	if err != nil || len(p.Moves) == 0 && !p.Plan.Rewrites() {
+		return err
+	}
+	return d.addPlan(p.Laid, p.Options.Link, n)
+}
+
+// addPlan adds the execution of a plan that changes something, with its copies over a link.
+func (d *document) addPlan(p *planner.Plan, link offload.Link, n *names) error {
 	t, err := timeline.Of(p)
 	if err != nil {
 		return err
 	}
+	t.Over(link)
 	at := 0
-	if p.Whole != nil {
+	if p.Whole != nil || p.Options.Origin != nil { // another graph
 		at = len(d.Graphs)
 		d.Graphs = append(d.Graphs, newGraphJSON(t.Graph, p.Sizes.Bytes, n))
 	}
@@ -159,15 +186,19 @@ func newParetoJSON(p *planner.Plan, o Options) paretoJSON {
 	for _, x := range o.Curve {
 		out.Points = append(out.Points, pointJSON(x))
 	}
-	out.Marks = append(out.Marks, markJSON{"as it is", p.Baseline().Base.Peak.Bytes, 0, !p.Rewrites()})
+	plan, changes, overhead := p, p.Rewrites(), p.Overhead
+	if m := o.Moving; m != nil {
+		plan, changes, overhead = m.Laid, changes || len(m.Moves) > 0, m.Overhead
+	}
+	out.Marks = append(out.Marks, markJSON{"as it is", p.Baseline().Base.Peak.Bytes, 0, !changes})
 	for _, m := range o.Marks {
-		if p.Rewrites() && m.Live == p.Planned.Peak.Bytes && m.Overhead == p.Overhead {
+		if changes && m.Live == plan.Planned.Peak.Bytes && m.Overhead == overhead {
 			continue // that is the plan
 		}
 		out.Marks = append(out.Marks, markJSON{m.String(), m.Live, m.Overhead, false})
 	}
-	if p.Rewrites() {
-		out.Marks = append(out.Marks, markJSON{"the plan", p.Planned.Peak.Bytes, p.Overhead, true})
+	if changes {
+		out.Marks = append(out.Marks, markJSON{"the plan", plan.Planned.Peak.Bytes, overhead, true})
 	}
 	return out
 }

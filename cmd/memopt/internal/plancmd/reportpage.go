@@ -27,6 +27,7 @@ type pageFlags struct {
 func Report(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
 	var page pageFlags
+	var move cli.MoveFlags
 	cmd := &cobra.Command{
 		Use:   "report MODEL -o OUT.html",
 		Short: "Make one offline page of a plan: memory over time, the arena, the peak, the costs",
@@ -42,17 +43,28 @@ the light or dark colours of the system, prints, and can be used by keyboard
 and screen reader.
 
 The flags that select recomputed values say which plan is shown; without them
-it is the graph as it is. --run adds measurements.`,
+it is the graph as it is. With --link and --host-budget, or a plan file whose
+values move, the timeline has tracks of the copies to the host and back, and
+the bytes there. --run adds measurements.`,
 		Example: `  memopt report example:transformer --level 1 -o report.html
         the plan of level 1 beside the baseline
   memopt report model.onnx --dim batch=8,seq=1024 --budget 16GiB -o report.html
         the cheapest plan that fits, with the budget marked
+  memopt report model.onnx --budget 16GiB --link 25GB/s --host-budget 64GiB -o report.html
+        with values that move to the host, and their copies
   memopt report model.onnx --level 1 -o report.html --run verify.json --run job/metrics.jsonl
         with the measurements of verify (-O json) and the losses of a training job`,
 		Args: cli.ExactModel,
-		RunE: func(_ *cobra.Command, args []string) error { return reportPage(a, args[0], &sel, &page) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := MovesAsked(a, cmd, &move, &sel)
+			if err != nil {
+				return err
+			}
+			return reportPage(a, args[0], &sel, o, &page)
+		},
 	}
 	sel.RegisterJob(cmd.Flags())
+	move.Register(cmd.Flags(), option.LinkOfDevice)
 	cmd.Flags().StringVarP(&page.out, "out", "o", "", "where to write the page; - is standard output")
 	cmd.Flags().StringArrayVar(&page.runs, "run", nil, "measurements: a file that verify, run or train printed with "+
 		"-O json, a job's metrics.jsonl, or a trace of run --profile (repeatable)")
@@ -64,8 +76,8 @@ it is the graph as it is. --run adds measurements.`,
 	return cmd
 }
 
-// reportPage writes the page of a plan.
-func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *pageFlags) error {
+// reportPage writes the page of a plan, with moves where moves is not nil.
+func reportPage(a *cli.App, name string, sel *option.SelectionFlags, moves *Moves, flags *pageFlags) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -77,7 +89,16 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *page
 	if err != nil {
 		return err
 	}
-	p, c, err := MakePlan(a, name, sel, option.Planning{Shown: true})
+	var p *memopt.Plan // of a plan with moves, the recomputations alone
+	var moving *memopt.Moving
+	var c *option.Chosen
+	if moves != nil {
+		if moving, c, err = MakeMoves(a, name, sel, option.Planning{}, moves); err == nil {
+			p = moving.Plan
+		}
+	} else {
+		p, c, err = MakePlan(a, name, sel, option.Planning{Shown: true})
+	}
 	if err != nil {
 		return err
 	}
@@ -87,12 +108,16 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *page
 		a.Keeper.Release() // the rest takes little time
 	}
 	a.Status.Say("explaining the plan, and the cost of others")
-	o, err := pageOptions(a, p, flags)
+	o, err := pageOptions(a, p, moving, flags)
 	if err != nil {
 		return cli.Classify(cli.Wrap(name, err))
 	}
 	o.Runs, o.Step = runs, c.Step
-	if o.Reserved, err = sel.Reserved(a, p); err != nil {
+	reserves := p
+	if moving != nil {
+		reserves = moving.Whole()
+	}
+	if o.Reserved, err = sel.Reserved(a, reserves); err != nil {
 		return err
 	}
 	write := func(w io.Writer) error { return webpage.Write(a.Ctx, w, p, *o) }
@@ -103,7 +128,7 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, flags *page
 		if err := report.StepLine(a.Out, format, c.Step); err != nil {
 			return err
 		}
-		if err := a.Next(format, afterPage(name, p).About(c.Step)); err != nil {
+		if err := a.Next(format, afterPage(name, o).About(c.Step)); err != nil {
 			return err
 		}
 	}
@@ -126,11 +151,17 @@ func readRuns(a *cli.App, paths []string) ([]*webpage.Run, error) {
 	return out, nil
 }
 
-// pageOptions explains a plan and finds the costs of others.
-func pageOptions(a *cli.App, p *memopt.Plan, flags *pageFlags) (*webpage.Options, error) {
-	o := &webpage.Options{Version: memopt.Version()}
+// pageOptions explains a plan, with moves where moving is not nil, and finds the costs of others.
+func pageOptions(a *cli.App, p *memopt.Plan, moving *memopt.Moving, flags *pageFlags) (*webpage.Options, error) {
+	o := &webpage.Options{Version: memopt.Version(), Moving: moving}
 	var err error
-	if o.Explained, err = explain.Explain(a.Search, p, explain.Options{Top: flags.top}); err != nil {
+	if moving != nil {
+		o.Moves = movingReport(moving)
+		o.Explained, err = explain.OfMoving(a.Search, moving, explain.Options{Top: flags.top})
+	} else {
+		o.Explained, err = explain.Explain(a.Search, p, explain.Options{Top: flags.top})
+	}
+	if err != nil {
 		return nil, err
 	}
 	if flags.pareto == 0 || a.Search.Err() != nil {
@@ -158,8 +189,8 @@ func usualPlans(a *cli.App, p *memopt.Plan) ([]planner.Alternative, error) {
 }
 
 // afterPage writes the file of the plan on a page, or looks for a plan.
-func afterPage(name string, p *memopt.Plan) *cli.NextCommand {
-	if p.Options.Enabled() {
+func afterPage(name string, o *webpage.Options) *cli.NextCommand {
+	if o.Moving != nil || o.Explained.Plan.Options.Enabled() {
 		return cli.Applied(name)
 	}
 	return &cli.NextCommand{Verb: "plan", Args: []string{name}}

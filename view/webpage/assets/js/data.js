@@ -6,6 +6,7 @@ export const kinds = [
   "state",
   "gradients",
   "activations",
+  "moved",
   "temporaries",
   "workspaces",
   "subgraphs",
@@ -148,6 +149,8 @@ class Execution {
     this.blocks = blocks(e.blocks);
     this.asked = -1;
     this.always = blocks(e.always);
+    this.host = e.host_bytes ? summed(e.host_bytes) : null;
+    this.copies = e.copies ? copies(names, e.copies) : [];
   }
 
   steps(s) {
@@ -271,6 +274,22 @@ function below(list, n) {
     }
   }
   return low;
+}
+
+/** copies are those between the memories of device and host, with their times in seconds. */
+function copies(names, c) {
+  const begun = summed(c.begun);
+  const name = summed(c.name);
+  const start = summed(c.start_ns);
+  return c.bytes.map((bytes, i) => ({
+    begun: begun[i],
+    wait: c.wait[i] < 0 ? -1 : begun[i] + c.wait[i],
+    out: c.out[i] === 1,
+    name: names[name[i]],
+    bytes,
+    start: start[i] / 1e9,
+    end: (start[i] + c.time_ns[i]) / 1e9,
+  }));
 }
 
 function blocks(b) {

@@ -68,6 +68,9 @@ function facts(e, step) {
     el("strong", { "data-live": e.total[step] }, bytes(e.total[step])),
     " beside the values that live throughout",
   );
+  if (e.host !== null) {
+    fact("On the host", el("span", { "data-on-host": e.host[step] }, bytes(e.host[step])));
+  }
   return list;
 }
 

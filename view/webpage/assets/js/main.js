@@ -44,8 +44,21 @@ function card(label, value, field, raw) {
   );
 }
 
+/** movedPeak is the memory of a plan whose values move, in the fields of one without moves. */
+function movedPeak({ plan, moves }) {
+  return {
+    baseline_bytes: plan.peak.baseline_bytes,
+    planned_bytes: moves.peak_live_bytes,
+    arena_bytes: moves.arena_bytes,
+    persistent_bytes: moves.persistent_bytes,
+    total_bytes: moves.total_bytes,
+  };
+}
+
 function summary(page) {
-  const { peak, recompute } = page.plan;
+  const { recompute } = page.plan;
+  const moves = page.moves;
+  const peak = moves ? movedPeak(page) : page.plan.peak;
   const list = el("dl", { class: "cards" });
   list.append(
     card("Peak as it is", bytes(peak.baseline_bytes), "baseline_bytes", peak.baseline_bytes),
@@ -54,8 +67,13 @@ function summary(page) {
     list.append(
       card("Peak of the plan", bytes(peak.planned_bytes), "planned_bytes", peak.planned_bytes),
     );
-    list.append(card("More time", percent(recompute.overhead), "overhead", recompute.overhead));
+    const overhead = moves ? moves.overhead : recompute.overhead;
+    list.append(card("More time", percent(overhead), "overhead", overhead));
     list.append(card("Recomputed nodes", thousands(recompute.nodes), "nodes", recompute.nodes));
+  }
+  if (moves) {
+    list.append(card("Moved", bytes(moves.moved_bytes), "moved_bytes", moves.moved_bytes));
+    list.append(card("On the host", bytes(moves.host_peak), "host_peak", moves.host_peak));
   }
   list.append(card("Arena", bytes(peak.arena_bytes), "arena_bytes", peak.arena_bytes));
   list.append(

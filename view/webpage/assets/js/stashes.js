@@ -47,7 +47,10 @@ export function clusters(section, state) {
 export function stashes(section, state) {
   const alive = new Map(state.page.explain.alive.map((a) => [a.value, a]));
   const clusters = new Map(state.page.plan.clusters.map((c) => [c.config, c]));
-  const rows = state.page.plan.stashed.map((s, i) => {
+  const moved = new Set(state.page.executions.flatMap((e) => e.copies.map((c) => c.name)));
+  const rows = state.page.plan.stashed.map((stash, i) => {
+    const moves = state.page.moves && moved.has(stash.value);
+    const s = moves ? { ...stash, why_kept: "it moves to the host and back", moves } : stash;
     const live = alive.get(s.value);
     const cluster = state.page.stash_clusters[i];
     return { ...s, live, cluster, fix: fix(s, live, clusters.get(cluster)) };
@@ -68,7 +71,7 @@ export function stashes(section, state) {
     {
       title: "Kept because",
       key: (r) => r.why_kept ?? "",
-      cell: (r) => (r.why_kept === null ? "recomputed" : named(r.why_kept, 200)),
+      cell: (r) => (r.why_kept === null ? "recomputed" : r.moves ? "moved" : named(r.why_kept, 200)),
     },
     { title: "Cheapest fix", key: (r) => -r.fix.saves, cell: (r) => r.fix.text },
   ];
@@ -97,7 +100,7 @@ function value(row, state) {
 
 /** fix is what lowers the peak for a stash at the least cost, as far as it was tried. */
 function fix(stash, live, cluster) {
-  if (stash.why_kept === null) {
+  if (stash.why_kept === null || stash.moves) {
     return { saves: 0, text: "–" };
   }
   const best = live?.fixes.find((f) => f.saves_bytes > 0);

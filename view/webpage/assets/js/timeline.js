@@ -1,6 +1,7 @@
 // The timeline: what is live over the steps or the time of the plan, by kind, the baseline behind it.
 
 import { axis, bytesAxis, color, height, mark, rule } from "./chart.js";
+import { tracks } from "./copies.js";
 import { kinds } from "./data.js";
 import { choice, el, watched } from "./dom.js";
 import { bytes, thousands, time } from "./format.js";
@@ -40,8 +41,9 @@ class Timeline {
       onkeydown: (e) => this.key(e),
     });
     section.append(this.controls(), this.answer, this.legend, this.plot);
-    section.append(el("label", { class: "slider" }, "Step ", this.slider));
     this.build();
+    this.tracks = tracks(section, state, this.u);
+    section.append(el("label", { class: "slider" }, "Step ", this.slider));
     state.on("execution", () => this.execution());
     state.on("range", () => this.later());
     state.on("kinds", () => this.later());
@@ -369,6 +371,7 @@ class Timeline {
       u.ctx.fillRect(x - devicePixelRatio, top, 2 * devicePixelRatio, tall);
     }
     u.ctx.restore();
+    this.tracks?.draw();
   }
 
   /** peakLabel says how high the peak is: alone, and where it lies on the axis. */
