@@ -63,11 +63,14 @@ func TestMoves(t *testing.T) {
 		narrow(b)
 
 		c := &tl.Copies[0]
-		eval[bool](b, `(() => { document.querySelector("#copies").scrollIntoView(); return true; })()`)
+		eval[bool](b, `(() => {
+			document.querySelector("#copies").scrollIntoView({ block: "center" });
+			return true;
+		})()`)
 		box := eval[[]float64](b, `(() => { const c = document.querySelector("#copies canvas").getBoundingClientRect();
 			const u = document.querySelector("#timeline .u-over").getBoundingClientRect();
 			return [u.left, c.top, u.width]; })()`)
-		b.move(box[0]+box[2]*(float64(c.Begun)+0.9)/float64(len(tl.Steps)), box[1]+10)
+		b.move(box[0]+box[2]*(float64(c.Begun)+4)/float64(len(tl.Steps)), box[1]+10)
 		require.Contains(t, b.text("#copies-readout"), "goes to the host")
 
 		b.press(`input[name="axis"][value="time"]`)
