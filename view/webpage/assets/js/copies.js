@@ -8,9 +8,11 @@ const trackHeight = 22;
 const hostHeight = 56;
 const gap = 6;
 
-/** tracks draws the copies of the execution that is shown below a timeline, on the same horizontal axis. */
+/** tracks draws the copies of the execution that is shown below a timeline, on its horizontal axis; null where no
+ * execution has any. */
 export function tracks(section, state, chart) {
-  return new Tracks(section, state, chart);
+  const any = state.page.executions.some((e) => e.copies.length > 0);
+  return any ? new Tracks(section, state, chart) : null;
 }
 
 class Tracks {
