@@ -140,10 +140,10 @@ func (b Budget) choose(ctx context.Context, m *maker) (*choice, error) {
 				}
 				return anchoring.choose(limit, list)
 			},
-			Starts: m.runtimeStarts(b),
-			Ladder: b.ORTModule,
-			Limit:  func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
-			Object: b.runtimeObject(),
+			Starts:  m.runtimeStarts(b),
+			Session: b.ORTModule,
+			Limit:   func(base int64) int64 { return b.bytes(m.persistent, m.runtimeBase(base)) },
+			Object:  b.runtimeObject(),
 		})
 		m.comparedWithWhole(a)
 	} else {

@@ -38,7 +38,8 @@
 // simulates (TrainingPeak): a level's graph as ORTModule's own optimizer makes it (recompute.ByORTModule), that of a
 // budget as Apply writes it, in its order, with nodes that free unread outputs. A search for a budget judges each trial
 // so, and begins from level 1 and from each of its clusters. It makes the same trials whatever the budget is, as
-// far as the time allows, so that a larger one does not cost more.
+// far as the time allows, so that a larger one does not cost more. Bounds of peaks there are those of package remat at
+// exact sizes: a session shares no more memory than memopt does.
 //
 // # Demands
 //

@@ -194,6 +194,52 @@ func TestSessionMonotone(t *testing.T) {
 	}
 }
 
+// TestSessionBound: no plan that is written as a file has a peak below the bound that a search names, whoever has
+// chosen it. The bound ends a search at once, and shows that half the peak is out of reach in four of these nets.
+func TestSessionBound(t *testing.T) {
+	half := map[string]bool{"convnext": true, "mlp": true, "t5": true, "vit": true}
+	for _, name := range []string{"bert", "convnext", "gpt2", "llama", "mlp", "t5", "vit"} {
+		t.Run(name, func(t *testing.T) {
+			m, dims := ofORTModule(t, name)
+			o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true, Written: true}
+			plan := func(s planner.Strategy) (*planner.Plan, *planner.InfeasibleError) {
+				o.Strategy = s
+				p, err := planner.Make(m.Model, m.Types, o)
+				var no *planner.InfeasibleError
+				if !errors.As(err, &no) {
+					require.NoError(t, err)
+				}
+				return p, no
+			}
+			_, low := plan(planner.Budget{Arena: 1, ORTModule: true, Runtime: true})
+			require.False(t, low.Searched())
+			least := low.LowerBound
+			require.ErrorContains(t, low, "no plan for ORTModule fits an arena of 1 bytes: no plan in this order")
+			all, _ := plan(planner.Level(1))
+			strategies := []planner.Strategy{planner.Level(2)}
+			for _, row := range all.Clusters {
+				strategies = append(strategies, planner.Config{{Cluster: row.ID, Strategy: row.Strategy, Count: -1}})
+			}
+			lowest := all.Session.Planned
+			for _, s := range strategies {
+				p, _ := plan(s)
+				lowest = min(lowest, p.Session.Planned)
+			}
+			p, no := plan(planner.Budget{Arena: least, ORTModule: true, Runtime: true})
+			if no != nil {
+				require.True(t, no.Searched())
+				require.Equal(t, least, no.LowerBound)
+				lowest = min(lowest, no.LowestArena)
+			} else {
+				lowest = min(lowest, p.Session.Planned)
+			}
+			require.LessOrEqual(t, least, lowest)
+			require.GreaterOrEqual(t, float64(least), 0.75*float64(lowest))
+			require.Equal(t, half[name], 2*least > all.Session.Base)
+		})
+	}
+}
+
 // TestSessionExecution: the graphs that run and verify execute, in their orders, have the peaks in ORTModule that the
 // plan promises: the unchanged one in the order of the file, that of a level or a configuration as ORTModule's own
 // optimizer makes it, that of a budget as apply writes it.

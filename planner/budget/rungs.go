@@ -82,11 +82,13 @@ const hugeTasks = 500_000
 func (b *budgeter) huge() bool { return len(b.tasks.graph.Tasks) > hugeTasks }
 
 // peakBound is a lower bound on the peak of rounded sizes, for so much counted work.
-func (b *budgeter) peakBound(work int64) int64 {
+func (b *budgeter) peakBound(work int64) int64 { return b.boundOf(b.tasks, work) }
+
+func (b *budgeter) boundOf(t *tasks, work int64) int64 {
 	if b.huge() {
-		return b.tasks.loose.Need()
+		return t.loose.Need()
 	}
-	return b.tasks.loose.PeakBound(b.ctx, work)
+	return t.loose.PeakBound(b.ctx, work)
 }
 
 // ladder searches all rungs up to the budget, from the lowest peak that can be reached on.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"memopt/graph/op"
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/remat"
@@ -39,9 +40,10 @@ type Runtime struct {
 	Limit func(base int64) int64
 	// Starts are lists of candidates of the analysis whose plans are tried before the search, which starts from them.
 	Starts [][]int
-	// Ladder asks for searches of the same plans whatever the budget is, so that a larger one does not cost more; all
-	// of them are simulated.
-	Ladder bool
+	// Session says that the runtime is ORTModule's session. Values share memory there at most as in memopt, sizes are
+	// not rounded up, and nodes that read a shape alone run as soon as they can: so there is a lower bound. Simulations
+	// take little time: the search makes the same ones whatever the budget is, so that a larger one does not cost more.
+	Session bool
 	// Object names the object of the search in errors, for example "plan for stock ONNX Runtime".
 	Object string
 }
@@ -90,8 +92,11 @@ func (r *runtimeFit) fit() (int, error) {
 	}
 	r.limit = r.rt.Limit(base.BaseArena)
 	if base.AnchoredArena > r.limit {
+		if r.ruledOut = r.leastPeak(lowestWork); r.ruledOut > r.limit {
+			return 0, r.infeasible()
+		}
 		look := r.descend
-		if r.rt.Ladder && r.opts.Effort > 0 && r.opts.Solver != "greedy" && !r.huge() {
+		if r.rt.Session && r.opts.Effort > 0 && r.opts.Solver != "greedy" && !r.huge() {
 			look = r.survey
 		}
 		r.search = r.newSearch()
@@ -366,14 +371,36 @@ func (r *runtimeFit) best() int {
 	return best
 }
 
+// infeasible says how low the search came; a bound that rules the limit out leaves no more to say.
 func (r *runtimeFit) infeasible() error {
-	e := &InfeasibleError{Budget: r.limit, LowestArena: math.MaxInt64, LowestLive: math.MaxInt64,
-		Object: r.rt.Object, Stopped: r.stopped, Persistent: r.opts.Persistent}
+	e := &InfeasibleError{Budget: r.limit, Object: r.rt.Object, Persistent: r.opts.Persistent, LowerBound: r.ruledOut}
+	if r.ruledOut > r.limit {
+		return e
+	}
+	e.LowestArena, e.LowestLive, e.Stopped = math.MaxInt64, math.MaxInt64, r.stopped
 	for _, a := range r.judged {
 		if a != nil {
 			e.LowestArena = min(e.LowestArena, a.AnchoredArena)
 			e.LowestLive = min(e.LowestLive, a.Anchored)
 		}
 	}
+	done := r.within(1)
+	e.LowerBound = max(e.LowerBound, r.leastPeak(r.work()))
+	done()
 	return e
+}
+
+// leastPeak is a lower bound on the peak of every plan in ORTModule's session, for so much counted work; 0 for other
+// runtimes.
+func (r *runtimeFit) leastPeak(work int64) int64 {
+	if !r.rt.Session {
+		return 0
+	}
+	t := newTasks(r.p.Evaluator, r.p.Seconds, func(bytes int64) int64 { return bytes }, r.p.Base.State)
+	for place, id := range t.a.Order {
+		if op.Of(t.a.Graph.Nodes[id].Kind).Has(op.ShapeOf) {
+			t.loose.Tasks[place].Uses = nil // its moment is another one, with fewer values
+		}
+	}
+	return r.boundOf(t, work)
 }

@@ -18,7 +18,8 @@ class BudgetError(ORTModuleError):
     """No plan fits the budget.
 
     Attributes:
-        lowest_bytes: the lowest peak that was found, as the budget counts it.
+        lowest_bytes: the lowest peak that was found, as the budget counts it; without a search, the bound below which
+            there is none.
     """
 
     def __init__(self, message: str, lowest_bytes: int) -> None:
