@@ -104,7 +104,11 @@ func (f *finder) sizes() (*Sizes, error) {
 		Plain:  func() (*Size, error) { return f.largest(Plain, nil, f.over.Lo) },
 		Level1: func() (*Size, error) { return f.largest(Level1, memopt.Level(1), by[Plain].Value) },
 		Best:   func() (*Size, error) { return f.best(&by[Plain], &by[Level1]) },
+		Moves:  func() (*Size, error) { return f.withMoves(&by[Best]) },
 	} {
+		if Kind(k) == f.opts.kinds() {
+			break
+		}
 		f.tell(fmt.Sprintf("the largest %s %s", f.symbol, titles[k]))
 		s, err := find()
 		if err != nil {
@@ -116,7 +120,7 @@ func (f *finder) sizes() (*Sizes, error) {
 }
 
 // titles are the headings of the kinds.
-var titles = [numKinds]string{"without a plan", "with level 1", "with a plan"}
+var titles = [numKinds]string{"without a plan", "with level 1", "with a plan", "with moves"}
 
 func (f *finder) tell(what string) {
 	if f.opts.Progress != nil {

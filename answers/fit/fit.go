@@ -32,6 +32,8 @@ type Options struct {
 	// first plan that fits. Seed is that of their random choices.
 	Effort float64
 	Seed   int64
+	// Moves let values move to the host in plans of one kind more, Moves; the zero value asks for none.
+	Moves memopt.MoveOptions
 	// Progress is called with a description of the current work, in a few words; it may be nil.
 	Progress func(what string)
 }
@@ -44,11 +46,12 @@ const (
 	Plain  Kind = iota // no node
 	Level1             // every cluster, layer by layer (planner.Layerwise)
 	Best               // the nodes of the cheapest plan that fits, within Options.MaxOverhead
+	Moves              // those, and values move to the host, within Options.Moves
 	numKinds
 )
 
 // String is the name of a kind in JSON.
-func (k Kind) String() string { return [...]string{"plain", "level1", "plan"}[k] }
+func (k Kind) String() string { return [...]string{"plain", "level1", "plan", "moves"}[k] }
 
 // Size is the largest size that fits, or the fact that every size is infeasible.
 type Size struct {
@@ -60,6 +63,8 @@ type Size struct {
 	Unlimited bool
 	// Plan is the step at Value, or at Least if every size is infeasible; nil if no plan was found there.
 	Plan *memopt.Plan
+	// Moving is that plan with its moves, and Plan its recomputations alone; nil for a plan that moves no value.
+	Moving *memopt.Moving
 	// Total is the bytes of that plan, or the fewest that were reached.
 	Total int64
 	// Above is the fewest bytes that were reached one above Value; 0 where that is not known.

@@ -43,6 +43,8 @@ type resultJSON struct {
 	Reserve  *int64           `json:"reserve_bytes"`
 	Limit    *int64           `json:"limit_bytes"`
 	Overhead float64          `json:"max_overhead"`
+	Link     *float64         `json:"link_bytes_per_second,omitempty"`
+	Host     *int64           `json:"host_budget_bytes,omitempty"`
 	Largest  *largestJSON     `json:"largest"`
 	Details  []sizeJSON       `json:"details"`
 	Frontier []pointJSON      `json:"frontier"`
@@ -59,6 +61,7 @@ type largestJSON struct {
 	Plain  *int64 `json:"plain"`
 	Level1 *int64 `json:"level1"`
 	Plan   *int64 `json:"plan"`
+	Moves  *int64 `json:"moves,omitempty"`
 }
 
 type sizeJSON struct {
@@ -73,6 +76,8 @@ type sizeJSON struct {
 	Above         *int64   `json:"above_bytes"`
 	AboveOverhead *float64 `json:"above_overhead"`
 	Searches      int      `json:"searches"`
+	Host          *int64   `json:"host_bytes,omitempty"`
+	Moved         *int64   `json:"moved_bytes,omitempty"`
 	Stopped       bool     `json:"stopped"`
 }
 
@@ -104,8 +109,12 @@ type fittingJSON struct {
 }
 
 func headOf(m *memopt.Model, o *Options, step *report.Step) resultJSON {
-	return resultJSON{Schema: Schema, Model: modelJSON{m.Path, m.StructureSHA256}, Dims: m.Dims, Step: step,
+	head := resultJSON{Schema: Schema, Model: modelJSON{m.Path, m.StructureSHA256}, Dims: m.Dims, Step: step,
 		Overhead: o.MaxOverhead}
+	if o.Moves.Asked() {
+		head.Link, head.Host = &o.Moves.Link.BytesPerSecond, &o.Moves.HostBudget
+	}
+	return head
 }
 
 func known[T int64 | float64 | string](x T) *T {
@@ -117,7 +126,8 @@ func known[T int64 | float64 | string](x T) *T {
 }
 
 func (s *Sizes) largest() largestJSON {
-	return largestJSON{known(s.By[Plain].Value), known(s.By[Level1].Value), known(s.By[Best].Value)}
+	return largestJSON{known(s.By[Plain].Value), known(s.By[Level1].Value), known(s.By[Best].Value),
+		known(s.By[Moves].Value)}
 }
 
 func exprText(e symbolic.Expr) *string {
@@ -127,16 +137,19 @@ func exprText(e symbolic.Expr) *string {
 	return known(e.String())
 }
 
-func (s *Sizes) details() []sizeJSON {
+func (s *Sizes) details(kinds Kind) []sizeJSON {
 	var list []sizeJSON
-	for k := range numKinds {
+	for k := range kinds {
 		x := &s.By[k]
 		j := sizeJSON{Kind: k.String(), Value: known(x.Value), Unlimited: x.Unlimited, Proved: x.Proved,
 			Total: known(x.Total), Live: exprText(x.Peak), Persistent: exprText(x.Persistent), Above: known(x.Above),
 			AboveOverhead: known(x.AbovePrice), Searches: x.Searches,
 			Stopped: x.Stopped}
-		if x.Plan != nil {
-			j.Overhead = &x.Plan.Overhead
+		if share, ok := x.overhead(); ok {
+			j.Overhead = &share
+		}
+		if x.Moving != nil {
+			j.Host, j.Moved = &x.Moving.HostArena, &x.Moving.Moved
 		}
 		list = append(list, j)
 	}
@@ -170,6 +183,10 @@ func (r *Result) Answer(t *Target) string {
 			report.Percent(best.Plan.Overhead))
 	} else {
 		text += "; no plan within the overhead reaches further"
+	}
+	if x := &by[Moves]; x.Moving != nil {
+		text += fmt.Sprintf("; %s with a plan that moves values to the host, which take %s there, and %s more time",
+			x.text(), report.Bytes(x.host()), report.Percent(x.Moving.Overhead))
 	}
 	return text + "."
 }
@@ -205,10 +222,10 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target, step *report.Ste
 		j.Device, j.Memory, j.Reserve, j.Limit = known(t.Device), &t.Memory, &t.Reserve, &r.Options.Limit
 		if r.Sizes != nil {
 			l := r.Sizes.largest()
-			j.Largest, j.Details = &l, r.Sizes.details()
+			j.Largest, j.Details = &l, r.Sizes.details(r.Options.kinds())
 		}
 		for _, s := range r.Frontier {
-			j.Frontier = append(j.Frontier, pointJSON{s.Fixed, s.largest(), s.details()})
+			j.Frontier = append(j.Frontier, pointJSON{s.Fixed, s.largest(), s.details(r.Options.kinds())})
 		}
 		return report.WriteJSON(w, j)
 	}
@@ -243,14 +260,21 @@ func (r *Result) csv() *report.Table {
 	}
 	last := r.Options.Vary[len(r.Options.Vary)-1]
 	t.Header = append(t.Header, "kind", last, "total_bytes", "overhead", "above_bytes", "above_overhead")
+	if r.Options.Moves.Asked() {
+		t.Header = append(t.Header, "host_bytes")
+	}
 	for _, s := range list {
-		for _, x := range s.details() {
+		for _, x := range s.details(r.Options.kinds()) {
 			var cells []string
 			if r.Sizes == nil {
 				cells = append(cells, fmt.Sprint(s.Fixed[r.Options.Vary[0]]))
 			}
-			t.Add(append(cells, x.Kind, cell(x.Value), cell(x.Total), cell(x.Overhead), cell(x.Above),
-				cell(x.AboveOverhead))...)
+			cells = append(cells, x.Kind, cell(x.Value), cell(x.Total), cell(x.Overhead), cell(x.Above),
+				cell(x.AboveOverhead))
+			if r.Options.Moves.Asked() {
+				cells = append(cells, cell(x.Host))
+			}
+			t.Add(cells...)
 		}
 	}
 	return t
@@ -292,17 +316,25 @@ func write(w io.Writer, f report.Format, step *report.Step, answer string, table
 // table has the sizes by kind.
 func (r *Result) table() *report.Table {
 	t := &report.Table{Header: []string{"", r.Options.Vary[0], "total", "overhead", "one above"},
-		Right: []bool{false, true, true, true, true}}
-	for k := range numKinds {
+		Right: []bool{false, true, true, true, true, true}}
+	moves := r.Options.Moves.Asked()
+	if moves {
+		t.Header = append(t.Header, "on the host")
+	}
+	for k := range r.Options.kinds() {
 		x := &r.Sizes.By[k]
 		value, overhead := "none", "-"
 		if x.Value > 0 {
 			value = strconv.FormatInt(x.Value, 10)
 		}
-		if x.Plan != nil {
-			overhead = report.Percent(x.Plan.Overhead)
+		if share, ok := x.overhead(); ok {
+			overhead = report.Percent(share)
 		}
-		t.Add(titles[k], value, bytesOrDash(x.Total), overhead, x.above())
+		cells := []string{titles[k], value, bytesOrDash(x.Total), overhead, x.above()}
+		if moves {
+			cells = append(cells, bytesOrDash(x.host()))
+		}
+		t.Add(cells...)
 	}
 	return t
 }
@@ -311,7 +343,7 @@ func (r *Result) table() *report.Table {
 func (r *Result) formulas() *report.Table {
 	t := &report.Table{Header: []string{"bytes", "formula"}, Fit: []report.Fit{report.Whole, report.Wrap}}
 	persistent := symbolic.Expr{}
-	for k := range numKinds {
+	for k := range r.Options.kinds() {
 		x := &r.Sizes.By[k]
 		if text := exprText(x.Peak); text != nil && x.Value > 0 {
 			t.Add(fmt.Sprintf("live %s, at %s=%d", titles[k], r.Options.Vary[0], x.Value), *text)
@@ -333,7 +365,7 @@ func (r *Result) doubts() []string {
 	if r.Stopped() {
 		list = append(list, stoppedNote)
 	}
-	for k := range numKinds {
+	for k := range r.Options.kinds() {
 		if x := &r.Sizes.By[k]; x.Value > x.Least && !x.Proved {
 			list = append(list, fmt.Sprintf("It is not proved that every smaller %s fits %s.", r.Options.Vary[0],
 				titles[k]))
@@ -368,10 +400,14 @@ func reserveNote(t *Target) string {
 func (r *Result) frontierTable() *report.Table {
 	first := r.Options.Vary[0]
 	t := &report.Table{Header: []string{first, titles[Plain], titles[Level1], titles[Best], "overhead"},
-		Right: []bool{true, true, true, true, true}}
+		Right: []bool{true, true, true, true, true, true, true, true}}
+	moves := r.Options.Moves.Asked()
+	if moves {
+		t.Header = append(t.Header, titles[Moves], "overhead", "on the host")
+	}
 	for _, s := range r.Frontier {
 		cells := []string{strconv.FormatInt(s.Fixed[first], 10)}
-		for k := range numKinds {
+		for k := range Moves {
 			value := "none"
 			if n := s.By[k].Value; n > 0 {
 				value = strconv.FormatInt(n, 10)
@@ -382,7 +418,18 @@ func (r *Result) frontierTable() *report.Table {
 		if best := &s.By[Best]; best.Value > 0 {
 			overhead = report.Percent(best.Plan.Overhead)
 		}
-		t.Add(append(cells, overhead)...)
+		if cells = append(cells, overhead); moves {
+			x, value := &s.By[Moves], "none"
+			if x.Value > 0 {
+				value = strconv.FormatInt(x.Value, 10)
+			}
+			if overhead = "-"; x.Value > 0 {
+				share, _ := x.overhead()
+				overhead = report.Percent(share)
+			}
+			cells = append(cells, value, overhead, bytesOrDash(x.host()))
+		}
+		t.Add(cells...)
 	}
 	return t
 }
@@ -416,7 +463,7 @@ func (d *Devices) Report(w io.Writer, f report.Format, step *report.Step) error 
 	for i := range d.List {
 		on := &d.List[i]
 		cells := []string{on.Profile.Name, report.Bytes(on.Profile.Memory), report.Bytes(on.Limit)}
-		for k := range numKinds {
+		for k := range Moves {
 			text := "no"
 			if on.By[k].Fits {
 				text = report.Bytes(on.By[k].Total)
@@ -460,7 +507,7 @@ func (d *Devices) json(step *report.Step) *resultJSON {
 	for i := range d.List {
 		on := &d.List[i]
 		one := deviceJSON{on.Profile.Name, on.Profile.Memory, on.Profile.Reserve, on.Limit, nil}
-		for k := range numKinds {
+		for k := range Moves {
 			x := on.By[k]
 			one.Fits = append(one.Fits, fittingJSON{k.String(), x.Fits, known(x.Total), x.Overhead})
 		}

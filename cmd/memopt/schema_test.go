@@ -50,6 +50,8 @@ func TestSchemas(t *testing.T) {
 		{"fit", "fit example:transformer --gpu 1GiB --vary batch --effort 0"},
 		{"fit", "fit example:transformer --gpu 3GiB --vary batch,seq --dim batch=1..2 --effort 0"},
 		{"fit", "fit example:mlp --vary device --effort 0"},
+		{"fit", "fit example:transformer-small --gpu 24MiB --reserve 0 --vary batch --dim batch=1..6,seq=64 " +
+			"--link 200GB/s --host-budget 1GiB --effort 0"},
 		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --precision bf16"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --gpu 1MiB --device cpu --reserve 0 --accumulate 2 --check"},
 		{"diff", "diff example:cnn example:mlp --dim batch=4096 --level 1 --fail-if peak>1KiB"},

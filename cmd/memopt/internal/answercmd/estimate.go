@@ -250,7 +250,7 @@ func afterEstimate(a *cli.App, name string, m *memopt.Model, f *estimateFlags, r
 		return nil
 	}
 	devices := &cli.NextCommand{Verb: "fit", Args: []string{name}, Set: [][2]string{{"vary", option.DeviceName}},
-		Drop: []string{"gpu", "device", "reserve"}}
+		Drop: ofOneDevice}
 	fits, known := r.Fits()
 	switch batch := m.BatchSymbol(); {
 	case !known:

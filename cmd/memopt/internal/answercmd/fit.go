@@ -30,6 +30,7 @@ type fitFlags struct {
 	states []string
 	chunk  string
 	step   gradcmd.StepFlags
+	moves  cli.MoveFlags
 }
 
 func Fit(a *cli.App) *cobra.Command {
@@ -49,11 +50,16 @@ For two symbols it prints the frontier: for 1, 2, 4, … of the first the larges
 of the second. With --vary device it finds the smallest of the devices that it
 knows (memopt plan --device lists them). --dim batch=8..64 says between which
 values to look. If no size fits, fit ends with 3 and the lowest memory that was
-reached.`,
+reached.
+
+With --link and --host-budget, values may also move to the host: the table then
+has the largest size with such plans, and the bytes that they take there.`,
 		Example: `  memopt fit gpt2.onnx --optimizer adamw --dim seq=1024 --gpu 24GiB --vary batch
         the largest batch of a whole training step
   memopt fit gpt2.onnx --optimizer adamw --device rtx4090 --vary batch,seq
         the longest sequence for every batch
+  memopt fit gpt2.onnx --optimizer adamw --dim seq=1024 --gpu 24GiB --vary batch --link 25GB/s --host-budget 64GiB
+        the same where values may move to the host
   memopt fit gpt2.onnx --optimizer adamw --dim batch=8,seq=1024 --vary device
         the smallest device`,
 		Args: cli.ExactModel,
@@ -73,6 +79,7 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 	option.RegisterChunk(s, &f.chunk)
 	f.step.RegisterJob(s)
 	f.step.Optimizer.RegisterRate(s)
+	f.moves.Register(s, option.LinkOfDevice)
 }
 
 // fitModel answers the question of the flags.
@@ -103,6 +110,9 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 	if err != nil {
 		return err
 	}
+	if o.Moves, err = f.readMoves(a); err != nil {
+		return err
+	}
 	if f.vary == option.DeviceName {
 		return fitDevices(a, name, m, step, o, format)
 	}
@@ -126,6 +136,25 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 			strings.TrimSuffix(r.Answer(target), "."))}
 	}
 	return nil
+}
+
+// readMoves reads the flags of values that move.
+func (f *fitFlags) readMoves(a *cli.App) (memopt.MoveOptions, error) {
+	moves, err := option.ReadMoves(a, &f.moves, f.DeviceFlags, "")
+	switch {
+	case err != nil:
+		return moves, err
+	case !moves.Asked():
+		if f.moves.Given() && moves.HostBudget == 0 && moves.Link.BytesPerSecond > 0 {
+			a.Warn("--link: no value moves without --host-budget, the memory that copies may take on the host")
+		}
+		return memopt.MoveOptions{}, nil
+	case f.vary == option.DeviceName:
+		return moves, cli.Usage("--host-budget and --vary device cannot be combined: each device has a link of its " +
+			"own; name one with --device, and vary a symbol")
+	}
+	moves.Seed = a.Global.Seed
+	return moves, nil
 }
 
 // fitDevices looks for the smallest device.
@@ -219,6 +248,9 @@ func (f *fitFlags) target(a *cli.App, o *fit.Options) (*fit.Target, error) {
 	return t, nil
 }
 
+// ofOneDevice are flags that a search among all devices has no use for.
+var ofOneDevice = []string{"gpu", "device", "reserve", "link", "host-budget"}
+
 // afterFit explains the step at the largest size, or writes its plan's file; where no size fits, it
 // looks for a device.
 func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCommand {
@@ -232,7 +264,8 @@ func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCo
 		for _, name := range r.Options.Vary[:len(r.Options.Vary)-1] {
 			dims[name] = s.Fixed[name]
 		}
-		if plain, best := s.By[fit.Plain].Value, s.By[fit.Best].Value; best > plain {
+		plain, best := s.By[fit.Plain].Value, max(s.By[fit.Best].Value, s.By[fit.Moves].Value)
+		if best > plain {
 			dims[last] = best
 			n := cli.Applied(name)
 			n.Dims, n.Set = dims, append(n.Set, [2]string{"gpu", report.Exact(t.Memory)})
@@ -252,7 +285,7 @@ func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCo
 	}
 	return &cli.NextCommand{Verb: "fit", Args: []string{name},
 		Dims: map[string]int64{last: r.Sizes.By[fit.Plain].Least},
-		Set:  [][2]string{{"vary", option.DeviceName}}, Drop: []string{"gpu", "device", "reserve"}}
+		Set:  [][2]string{{"vary", option.DeviceName}}, Drop: ofOneDevice}
 }
 
 // afterDevices estimates the step on the smallest device, or writes the file of its plan.

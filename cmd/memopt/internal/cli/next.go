@@ -34,7 +34,7 @@ var ofAnswer = []string{"output", "quiet", "verbose", "wide", "color", "help", "
 
 // OfSelection are the flags that select recomputed values.
 var OfSelection = []string{"level", "config", "probe", "plan", "budget", "budget-for", "budget-in", "gpu", "reserve",
-	"select", "solver", "effort", "time-limit", "require-optimal", "chunk", "keep", "recompute"}
+	"select", "solver", "effort", "time-limit", "require-optimal", "chunk", "keep", "recompute", "link", "host-budget"}
 
 // Next writes the command to type after an answer as the last line of a table, whole: a line that is broken cannot be
 // pasted. nil: there is none. None is written either where the command would read a stream again, or where a name of
