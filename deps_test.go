@@ -57,7 +57,7 @@ const dependencies = `
 	recompute < planner/chunk;
 	planner/arena, recompute < planner/place;
 	planner/place < planner/anchor, planner/cluster;
-	planner/anchor, planner/remat < planner/budget;
+	planner/anchor, planner/offload, planner/remat < planner/budget;
 	planner/budget, planner/chunk, planner/cluster, planner/envelope, planner/order < planner;
 	internal/inputfile, planner < configs;
 	executor, autograd, view/report, train !< planner, configs;

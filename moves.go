@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -78,10 +79,9 @@ func (m *Model) PlanMoves(ctx context.Context, b Budget, o PlanOptions, mo MoveO
 		_, err := m.Plan(ctx, b, o)
 		return nil, err
 	}
-	_, carried := asIs.MovedBound(ctx, s.limit, mo.Link.BytesPerSecond)
 	s.best = &Moving{Seconds: math.Inf(1)}
 	s.asIs, s.step = asIs, asIs.Step.Seconds
-	if err := s.run(ctx, b, carried); err != nil {
+	if err := s.run(ctx, b); err != nil {
 		return nil, err
 	}
 	if s.best.Plan == nil {
@@ -108,89 +108,87 @@ type moveSearch struct {
 	infeasible error // why the newest plan has no moves that bring it within the budget
 }
 
-// moveShares are the shares of the bytes that the link carries, which recomputation counts on, tried behind all of
-// it: in the way that has been better so far, or with regions in parts chosen anew, since those for fewer bytes may
-// be others.
-var moveShares = []struct {
-	of   float64
-	anew bool
-}{{0.9, false}, {0.5, true}, {0.95, false}, {0.8, true}}
+// moveShares are the shares of the bytes that the link carries before the peak, by which budgets of recomputation grow
+// that are tried at last.
+var moveShares = []float64{0.9, 0.5, 0.95, 0.8}
 
-// firstShare is the part of the time that the plan has which moves no value.
-const firstShare = 0.3
+// firstShare is the part of the time that the plan has which moves no value, and lentShare that of the rest which the
+// first one with moves has.
+const (
+	firstShare = 0.2
+	lentShare  = 0.65
+)
 
-// run tries the plan without moves first, then shares of the link, with regions in parts as that plan has them or
-// as they are best for more bytes, whichever ends sooner, until the time is over.
-func (s *moveSearch) run(ctx context.Context, b Budget, carried int64) error {
-	at := func(plan planner.Options, of *Plan) func(context.Context, int64) (*Plan, error) {
-		return func(ctx context.Context, bytes int64) (*Plan, error) {
-			next := b
-			next.Total, next.Share, next.Arena = 0, 0, bytes
-			o := s.opts
-			o.Options = plan
-			if of == nil {
-				return s.m.Plan(ctx, next, o)
-			}
-			if err := o.complete(ctx, s.m, next); err != nil {
-				return nil, err
-			}
-			p, err := of.InParts(ctx, o.Options)
-			return &Plan{p, s.m}, err
-		}
-	}
-	alone, err := s.share(ctx, at(s.opts.Options, nil), s.limit, firstShare)
+// run plans without moves first, then with them: with regions in parts as are best then, and as the plan without moves
+// has them. At last recomputation is planned to larger budgets, with the best regions, until the time is over.
+func (s *moveSearch) run(ctx context.Context, b Budget) error {
+	b.Total, b.Share, b.Arena = 0, 0, s.limit
+	alone, err := s.share(ctx, s.parts(b, nil), firstShare)
 	if err != nil || !s.moves.Asked() {
 		return err
 	}
-	type way struct {
-		plan    func(context.Context, int64) (*Plan, error)
-		carried int64
+	lent := b
+	lent.Lent = planner.Lent{Link: s.moves.Link, Hold: s.moves.HostBudget}
+	with, err := s.share(ctx, s.parts(lent, nil), lentShare)
+	if err != nil {
+		return err
 	}
-	ways := []way{{at(s.opts.Options, nil), carried}}
-	if alone != nil && alone.Whole != nil {
-		_, more := alone.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
-		ways = append(ways, way{at(s.opts.Options, alone), more})
-	}
-	better := 0
-	for i, w := range ways {
-		before := s.best
-		if _, err := s.share(ctx, w.plan, s.limit+w.carried, 0.3); err != nil {
+	if alone != nil && (with == nil || !reflect.DeepEqual(alone.Fission, with.Fission)) {
+		if _, err := s.share(ctx, s.parts(lent, alone), 0.5); err != nil {
 			return err
 		}
-		if s.best != before {
-			better = i
-		}
 	}
-	for i, next := range moveShares {
-		if ctx.Err() != nil && s.best.Plan != nil {
+	for i, share := range moveShares {
+		of, known := s.best.Plan, s.asIs
+		if of != nil {
+			known = of
+		}
+		if of != nil && ctx.Err() != nil {
 			return nil
 		}
-		w := ways[0]
-		if !next.anew {
-			w = ways[better]
-		}
-		part := 1 / float64(len(moveShares)-i)
-		if _, err := s.share(ctx, w.plan, s.limit+int64(next.of*float64(w.carried)), part); err != nil {
+		_, carried := known.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
+		more := b
+		more.Arena += int64(share * float64(carried))
+		if _, err := s.share(ctx, s.parts(more, of), 1/float64(len(moveShares)-i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// parts returns a function that plans to a budget, with the regions in parts of another plan or, where that is nil,
+// with those that are best.
+func (s *moveSearch) parts(b Budget, of *Plan) func(context.Context) (*Plan, error) {
+	return func(ctx context.Context) (*Plan, error) {
+		o := s.opts
+		if of == nil || of.Whole == nil {
+			if of != nil {
+				o.Chunk = ""
+			}
+			return s.m.Plan(ctx, b, o)
+		}
+		if err := o.complete(ctx, s.m, b); err != nil {
+			return nil, err
+		}
+		p, err := of.InParts(ctx, o.Options)
+		return &Plan{p, s.m}, err
+	}
+}
+
 // share tries a plan whose recomputation takes some bytes, for a part of the time that is left, and returns it; nil
 // where there is none.
 func (s *moveSearch) share(
-	ctx context.Context, plan func(context.Context, int64) (*Plan, error), bytes int64, part float64,
+	ctx context.Context, plan func(context.Context) (*Plan, error), part float64,
 ) (*Plan, error) {
 	p := s.asIs
-	if bytes < s.asIs.Arena.Bytes {
+	if s.limit < s.asIs.Arena.Bytes {
 		if end, ok := ctx.Deadline(); ok {
 			var done context.CancelFunc
 			ctx, done = context.WithTimeout(ctx, time.Duration(part*float64(time.Until(end))))
 			defer done()
 		}
 		var err error
-		p, err = plan(ctx, bytes)
+		p, err = plan(ctx)
 		var none *planner.InfeasibleError
 		if errors.As(err, &none) {
 			s.infeasible = err
@@ -278,7 +276,9 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 		if s.infeasible = s.over(timeline.Peak.Bytes); moving.Arena > s.limit {
 			s.infeasible = s.over(moving.Arena)
 		}
-		target -= max(moving.Arena-s.limit, 0)
+		if over := moving.Arena - s.limit; over > 0 { // a little less may be as hard to pack
+			target -= max(over, s.limit>>9<<tries)
+		}
 		host -= max(moving.HostArena-s.moves.HostBudget, 0)
 	}
 	return nil

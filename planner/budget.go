@@ -20,6 +20,7 @@ import (
 // Types of plans to budgets, for callers that need no more of package budget.
 type (
 	StashLimit      = budget.StashLimit
+	Lent            = budget.Lent
 	Bound           = budget.Bound
 	Lower           = budget.Lower
 	Alternative     = budget.Alternative
@@ -50,6 +51,7 @@ type Budget struct {
 	Total       int64        // bytes of inputs, weights and the arena together; 0 for no such limit
 	Share       float64      // of the baseline peak: bounds the bytes of the arena; 0 for no such limit
 	Arena       int64        // bytes of the arena; 0 for no such limit
+	Lent        Lent         // further bytes, of values that move elsewhere later; not with Clusters or Runtime
 	StashLimits []StashLimit // limits of the bytes that parts of the graph stash
 	// Clusters restricts the choice to plans that a configuration of ONNX Runtime can express.
 	Clusters bool
@@ -95,7 +97,7 @@ func (b Budget) bytes(persistent, base int64) int64 {
 
 // options are the options for package budget.
 func (b Budget) options(persistent, peak int64) *budget.Options {
-	o := &budget.Options{Bytes: b.bytes(persistent, peak), StashLimits: b.StashLimits, Solver: b.Solver,
+	o := &budget.Options{Bytes: b.bytes(persistent, peak), Lent: b.Lent, StashLimits: b.StashLimits, Solver: b.Solver,
 		Seed: b.Seed, Effort: b.Effort, Found: b.Found,
 		Progress: b.Progress, At: b.at, First: b.first, Brief: b.brief}
 	if b.Total > 0 {

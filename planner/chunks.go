@@ -210,6 +210,9 @@ func (c *chunker) search() error {
 	if asGiven != nil {
 		b.Effort /= spentEffort
 	}
+	if b.Lent.Link.BytesPerSecond > 0 {
+		return c.moved(open, b)
+	}
 	if err := c.sift(open); err != nil {
 		return err
 	}
@@ -222,6 +225,28 @@ func (c *chunker) search() error {
 		}
 	}
 	return c.complete()
+}
+
+// movedTries is how many lists are planned where values move: first plans say little then, before they have moved.
+const movedTries = 2
+
+// moved plans those lists whose plans have the lowest bounds.
+func (c *chunker) moved(open []*chunked, b Budget) error {
+	bounds := map[*chunked]float64{}
+	for _, l := range open {
+		bounds[l], _ = l.asIs.MovedBound(c.ctx, b.Arena, b.Lent.Link.BytesPerSecond)
+	}
+	slices.SortStableFunc(open, func(x, y *chunked) int { return cmp.Compare(bounds[x], bounds[y]) })
+	open = open[:min(len(open), movedTries)]
+	for i, l := range open {
+		if c.best != nil && (c.ctx.Err() != nil || bounds[l] >= c.best.Overhead+c.best.waits) {
+			break
+		}
+		if err := c.try(l, b, len(open)-i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // promising returns the lists to be searched: the one with the cheapest first plan or, if the budget is
@@ -345,5 +370,5 @@ func (c *chunker) lower(e *InfeasibleError) {
 
 // cheaper reports whether a plan costs less than another, or as much with fewer regions.
 func cheaper(p, q *Plan) bool {
-	return cmp.Or(cmp.Compare(p.Overhead, q.Overhead), cmp.Compare(len(p.Fission), len(q.Fission))) < 0
+	return cmp.Or(cmp.Compare(p.Overhead+p.waits, q.Overhead+q.waits), cmp.Compare(len(p.Fission), len(q.Fission))) < 0
 }

@@ -181,7 +181,7 @@ func (m *maker) plan(ctx context.Context, c *choice) (*Plan, error) {
 	m.demands.leftOut(c.answer)
 	m.adopt(ctx, p, c)
 	if a := c.answer; a != nil {
-		p.Bound, p.Lower, p.Runtime = &a.Bound, a.Lower, a.Runtime
+		p.Bound, p.Lower, p.Runtime, p.waits = &a.Bound, a.Lower, a.Runtime, a.Waits
 		if m.opts.Alternatives {
 			p.Alternatives = a.Alternatives(ctx)
 		}

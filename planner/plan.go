@@ -174,6 +174,7 @@ type Plan struct {
 
 	selected []int          // candidates that ORTModule's own optimizer recomputes; nil for a graph of memopt's
 	applied  *chunk.Applied // how Model was made; nil without chunked regions
+	waits    float64        // that a step with moves is expected to take beside Overhead, as a share
 	floor    int64          // lower bound of every chunking; 0 without chunked regions
 	least    []graph.Order  // the orders that OrderMemory compares; nil with another one
 	costs    *nodeCosts     // nil without sizes

@@ -81,6 +81,7 @@ type Problem struct {
 // whose arena has no bytes.
 type Options struct {
 	Bytes       int64        // of the arena; math.MaxInt64: no limit
+	Lent        Lent         // further bytes of values that move to another memory and back
 	StashLimits []StashLimit // limits of the bytes that parts of the graph stash
 	// Persistent is the bytes of inputs and weights if the budget included them, for error messages; else 0.
 	Persistent int64
@@ -146,7 +147,9 @@ type Answer struct {
 	Method  string // that found the plan
 	Stopped bool   // the time limit ended the search for it
 	Bound   Bound  // of its cost
-	Lower   *Lower // the cheapest plan found with less memory; nil means no such plan was found
+	// Waits is the time that a step with Options.Lent is expected to wait for copies, as a share of a step.
+	Waits float64
+	Lower *Lower // the cheapest plan found with less memory; nil means no such plan was found
 	// Runtime is the memory of the plan's file in stock ONNX Runtime; nil unless the budget was for that.
 	Runtime *anchor.Anchoring
 	// Left are the nodes of Problem.Forced that no plan for a budget can recompute.
@@ -164,6 +167,9 @@ type Answer struct {
 // error is an *InfeasibleError where no plan was found, wraps ErrStashLimit, or is the simulator's.
 func Fit(ctx context.Context, p *Problem, o *Options) (*Answer, error) {
 	b := newBudgeter(ctx, p, o)
+	if o.Lent.Link.BytesPerSecond > 0 {
+		return b.fitMoved()
+	}
 	best, err := b.fit()
 	if err != nil {
 		return nil, err

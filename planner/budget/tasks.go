@@ -28,6 +28,7 @@ type tasks struct {
 	root   []graph.ValueID // by value: whose bytes it shows; NoValue for persistent ones
 	value  []int32         // by root: its number in graph.Values, or -1
 	whyNot []string        // by node: why it must not be recomputed, or ""
+	isPart []bool          // by number: it may lie in the buffer of another value
 	stamp  []graph.NodeID  // by number of a value: one past the last node found to use it
 }
 
@@ -89,6 +90,7 @@ func newTasks(b *place.Evaluator, seconds []float64, round func(int64) int64, st
 // half need not live on, since the view may show a clone.
 func (t *tasks) looseValues() []remat.Value {
 	values := slices.Clone(t.graph.Values)
+	t.isPart = make([]bool, len(values))
 	for v := range values {
 		values[v].Keep = false
 	}
@@ -111,7 +113,7 @@ func (t *tasks) looseValues() []remat.Value {
 		}
 		for slot, at := range parts.At {
 			if v := list[slot]; at >= 0 && v != graph.NoValue && t.root[v] != graph.NoValue {
-				values[t.value[t.root[v]]].Size = 0
+				values[t.value[t.root[v]]].Size, t.isPart[t.value[t.root[v]]] = 0, true
 			}
 		}
 	}

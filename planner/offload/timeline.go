@@ -157,6 +157,20 @@ func (t *Timeline) Moves(link Link, unit string, budget, host int64) (moves []Mo
 	return t.best(c, budget, host)
 }
 
+// Waits is by run how long it waits for copies, in the unit of the costs, us or ms; nil for another unit.
+func (t *Timeline) Waits(moves []Move, link Link, unit string) []float64 {
+	c, err := link.clock(unit)
+	if err != nil {
+		return nil
+	}
+	waits, now := t.times(moves, c)[:len(t.Cost)], 0.0
+	for run, start := range waits {
+		waits[run] = max(0, start-now)
+		now = start + t.Cost[run]
+	}
+	return waits
+}
+
 // best picks moves several times, each time with the times of runs under the moves before.
 func (t *Timeline) best(link clock, budget, host int64) (best []Move, end float64, ok bool) {
 	starts := t.times(nil, link)

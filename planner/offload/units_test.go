@@ -154,3 +154,41 @@ func TestLinkErrors(t *testing.T) {
 		require.ErrorContains(t, err, "offload: the link")
 	}
 }
+
+// TestWaits: runs take their costs and their waits, and end when the moves say.
+func TestWaits(t *testing.T) {
+	waited := 0
+	rapid.Check(t, func(t *rapid.T) {
+		line := &Timeline{}
+		runs := rapid.IntRange(3, 12).Draw(t, "runs")
+		for range runs {
+			line.Cost = append(line.Cost, float64(rapid.IntRange(1, 9).Draw(t, "cost")))
+			line.Bytes = append(line.Bytes, 0)
+		}
+		for life := range rapid.IntRange(1, 6).Draw(t, "values") {
+			made := rapid.IntRange(0, runs-3).Draw(t, "made")
+			before := rapid.IntRange(made+2, runs-1).Draw(t, "before")
+			size := int64(rapid.IntRange(1, 9).Draw(t, "size"))
+			line.Gaps = append(line.Gaps, Gap{int32(life), size, int32(made), int32(made), int32(before)})
+			for run := made; run <= before; run++ {
+				line.Bytes[run] += size
+			}
+		}
+		line.Sort()
+		link, most := Link{BytesPerSecond: 1e6}, slices.Max(line.Bytes)
+		moves, end, ok := line.Moves(link, "us", most-rapid.Int64Range(0, most).Draw(t, "less"), 1<<40)
+		if !ok {
+			return
+		}
+		sum := 0.0
+		for run, wait := range line.Waits(moves, link, "us") {
+			require.GreaterOrEqual(t, wait, 0.0)
+			if sum += line.Cost[run] + wait; wait > 0 {
+				waited++
+			}
+		}
+		require.InDelta(t, end, sum, 1e-9)
+	})
+	require.Positive(t, waited)
+	require.Nil(t, (&Timeline{}).Waits(nil, Link{}, "flops"))
+}

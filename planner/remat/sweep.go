@@ -53,7 +53,7 @@ func (w *Sweep) Within(
 		if s.best != nil && ctx.Err() != nil {
 			break
 		}
-		most := a.relax(rate/s.scale, hold)
+		most := a.folded.graph.Lend(rate/s.scale, hold)
 		s.budget = budget - s.p.Resident + most
 		a.restart(s.opts.Seed)
 		s.settle(a)
@@ -80,10 +80,10 @@ func (w *Sweep) Within(
 	return steps, cost, err
 }
 
-// relax gives the graph of an arm bytes at each moment, so that the budget may grow by the most that a
-// link carries and another memory holds, which it returns.
-func (a *arm) relax(rate float64, hold int64) (most int64) {
-	g := a.folded.graph
+// Lend sets Beside so that a budget may grow by the bytes that it returns, and yet leaves each moment no more than
+// a link of so many bytes per unit of cost carries from the start to it, or from it to the end, or than another
+// memory holds, whichever is least.
+func (g *Graph) Lend(rate float64, hold int64) (most int64) {
 	total, before := 0.0, 0.0
 	for t := range g.Tasks {
 		total += float64(g.Tasks[t].Cost)
