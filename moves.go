@@ -109,8 +109,11 @@ type moveSearch struct {
 }
 
 // moveShares are the shares of the bytes that the link carries before the peak, by which budgets of recomputation grow
-// that are tried at last.
-var moveShares = []float64{0.9, 0.5, 0.95, 0.8}
+// that are tried at last: with the regions in parts of the best plan, or with regions chosen anew.
+var moveShares = []struct {
+	of   float64
+	anew bool
+}{{0.9, false}, {1, true}, {0.5, true}, {0.95, false}, {0.8, true}}
 
 // firstShare is the part of the time that the plan has which moves no value, and lentShare that of the rest which the
 // first one with moves has.
@@ -120,7 +123,7 @@ const (
 )
 
 // run plans without moves first, then with them: with regions in parts as are best then, and as the plan without moves
-// has them. At last recomputation is planned to larger budgets, with the best regions, until the time is over.
+// has them. At last recomputation is planned to larger budgets, until the time is over.
 func (s *moveSearch) run(ctx context.Context, b Budget) error {
 	b.Total, b.Share, b.Arena = 0, 0, s.limit
 	alone, err := s.share(ctx, s.parts(b, nil), firstShare)
@@ -138,17 +141,19 @@ func (s *moveSearch) run(ctx context.Context, b Budget) error {
 			return err
 		}
 	}
-	for i, share := range moveShares {
-		of, known := s.best.Plan, s.asIs
-		if of != nil {
-			known = of
-		}
-		if of != nil && ctx.Err() != nil {
+	for i, next := range moveShares {
+		if ctx.Err() != nil && s.best.Plan != nil {
 			return nil
+		}
+		of, known := s.best.Plan, s.asIs
+		if of != nil && !next.anew {
+			known = of
+		} else {
+			of = nil
 		}
 		_, carried := known.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
 		more := b
-		more.Arena += int64(share * float64(carried))
+		more.Arena += int64(next.of * float64(carried))
 		if _, err := s.share(ctx, s.parts(more, of), 1/float64(len(moveShares)-i)); err != nil {
 			return err
 		}
