@@ -49,18 +49,24 @@ func (u *updater) shareScalars() {
 	for i, m := range u.members {
 		p, grad := u.pace(m.scale), u.grads[i]
 		d := u.DType(grad)
-		if u.Kind == "sgd" {
+		if u.unbiased() {
+			u.scalar(p.stepSize, d, 0)
+		} else {
 			u.scalar(p.rate, d, 0)
-			continue
 		}
-		u.scalar(p.stepSize, d, 0)
-		if m.decay != 0 && u.Kind == "adamw" {
+		if u.Kind == "lion" {
+			u.lionFactor(grad)
+		}
+		if m.decay != 0 && u.shrinks() {
 			u.scalar(u.kept(p, m.decay), d, 1)
 		}
 	}
 	factors := []float64{u.Momentum}
-	if u.Kind != "sgd" {
+	switch {
+	case u.unbiased():
 		factors = []float64{u.Beta1, u.Beta2}
+	case u.Kind == "lion":
+		factors = []float64{u.Beta1}
 	}
 	for _, x := range factors {
 		for _, grad := range u.grads {

@@ -12,14 +12,15 @@ import (
 	"memopt/graph/op"
 )
 
-// Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim.
+// Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim; lion is Algorithm 2 of Chen
+// et al., "Symbolic Discovery of Optimization Algorithms" (arXiv:2302.06675), as its authors' implementation has it.
 type Optimizer struct {
 	Kind string // one of OptimizerKinds
 	// LR is the learning rate; 0 means that the graph input lr, a float scalar, gives it.
 	LR float64
 
-	// WeightDecay is added to the gradient, times the parameter; adamw shrinks the parameter itself
-	// instead.
+	// WeightDecay is added to the gradient, times the parameter; adamw and lion shrink the parameter
+	// itself instead.
 	WeightDecay float64
 	// NoDecay exempts parameters; nil means that no parameter is exempt. A group's own decay comes
 	// first.
@@ -31,7 +32,8 @@ type Optimizer struct {
 	Momentum float64 // sgd
 	Nesterov bool    // sgd
 
-	Beta1, Beta2, Eps float64 // adam and adamw; 0 means 0.9, 0.999 and 1e-8
+	Beta1, Beta2 float64 // adam, adamw and lion; 0 means 0.9 and 0.999, of lion 0.99
+	Eps          float64 // adam and adamw; 0 means 1e-8
 
 	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0 means no bound.
 	MaxNorm float64
@@ -47,7 +49,27 @@ type Optimizer struct {
 }
 
 // OptimizerKinds lists the optimizers that there are.
-var OptimizerKinds = []string{"sgd", "adam", "adamw"}
+var OptimizerKinds = []string{"sgd", "adam", "adamw", "lion"}
+
+// States are the suffixes of the states that an optimizer keeps of a parameter, for example MomentumSuffix; nil: it
+// keeps none. Each state has the shape of the parameter.
+func (o *Optimizer) States() []string {
+	switch {
+	case o.Kind == "adam" || o.Kind == "adamw":
+		return []string{AvgSuffix, SqAvgSuffix}
+	case o.Kind == "lion":
+		return []string{AvgSuffix}
+	case o.Momentum != 0:
+		return []string{MomentumSuffix}
+	}
+	return nil
+}
+
+// shrinks reports whether weight decay shrinks the parameter, and leaves the gradient alone.
+func (o *Optimizer) shrinks() bool { return o.Kind == "adamw" || o.Kind == "lion" }
+
+// unbiased reports whether an update depends on the number of updates before it.
+func (o *Optimizer) unbiased() bool { return o.Kind == "adam" || o.Kind == "adamw" }
 
 // Names of the values that an optimizer adds to the graph. The updated form of input x is output x
 // + NewSuffix: w_new of w, for example.
@@ -56,7 +78,7 @@ const (
 	LRInput        = "lr"           // input: float scalar
 	StepInput      = "step"         // input and output of adam and adamw: int64 scalar, the number of updates so far
 	MomentumSuffix = "_momentum"    // state of sgd
-	AvgSuffix      = "_exp_avg"     // state of adam and adamw
+	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion
 	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw
 	NormOutput     = "grad_norm"    // output with MaxNorm or Guard: the norm of all gradients, before it is bounded
 	FiniteOutput   = "grads_finite" // output, bool: with a loss scale or Guard, whether the update took place
@@ -125,7 +147,7 @@ func (o *Optimizer) complete() error {
 	}
 	switch {
 	case !slices.Contains(OptimizerKinds, o.Kind):
-		return fmt.Errorf("optimizer %q: wanted sgd, adam or adamw", o.Kind)
+		return fmt.Errorf("optimizer %q: wanted sgd, adam, adamw or lion", o.Kind)
 	case o.Nesterov && o.Momentum == 0:
 		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
 	case o.Kind != "sgd" && o.Momentum != 0:
@@ -137,6 +159,9 @@ func (o *Optimizer) complete() error {
 		}
 	}
 	def(&o.Beta1, 0.9)
+	if o.Kind == "lion" {
+		def(&o.Beta2, 0.99)
+	}
 	def(&o.Beta2, 0.999)
 	def(&o.Eps, 1e-8)
 	return nil
@@ -356,7 +381,7 @@ func (u *updater) rates() {
 	} else {
 		rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
 	}
-	if u.Kind == "sgd" {
+	if !u.unbiased() {
 		u.setPaces(rate, None)
 		return
 	}

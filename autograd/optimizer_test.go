@@ -31,7 +31,8 @@ import (
 //	        opt.step()
 //	    print(w.tolist(), b.tolist())
 //
-// with make = lambda p: torch.optim.SGD(p, lr=0.01) and so on, as the cases say.
+// with make = lambda p: torch.optim.SGD(p, lr=0.01) and so on, as the cases say; those of lion from timm 1.0.31, whose
+// timm.optim.Lion is its authors'.
 var optimizerCases = []struct {
 	name string
 	o    autograd.Optimizer
@@ -62,6 +63,19 @@ var optimizerCases = []struct {
 		MaxNorm: 2},
 		[]float64{0.350030022941192, -0.848053225847612, 1.84666710185708},
 		[]float64{-0.0368363507250079, 0.341252608733674, -0.159161195135165}},
+	{"lion", autograd.Optimizer{Kind: "lion", LR: 0.1}, []float64{0.2, -0.7, 1.7}, []float64{-0.2, 0.5, 0}},
+	{"lion, decay", autograd.Optimizer{Kind: "lion", LR: 0.3, Beta1: 0.8, Beta2: 0.95, WeightDecay: 0.2},
+		[]float64{0.168212, 0.016496, 0.814088}, []float64{-0.1640216, 1.0131968, 0.5979048}},
+	{"lion, clipped", autograd.Optimizer{Kind: "lion", LR: 0.3, Beta1: 0.95, Beta2: 0.5, WeightDecay: 0.2,
+		MaxNorm: 2}, []float64{-0.431788, 0.016496, 0.814088}, []float64{-0.7640216, 1.0131968, 0.5979048}},
+}
+
+// lionStates are the states of w and b behind the cases of lion.
+var lionStates = map[string][2][]float64{
+	"lion":        {{0.0914412, -0.8599272, 1.1854899}, {0.0436012, -0.1886236, -0.3455066}},
+	"lion, decay": {{-0.194662, -1.742788, 4.0499235}, {-0.024544, -0.464378, -1.248063}},
+	"lion, clipped": {{-0.0849697823939722, -0.6261997474755, 1.51689925676490},
+		{-0.0131992430562566, -0.165915196378194, -0.458871675506375}},
 }
 
 // training runs updates of (x*w+b)², summed, in a type.
@@ -177,6 +191,10 @@ func TestOptimizers(t *testing.T) {
 					tr.update(k)
 				}
 				tr.want(c.w, c.b, v.tol)
+				if states, ok := lionStates[c.name]; ok {
+					require.InDeltaSlice(t, states[0], tr.get("w_exp_avg"), max(4*v.tol, 1e-7))
+					require.InDeltaSlice(t, states[1], tr.get("b_exp_avg"), max(4*v.tol, 1e-7))
+				}
 				if x := tr.in["step"]; x != nil {
 					require.Equal(t, []int64{3}, executor.Of[int64](x))
 				}
@@ -202,19 +220,29 @@ func TestOptimizerRate(t *testing.T) {
 
 // TestOptimizerOverflow: a gradient that is not finite leaves everything as it was.
 func TestOptimizerOverflow(t *testing.T) {
-	tr := newTraining(t, graph.Float16, autograd.Optimizer{Kind: "adam", LR: 0.1}, "loss_scale")
-	tr.set("loss_scale", 128)
-	tr.update(0)
-	require.Equal(t, byte(1), tr.out["grads_finite"].Data[0])
-	require.Equal(t, int64(1), executor.Of[int64](tr.in["step"])[0])
-	w, avg := tr.get("w"), tr.get("w_exp_avg")
-	tr.set("loss_scale", 65504)
-	tr.set("y_grad_seed", 4, 4, 4)
-	tr.update(1)
-	require.Equal(t, byte(0), tr.out["grads_finite"].Data[0])
-	require.Equal(t, int64(1), executor.Of[int64](tr.in["step"])[0])
-	require.Equal(t, w, tr.get("w"))
-	require.Equal(t, avg, tr.get("w_exp_avg"))
+	for _, kind := range []string{"adam", "adamw", "lion"} {
+		for _, guard := range []bool{false, true} {
+			tr := newTraining(t, graph.Float16, autograd.Optimizer{Kind: kind, LR: 0.1, WeightDecay: 0.1, Guard: guard},
+				"loss_scale")
+			steps := func(n int64) {
+				if x := tr.in["step"]; x != nil {
+					require.Equal(t, n, executor.Of[int64](x)[0])
+				}
+			}
+			tr.set("loss_scale", 128)
+			tr.update(0)
+			require.Equal(t, byte(1), tr.out["grads_finite"].Data[0])
+			steps(1)
+			w, avg := tr.get("w"), tr.get("w_exp_avg")
+			tr.set("loss_scale", 65504)
+			tr.set("y_grad_seed", 4, 4, 4)
+			tr.update(1)
+			require.Equal(t, byte(0), tr.out["grads_finite"].Data[0])
+			steps(1)
+			require.Equal(t, w, tr.get("w"))
+			require.Equal(t, avg, tr.get("w_exp_avg"))
+		}
+	}
 }
 
 // TestOptimizerGraph: an initializer becomes an input, the norm is an output, exempt parameters do
@@ -260,9 +288,10 @@ func TestOptimizerErrors(t *testing.T) {
 		o    autograd.Optimizer
 		want string
 	}{
-		{autograd.Optimizer{Kind: "lamb"}, "wanted sgd, adam or adamw"},
+		{autograd.Optimizer{Kind: "lamb"}, "wanted sgd, adam, adamw or lion"},
 		{autograd.Optimizer{Kind: "sgd", Nesterov: true}, "needs a momentum"},
 		{autograd.Optimizer{Kind: "adam", Momentum: 0.9}, "has no momentum"},
+		{autograd.Optimizer{Kind: "lion", Momentum: 0.9}, "has no momentum"},
 		{autograd.Optimizer{Kind: "adam", Beta1: 1}, "beta1 is 1; it must be at least 0 and less than 1"},
 		{autograd.Optimizer{Kind: "adam", Beta2: -0.5}, "beta2 is -0.5"},
 		{autograd.Optimizer{Kind: "sgd", LR: math.NaN()}, "learning rate is NaN"},

@@ -1,18 +1,26 @@
 package autograd
 
-// update emits the new value of parameter number i and of its states.
+// update emits the new value of parameter number i and of its states. Decay that shrinks is p·(1 - lr·decay) in place
+// of p.
 func (u *updater) update(i int, param, grad Value) {
 	old := u.work(param)
 	decay, pace := u.members[i].decay, u.pace(u.members[i].scale)
-	if decay != 0 && u.Kind != "adamw" {
+	if decay != 0 && !u.shrinks() {
 		grad = u.Add(grad, u.Mul(old, u.Scalar(decay, old)))
 	}
 	grad = u.guarded(grad)
+	from := old
+	if decay != 0 && u.shrinks() {
+		from = u.Mul(old, u.scalar(u.kept(pace, decay), u.DType(grad), 1))
+	}
 	var updated Value
-	if u.Kind == "sgd" {
-		updated = u.sgd(param, old, grad, pace)
-	} else {
-		updated = u.adam(param, old, grad, decay, pace)
+	switch u.Kind {
+	case "sgd":
+		updated = u.sgd(param, from, grad, pace)
+	case "lion":
+		updated = u.lion(param, from, grad, pace)
+	default:
+		updated = u.adam(param, from, grad, pace)
 	}
 	updated = u.chosen(updated, old) // in float32: Where takes no bfloat16 before operator set 16
 	u.settle(i, updated)
@@ -33,9 +41,9 @@ func (u *updater) sgd(param, old, grad Value, pace *pace) Value {
 }
 
 // adam: m' = b1·(m-g) + g; v' = b2·v + (1-b2)·g²; p' = p - lr/(1-b1^t)·m'/(√v'/√(1-b2^t) + eps).
-// Decay in adamw's way is p·(1 - lr·decay) in place of p. In these forms every product and sum can be
-// written over one of its operands, so that an update needs no memory besides the gradient's.
-func (u *updater) adam(param, old, grad Value, decay float64, pace *pace) Value {
+// In these forms every product and sum can be written over one of its operands, so that an update needs no memory
+// besides the gradient's.
+func (u *updater) adam(param, old, grad Value, pace *pace) Value {
 	d := u.DType(grad)
 	avg := u.state(param, AvgSuffix, func(m Value) Value {
 		return u.Add(u.Mul(u.Sub(m, grad), u.factor(u.Beta1, m)), grad)
@@ -43,11 +51,25 @@ func (u *updater) adam(param, old, grad Value, decay float64, pace *pace) Value 
 	sq := u.state(param, SqAvgSuffix, func(v Value) Value {
 		return u.Add(u.Mul(v, u.factor(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
 	})
-	if decay != 0 && u.Kind == "adamw" {
-		old = u.Mul(old, u.scalar(u.kept(pace, decay), d, 1))
-	}
 	root := u.Div(u.Op("Sqrt", nil, sq), u.Cast(u.correction, d))
 	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.scalar(pace.stepSize, d, 0)))
+}
+
+// lion: c = b1·m + (1-b1)·g; p' = p - lr·sign(c); m' = b2·m + (1-b2)·g. With e = b1·(m-g) these are c = g + e and
+// m' = c + (b2/b1-1)·e, whose products and sums can be written over m and g, as in adam.
+func (u *updater) lion(param, old, grad Value, pace *pace) Value {
+	var c Value
+	u.state(param, AvgSuffix, func(m Value) Value {
+		e := u.Mul(u.Sub(m, grad), u.factor(u.Beta1, m))
+		c = u.Add(grad, e)
+		return u.Add(u.Mul(e, u.lionFactor(m)), c)
+	})
+	return u.Sub(old, u.Mul(u.mathSign(c), u.scalar(pace.rate, u.DType(grad), 0)))
+}
+
+// lionFactor is the factor of e in the new state of lion; 0 if the update is to be skipped.
+func (u *updater) lionFactor(like Value) Value {
+	return u.scalar(u.Scalar(u.Beta2/u.Beta1-1, like), u.DType(like), 0)
 }
 
 // state adds a state of a parameter: an input, and the result of f on it as an output. It returns

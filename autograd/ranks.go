@@ -379,7 +379,7 @@ func (u *updater) shard() {
 	grads := u.grads
 	u.grads = nil
 	for k, b := range u.buckets {
-		s := Shard{Name: ShardPrefix + itoa(k), States: u.suffixes(), Elements: b.elements, Piece: u.pieceOf(b)}
+		s := Shard{Name: ShardPrefix + itoa(k), States: u.States(), Elements: b.elements, Piece: u.pieceOf(b)}
 		for _, i := range b.of {
 			s.Params = append(s.Params, u.j.g.ValueName(u.whole[i]))
 		}
@@ -410,17 +410,6 @@ func (u *updater) taken(i int) (param, grad Value) {
 		grad = u.rankOp("RankPiece", "", b.grads...)
 	}
 	return u.rankOp("RankPiece", name, weights...), grad
-}
-
-// suffixes are those of the states that the optimizer has of a parameter.
-func (u *updater) suffixes() []string {
-	switch {
-	case u.Kind != "sgd":
-		return []string{AvgSuffix, SqAvgSuffix}
-	case u.Momentum != 0:
-		return []string{MomentumSuffix}
-	}
-	return nil
 }
 
 // settle makes the updated form of parameter number i the next one. Pieces are gathered, each while the

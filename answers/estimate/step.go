@@ -312,20 +312,9 @@ func (r *Result) countParameters(s *step) {
 		types = s.ownTypes()
 	}
 	if types != nil {
-		per := types.PerParameter(moments(s.opts.Recipe))
+		per := types.PerParameter(len(s.opts.Recipe.Optimizer.States()))
 		r.PerParameter = &per
 	}
-}
-
-// moments is how many numbers an optimizer keeps for each parameter.
-func moments(r train.Recipe) int {
-	switch {
-	case r.Optimizer.Kind == "" || r.Optimizer.Kind == "sgd" && r.Optimizer.Momentum == 0:
-		return 0
-	case r.Optimizer.Kind == "sgd":
-		return 1
-	}
-	return 2
 }
 
 // ownTypes are the types of a graph's parameters; nil if they differ.

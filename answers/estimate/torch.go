@@ -113,6 +113,9 @@ func updateOf(o *autograd.Optimizer, g torchsim.Gradients, gpu bool) torchUpdate
 				copies++ // the gradient with the decay
 			}
 		}
+	case o.Kind == "lion": // its authors' implementation goes through the parameters one by one
+		u.state, u.temporaries = g.Bytes, 2*g.Largest
+		return u
 	case o.Kind == "sgd":
 		if o.Momentum > 0 {
 			u.state = g.Bytes
@@ -136,7 +139,7 @@ func (s *torchStep) result(ctx context.Context) (*Result, error) {
 	src, recipe := &s.plan.Source, &s.opts.Recipe
 	r := &Result{Runtime: Torch, Path: src.Path, StructureSHA256: src.StructureSHA256, Dims: src.Dims, Made: true,
 		Optimizer: recipe.Optimizer.Kind, Micros: max(recipe.Micros, 1), Joint: s.plan.Joint, Memory: s.memory,
-		Foreach: s.gpu}
+		Foreach: s.gpu && s.opts.Recipe.Optimizer.Kind != "lion"}
 	if d := s.opts.Device; d != nil {
 		r.Device, r.DeviceSource = d.Name, d.Source
 	}
@@ -164,7 +167,8 @@ func (s *torchStep) countParameters(r *Result) {
 	}
 	if all := s.plan.Gradients.Bytes; r.Parameters > 0 && all%r.Parameters == 0 {
 		n := all / r.Parameters
-		r.PerParameter = &parts.PerParameter{Weight: n, Gradient: n, Moments: int64(moments(s.opts.Recipe)) * n}
+		moments := int64(len(s.opts.Recipe.Optimizer.States()))
+		r.PerParameter = &parts.PerParameter{Weight: n, Gradient: n, Moments: moments * n}
 	}
 }
 
@@ -242,9 +246,9 @@ func (s *torchStep) updates() bool { return s.opts.Recipe.Optimizer.Kind != "" }
 // optimizer names the update.
 func (s *torchStep) optimizer() string { return torchOptimizers[s.opts.Recipe.Optimizer.Kind] }
 
-// torchOptimizers are the classes of torch.optim.
+// torchOptimizers are the classes of torch.optim, and Lion, which has none there.
 var torchOptimizers = map[string]string{"sgd": "torch.optim.SGD", "adam": "torch.optim.Adam",
-	"adamw": "torch.optim.AdamW"}
+	"adamw": "torch.optim.AdamW", "lion": "Lion"}
 
 // torchDetails describes PyTorch's step in a sentence.
 func (r *Result) torchDetails() string {
@@ -259,6 +263,8 @@ func (r *Result) torchDetails() string {
 	case r.Foreach:
 		return fmt.Sprintf("%s, and %s, which updates all parameters together (foreach, its default on GPUs).", text,
 			class)
+	case r.Optimizer == "lion":
+		return text + ", and Lion as its authors wrote it, which updates parameters one by one."
 	default:
 		return fmt.Sprintf("%s, and %s, which updates parameters one by one (its default on CPUs).", text, class)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate/parts"
+	"memopt/autograd"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/load"
 	"memopt/cmd/memopt/internal/lookcmd"
@@ -53,7 +54,7 @@ var flagChoices = map[string][]string{
 	"ort-arena":     {"on", "exact", "off"},
 	"ort-execution": {"sequential", "parallel"},
 	"by":            {"op", "node", "layer", "category"},
-	"optimizer":     {"sgd", "adam", "adamw", "none"},
+	"optimizer":     append(slices.Clone(autograd.OptimizerKinds), "none"),
 	"precision":     names(parts.Precisions),
 	"on-nan":        {"stop", "skip"},
 	"lr-scheduler":  schedule.Kinds,

@@ -12,6 +12,7 @@ import (
 	"memopt/answers/estimate"
 	"memopt/answers/estimate/parallel"
 	"memopt/answers/estimate/parts"
+	"memopt/autograd"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/graph"
@@ -141,13 +142,8 @@ func (f *estimateFlags) splitOptions(a *cli.App, o *estimate.Options, l parallel
 
 // cost is the bytes that an element of a parameter takes throughout a step.
 func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerParameter {
-	moments := 2
-	if f.step.Optimizer.Kind == "sgd" {
-		moments = 0
-		if f.step.Optimizer.Momentum > 0 {
-			moments = 1
-		}
-	}
+	update := autograd.Optimizer{Kind: f.step.Optimizer.Kind, Momentum: f.step.Optimizer.Momentum}
+	moments := len(update.States())
 	if o.Precision != parts.AsIs {
 		per := o.Precision.Types().PerParameter(moments)
 		return func(graph.DType) parts.PerParameter { return per }

@@ -117,7 +117,7 @@ func (gf *gradFlags) check() error {
 			"and --apply-out, which is missing, names the file for the step that updates", s.Optimizer.Kind)
 	case gf.applyOut != "" && !(several && s.Updates()):
 		return cli.Usage("--apply-out is for the update of accumulated gradients: add --gradient-accumulation-steps " +
-			"N and --optimizer sgd, adam or adamw")
+			"N and --optimizer sgd, adam, adamw or lion")
 	case gf.out == cli.StreamName && gf.applyOut == cli.StreamName:
 		return cli.Usage("-o and --apply-out are both standard output: name a file for one of them")
 	}

@@ -21,6 +21,7 @@ type optimizerFlags struct {
 	Momentum     float64
 	nesterov     bool
 	Beta1, Beta2 float64
+	beta2        *pflag.Flag // that of Beta2, whose default is not lion's
 	Eps          float64
 	Clip         float64
 	Groups       []string
@@ -28,15 +29,18 @@ type optimizerFlags struct {
 }
 
 func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
-	f.StringVar(&o.Kind, "optimizer", kind, "the optimizer that updates the parameters: sgd, adam, adamw, or none")
+	f.StringVar(&o.Kind, "optimizer", kind, "the optimizer that updates the parameters: sgd, adam, adamw, "+
+		"lion, or none")
 	cli.NumberVar(f, &o.WeightDecay, "weight-decay", "", 0, cli.NotNegative,
 		"weight decay, of parameters with two dims or "+
 			"more")
 	f.BoolVar(&o.DecayAll, "decay-all", false, "weight decay of biases and norms, too")
 	cli.NumberVar(f, &o.Momentum, "momentum", "", 0, cli.NotNegative, "momentum of sgd")
 	f.BoolVar(&o.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
-	cli.NumberVar(f, &o.Beta1, "adam-beta1", "", 0.9, cli.ShareBelow1, "of adam and adamw")
-	cli.NumberVar(f, &o.Beta2, "adam-beta2", "", 0.999, cli.ShareBelow1, "of adam and adamw")
+	cli.NumberVar(f, &o.Beta1, "adam-beta1", "", 0.9, cli.ShareBelow1, "of adam, adamw and lion")
+	cli.NumberVar(f, &o.Beta2, "adam-beta2", "", 0.999, cli.ShareBelow1,
+		"of adam and adamw, and of lion, whose default is 0.99")
+	o.beta2 = f.Lookup("adam-beta2")
 	cli.NumberVar(f, &o.Eps, "adam-epsilon", "", 1e-8, cli.NotNegative, "of adam and adamw")
 	cli.NumberVar(f, &o.Clip, "max-grad-norm", "", 1, cli.NotNegative,
 		"upper bound of the norm of all gradients, which keeps them until it is known; 0: no bound")
@@ -62,6 +66,9 @@ var OptimizerDetails = []string{"learning-rate", "weight-decay", "decay-all", "m
 func (o *optimizerFlags) Update(m *graph.Model, likeTrain bool) (autograd.Optimizer, error) {
 	out := autograd.Optimizer{Kind: o.Kind, LR: o.rate, WeightDecay: o.WeightDecay, Momentum: o.Momentum,
 		Nesterov: o.nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, MaxNorm: o.Clip, KeepGrads: o.keepGrads}
+	if o.Kind == "lion" && !o.beta2.Changed {
+		out.Beta2 = 0.99
+	}
 	if likeTrain && !o.DecayAll {
 		out.NoDecay = autograd.NoDecayOfVectors(m)
 	}

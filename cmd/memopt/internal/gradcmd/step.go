@@ -103,11 +103,11 @@ func (s *StepFlags) likeTrain() bool { return s.job || s.Updates() && s.Optimize
 func (s *StepFlags) Check() error {
 	kind := s.Optimizer.Kind
 	if s.Updates() && !slices.Contains(autograd.OptimizerKinds, kind) {
-		return cli.Usage("--optimizer: optimizer %q: wanted sgd, adam, adamw or none", kind)
+		return cli.Usage("--optimizer: optimizer %q: wanted sgd, adam, adamw, lion or none", kind)
 	}
 	if given := s.Asked(OptimizerDetails...); len(given) > 0 && !s.Updates() {
-		return cli.Usage("%s configures an optimizer, but the step has no optimizer: add --optimizer sgd, adam or "+
-			"adamw", given[0])
+		return cli.Usage("%s configures an optimizer, but the step has no optimizer: add --optimizer sgd, adam, "+
+			"adamw or lion", given[0])
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 }
 
 // OptimizerTitles are the names of optimizers in texts.
-var OptimizerTitles = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
+var OptimizerTitles = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "lion": "Lion"}
 
 // Kept names the outputs of a forward model that stay.
 func (s *StepFlags) Kept(m *memopt.Model) string {
