@@ -11,6 +11,7 @@ import copy
 import ctypes
 import gc
 import json
+import math
 import os
 import sys
 import tempfile
@@ -27,7 +28,7 @@ import memopt.ortmodule  # noqa: E402
 import nets  # noqa: E402
 import onnxruntime  # noqa: E402
 import torch  # noqa: E402
-from memopt.ortmodule import _patch  # noqa: E402
+from memopt.ortmodule import _patch, _plan  # noqa: E402
 from onnxruntime.training.ortmodule import ORTModule  # noqa: E402
 from onnxruntime.training.ortmodule._graph_execution_manager import GraphExecutionManager  # noqa: E402
 from onnxruntime.training.ortmodule.options import _MemoryOptimizationLevel  # noqa: E402
@@ -47,6 +48,9 @@ def without_arena(self):
 
 
 GraphExecutionManager._get_session_config = without_arena
+SEARCH = ["--effort", "2", "--time-limit", "5m"]  # as by default, with time enough on a busy machine
+flags = _plan.Settings.flags
+_plan.Settings.flags = lambda self: flags(self) + (SEARCH if self.budget else [])
 
 
 class Net:
@@ -176,7 +180,8 @@ def main() -> None:
         row("best configuration", best[2], config=best[1], predicted=told["peak"]["planned_bytes"])
     for share in ("70%", "50%"):
         planned_row(net, row, share, share)
-    planned_row(net, row, "at level 1's price", priced(net, rows["level 1"]["overhead"]))
+    level, base = rows["level 1"], rows["level 0"]["predicted"]
+    planned_row(net, row, "at level 1's price", priced(net, level["overhead"], level["predicted"], base))
     lowest(net, row)
     times = {name: [] for name in agents}
     for _ in range(a.rounds):
@@ -201,17 +206,17 @@ def trials(clusters: list[str], most: int) -> list[list[str]]:
     return ([clusters] + [[c] for c in clusters])[:most] if clusters else []
 
 
-def priced(net: Net, most: float) -> str:
-    """The lowest share whose plan is promised to cost no more than a share of a step, by bisection."""
-    low, high = 0.0, 1.0
-    for _ in range(4):
+def priced(net: Net, most: float, peak: int, base: int) -> str:
+    """The lowest share whose plan is promised to cost no more than a share of a step, by bisection from a peak on."""
+    low, high = 0.0, math.ceil(1e8 * peak / base) / 1e6
+    for _ in range(5):
         share = (low + high) / 2
         try:
-            fits = answer(net, "--budget", f"{100 * share:.1f}%")["recompute"]["overhead"] <= most
+            fits = answer(net, "--budget", f"{share:.6f}%", *SEARCH)["recompute"]["overhead"] <= most
         except memopt.Error:
             fits = False
         low, high = (low, share) if fits else (share, high)
-    return f"{100 * high:.1f}%"
+    return f"{high:.6f}%"
 
 
 def answer(net: Net, *flags: str) -> dict:
