@@ -269,6 +269,9 @@ func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCo
 			dims[last] = best
 			n := cli.Applied(name)
 			n.Dims, n.Set = dims, append(n.Set, [2]string{"gpu", report.Exact(t.Memory)})
+			if p := r.Options.Plan.Profile; s.By[fit.Moves].Moving != nil && p != nil { // copies are beside its times
+				n.Set = append(n.Set, [2]string{"device", p.Name})
+			}
 			n.Drop = []string{"effort", "time-limit"} // which were for many searches
 			return n
 		} else if plain > 0 {
