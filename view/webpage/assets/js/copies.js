@@ -156,7 +156,9 @@ class Tracks {
       return undefined;
     }
     const px = event.offsetX - this.chart.bbox.left / devicePixelRatio;
-    const row = this.rows.findIndex(([, top, tall]) => top <= event.offsetY && event.offsetY < top + tall);
+    const row = this.rows.findIndex(
+      ([, top, tall]) => top <= event.offsetY && event.offsetY < top + tall,
+    );
     return this.state.execution.copies.find((copy) => {
       const [from, to] = this.place(copy);
       return row === (copy.out ? 0 : 2) && from <= px && px <= to;

@@ -71,7 +71,8 @@ export function stashes(section, state) {
     {
       title: "Kept because",
       key: (r) => r.why_kept ?? "",
-      cell: (r) => (r.why_kept === null ? "recomputed" : r.moves ? "moved" : named(r.why_kept, 200)),
+      cell: (r) =>
+        r.why_kept === null ? "recomputed" : r.moves ? "moved" : named(r.why_kept, 200),
     },
     { title: "Cheapest fix", key: (r) => -r.fix.saves, cell: (r) => r.fix.text },
   ];
