@@ -203,6 +203,9 @@ func (s *moveSearch) share(
 			return nil, err
 		}
 	}
+	if !p.Rewrites() {
+		p = s.asIs // which has no budget that it exceeds
+	}
 	return p, s.try(timelimit.Without(ctx), p)
 }
 
