@@ -30,7 +30,11 @@ func OfMoves(p *memopt.Moving, name string) (*Subject, error) {
 	in := reader{name: name}
 	s.moves = in.list(root, "moves", moveOf)
 	s.moveStashes()
-	s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return strings.HasPrefix(f.path, "next.") })
+	s.fields = slices.DeleteFunc(s.fields, func(f field) bool {
+		// The recomputations alone are planned to more than the budget.
+		return strings.HasPrefix(f.path, "next.") || strings.HasPrefix(f.path, "fit.")
+	})
+	s.set("solver", textValue(r.Solver))
 	s.set("bound.overhead_lower_bound", floatValue(p.Bound))
 	s.set("bound.gap", floatValue((p.Overhead-p.Bound)/(1+p.Overhead)))
 	s.set("peak.planned_bytes", intValue(p.Peak))
