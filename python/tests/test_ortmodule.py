@@ -178,6 +178,13 @@ def test_plan_files(job, graph, tmp_path):
     assert "wanted a file that memopt plan --save-plan has written" in errors
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "."])
+def test_plan_no_file(job, path):
+    """A device is not read, for it may have no end, and neither is a folder."""
+    _, errors = job(8, code=1, MEMOPT_PLAN=path)
+    assert "it is no regular file; wanted a file that memopt plan --save-plan has written" in errors
+
+
 def test_refused_graph(job):
     """An error of ORTModule's session names memopt's part in it."""
     _, errors = job(8, code=1, MEMOPT_BUDGET="60%", REFUSES="1")

@@ -59,8 +59,11 @@ class Settings:
             budget += ["--time-limit", os.environ["MEMOPT_TIME_LIMIT"]]
         if not self.plan:
             return budget
+        path = Path(self.plan)
         try:
-            listed = isinstance(json.loads(Path(self.plan).read_text(encoding="utf-8")), list)
+            if path.exists() and not path.is_file():
+                raise OSError("it is no regular file")
+            listed = isinstance(json.loads(path.read_text(encoding="utf-8")), list)
         except (OSError, ValueError) as e:
             raise ORTModuleError(
                 f"MEMOPT_PLAN={self.plan}: {e}; wanted a file that memopt plan --save-plan has written, or a "
