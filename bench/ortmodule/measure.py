@@ -191,7 +191,9 @@ def main() -> None:
         ratios = sorted(x / y for x, y in zip(t, times["level 0"], strict=True))
         rows[name]["time_ratio"] = ratios[len(ratios) // 2]
     weights = sum(p.numel() * p.element_size() for p in net.trained.parameters())
-    Path(a.out).write_text(json.dumps({"net": a.net, "weights": weights, "rows": rows}, indent=1) + "\n")
+    Path(a.out).write_text(
+        json.dumps({"net": a.net, "weights": weights, "bound": bound(net), "rows": rows}, indent=1) + "\n"
+    )
 
 
 def written(config: list[str]) -> str:
@@ -232,6 +234,15 @@ def answer(net: Net, *flags: str) -> dict:
         return json.loads(
             memopt.run("plan", graph, "--budget-in", "ortmodule", *bound, *flags, "-O", "json", "-q", variables=False)
         )
+
+
+def bound(net: Net) -> int:
+    """The bytes below which no plan exists: a budget that is surely too small names them."""
+    try:
+        answer(net, "--budget", "1%")
+    except memopt.Error as e:
+        return json.loads(e.output)["lower_bound_bytes"]
+    raise SystemExit("a plan to 1 %")
 
 
 def planned_row(net: Net, row, name: str, share: str) -> float:
