@@ -109,11 +109,19 @@ type moveSearch struct {
 }
 
 // moveShares are the shares of the bytes that the link carries before the peak, by which budgets of recomputation grow
-// that are tried at last: with the regions in parts of the best plan, or with regions chosen anew.
+// that are tried at last: with the regions in parts of the best plan, of the one without moves, or chosen anew.
 var moveShares = []struct {
 	of   float64
-	anew bool
-}{{0.9, false}, {1, true}, {0.5, true}, {0.95, false}, {0.8, true}}
+	from regions
+}{{0.9, ofBest}, {0.9, ofAlone}, {1, anew}, {0.5, anew}, {0.95, ofBest}, {0.8, anew}}
+
+type regions uint8
+
+const (
+	anew regions = iota
+	ofBest
+	ofAlone
+)
 
 // firstShare is the part of the time that the plan has which moves no value, and lentShare that of the rest which the
 // first one with moves has.
@@ -145,11 +153,10 @@ func (s *moveSearch) run(ctx context.Context, b Budget) error {
 		if ctx.Err() != nil && s.best.Plan != nil {
 			return nil
 		}
-		of, known := s.best.Plan, s.asIs
-		if of != nil && !next.anew {
+		of := map[regions]*Plan{ofBest: s.best.Plan, ofAlone: alone}[next.from]
+		known := s.asIs
+		if of != nil {
 			known = of
-		} else {
-			of = nil
 		}
 		_, carried := known.MovedBound(ctx, s.limit, s.moves.Link.BytesPerSecond)
 		more := b
