@@ -113,7 +113,7 @@ func TestTorchRefused(t *testing.T) {
 		{"modules.onnx --runtime torch --dp 2", cli.ExitUsage, "--dp cannot be combined with --runtime torch"},
 		{"modules.onnx --runtime torch --precision bf16", cli.ExitUsage, "--precision cannot be combined"},
 		{"modules.onnx --runtime torch --check", cli.ExitUsage, "--check cannot be combined"},
-		{"modules.onnx --runtime torch --optimizer lion", cli.ExitUsage, "wanted sgd, adam, adamw or none"},
+		{"modules.onnx --runtime torch --optimizer lamb", cli.ExitUsage, "wanted sgd, adam, adamw, lion or none"},
 		{"example:mlp --runtime torch", cli.ExitInvalid, "leave out --runtime torch"},
 		{tracedStep + " --runtime memopt", cli.ExitUsage, "is a step that PyTorch traced"},
 		{tracedStep + " --dim batch=2", cli.ExitUsage, "--dim has no effect on it"},
