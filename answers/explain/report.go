@@ -43,7 +43,7 @@ func (r *Result) Answer() string {
 	}
 	switch sum := r.Sum(); {
 	case len(r.Values) == 0 && len(r.Elsewhere) == 0 && len(r.OnHost) > 0:
-		return text + fmt.Sprintf(" Of %q, %s are on the host then.", r.Name, report.Bytes(r.hosted()))
+		return text + fmt.Sprintf(" %s of %q are on the host then.", report.Bytes(r.hosted()), r.Name)
 	case len(r.Values) == 0 && len(r.Elsewhere) == 1:
 		return text + fmt.Sprintf(" %s is not in it: %s.", r.Elsewhere[0].Name, r.Elsewhere[0].Why)
 	case len(r.Values) == 0:

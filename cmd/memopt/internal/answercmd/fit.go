@@ -145,9 +145,7 @@ func (f *fitFlags) readMoves(a *cli.App) (memopt.MoveOptions, error) {
 	case err != nil:
 		return moves, err
 	case !moves.Asked():
-		if f.moves.Given() && moves.HostBudget == 0 && moves.Link.BytesPerSecond > 0 {
-			a.Warn("--link: no value moves without --host-budget, the memory that copies may take on the host")
-		}
+		option.WarnIdleLink(a, &f.moves, moves)
 		return memopt.MoveOptions{}, nil
 	case f.vary == option.DeviceName:
 		return moves, cli.Usage("--host-budget and --vary device cannot be combined: each device has a link of its " +

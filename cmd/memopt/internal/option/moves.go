@@ -38,6 +38,13 @@ func ReadMoves(a *cli.App, flags *cli.MoveFlags, d DeviceFlags, executes string)
 	return memopt.MoveOptions{Link: offload.Link{BytesPerSecond: p.Link}, HostBudget: o.HostBudget}, nil
 }
 
+// WarnIdleLink warns of a --link that no value moves over, since the host has no memory for copies.
+func WarnIdleLink(a *cli.App, flags *cli.MoveFlags, moves memopt.MoveOptions) {
+	if flags.Given() && moves.HostBudget == 0 && moves.Link.BytesPerSecond > 0 {
+		a.Warn("--link: no value moves without --host-budget, the memory that copies may take on the host")
+	}
+}
+
 // Moves is ReadMoves of a plan. Values move for the sake of a budget, in memopt's own runtime; none does where asked is
 // false.
 func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string) (moves memopt.MoveOptions,
@@ -46,8 +53,8 @@ func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string
 		executes = CpuDevice
 	}
 	if moves, err = ReadMoves(a, flags, s.DeviceFlags, executes); err != nil || !moves.Asked() {
-		if err == nil && flags.Given() && moves.HostBudget == 0 && moves.Link.BytesPerSecond > 0 {
-			a.Warn("--link: no value moves without --host-budget, the memory that copies may take on the host")
+		if err == nil {
+			WarnIdleLink(a, flags, moves)
 		}
 		return memopt.MoveOptions{}, false, err
 	}
