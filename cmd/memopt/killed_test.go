@@ -40,8 +40,8 @@ type victim struct {
 }
 
 // startVictim starts a command line, in which WORK stands for the folder of outputs. input is where
-// it reads from; nil: nothing.
-func startVictim(t *testing.T, input *os.File, env []string, line string) *victim {
+// it reads from; nil: nothing. It has more files from number 3 on.
+func startVictim(t *testing.T, input *os.File, env []string, line string, more ...*os.File) *victim {
 	t.Helper()
 	path, err := os.Executable()
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func startVictim(t *testing.T, input *os.File, env []string, line string) *victi
 	// Which is what makes this program memopt.
 	v.cmd.Args = append([]string{"memopt"}, strings.Fields(strings.ReplaceAll(line, "WORK", v.work))...)
 	v.cmd.Env = append(append(os.Environ(), "TMPDIR="+v.temp), env...)
-	v.cmd.Stdout, v.cmd.Stderr = &v.out, &v.err
+	v.cmd.Stdout, v.cmd.Stderr, v.cmd.ExtraFiles = &v.out, &v.err, more
 	if input != nil {
 		v.cmd.Stdin = input
 	}
@@ -316,4 +316,35 @@ func TestNobodyReads(t *testing.T) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, cli.ExitPipe, exit.ExitCode())
 	require.Empty(t, said.String())
+}
+
+// TestParentEnds: the end of the process that holds the pipe ends the program, as a closed terminal does; a number that
+// is no such pipe's has no effect.
+func TestParentEnds(t *testing.T) {
+	in, writer, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	defer writer.Close()
+	for _, line := range []string{
+		"plan example:transformer --budget 45% --time-limit 10m -O json --save-plan WORK/plan.json",
+		"plan -",
+	} {
+		pipe, held, err := os.Pipe()
+		require.NoError(t, err)
+		v := startVictim(t, in, []string{"MEMOPT_PARENT_PIPE=3"}, line, pipe)
+		require.NoError(t, pipe.Close())
+		time.Sleep(300 * time.Millisecond)
+		require.Empty(t, v.ended, line)
+		require.NoError(t, held.Close())
+		require.Equal(t, cli.ExitHungUp, v.code(t), "%s: %s", line, v.err.String())
+		require.Empty(t, v.left(t), line)
+	}
+	null, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer null.Close()
+	for _, number := range []string{"0", "1", "2", "3", "4", "-1", "x"} {
+		v := startVictim(t, nil, []string{"MEMOPT_PARENT_PIPE=" + number}, "plan example:mlp -O json", null)
+		require.Zero(t, v.code(t), number)
+		require.Empty(t, v.err.String(), number)
+	}
 }

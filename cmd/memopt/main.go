@@ -11,5 +11,6 @@ import (
 
 func main() {
 	memlimit.BoundHeap()
-	os.Exit(run(os.Args[1:], cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Environ()))
+	streams := cli.Stdio{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Parent: cli.ParentPipe()}
+	os.Exit(run(os.Args[1:], streams, os.Environ()))
 }

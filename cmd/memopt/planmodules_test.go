@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -125,6 +126,13 @@ func TestPlanTraced(t *testing.T) {
 	require.Equal(t, "2.15.0", plan.Torch)
 	require.Equal(t, []int64{5, 16}, plan.Parameters["head.weight"])
 	require.LessOrEqual(t, float64(plan.Peak-plan.Held), 0.7*float64(plan.Baseline-plan.Held))
+
+	step, err := os.ReadFile(tracedStep)
+	require.NoError(t, err)
+	streamed := inProcess(t.Context(), bytes.NewReader(step), "plan - --budget 70% --save-plan - -q --select modules")
+	require.Zero(t, streamed.code, streamed.errors)
+	require.True(t, strings.HasPrefix(streamed.out, strings.ReplaceAll(string(text), filepath.Base(tracedStep), "-")),
+		streamed.out)
 
 	require.Contains(t, run(tracedStep+" -O torch").out, "No module needs a checkpoint")
 	every := run(tracedStep + " --level 1 -O torch")

@@ -25,7 +25,7 @@ import (
 // run executes a command line in an environment, in the form of os.Environ, and returns its exit
 // code.
 func run(args []string, io cli.Stdio, environ []string) int {
-	w := &cli.Watch{Keeper: &cli.Keeper{}, Err: io.Err, Clean: cleanup.All, Exit: os.Exit}
+	w := &cli.Watch{Keeper: &cli.Keeper{}, Err: io.Err, Clean: cleanup.All, Exit: os.Exit, Parent: io.Parent}
 	ctx, stop := w.UntilSignal(context.Background())
 	defer stop()
 	return runUntil(ctx, w.Keeper, args, io, environ)

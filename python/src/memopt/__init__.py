@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -54,8 +56,11 @@ def binary() -> str:
     )
 
 
-def run(*arguments: str | os.PathLike[str], stdin: str = "", variables: bool = True) -> str:
-    """Runs the program and returns the text on its standard output.
+def run(
+    *arguments: str | os.PathLike[str], stdin: str = "", variables: bool = True, descriptors: tuple[int, ...] = ()
+) -> str:
+    """Runs the program and returns the text on its standard output. On Linux and macOS it ends with this process,
+    however that ends.
 
         json.loads(memopt.run("plan", "model.onnx", "--budget", "60%", "-O", "json"))
 
@@ -63,6 +68,8 @@ def run(*arguments: str | os.PathLike[str], stdin: str = "", variables: bool = T
         arguments: those of the command line.
         stdin: the text on its standard input.
         variables: environment variables stand for flags that are not given, as MEMOPT_BUDGET for --budget.
+        descriptors: open files that the program has too, under the same numbers: 7 is the file /dev/fd/7. Not on
+            Windows.
 
     Raises:
         Error: the exit code is not 0. The message is the text on standard error.
@@ -70,13 +77,54 @@ def run(*arguments: str | os.PathLike[str], stdin: str = "", variables: bool = T
     env = _environment()
     if not variables:
         env = {k: v for k, v in env.items() if not k.startswith(("MEMOPT_", "ORTMODULE_"))}
-    done = subprocess.run(
-        [binary(), *arguments], input=stdin, check=False, capture_output=True, encoding="utf-8", env=env
-    )
+    with _bound_to_this_process(env) as bound:
+        done = subprocess.run(
+            [binary(), *arguments],
+            input=stdin,
+            check=False,
+            capture_output=True,
+            encoding="utf-8",
+            env=env,
+            pass_fds=(*descriptors, *bound),
+        )
     if done.returncode != 0:
         message = done.stderr.strip() or f"memopt ended with exit code {done.returncode}"
         raise Error(message, done.returncode, done.stdout)
     return done.stdout
+
+
+# The program ends when the other end of the pipe of this number closes.
+_PARENT = "MEMOPT_PARENT_PIPE"
+_held: set[int] = set()
+
+
+@contextmanager
+def _bound_to_this_process(env: dict[str, str]) -> Iterator[tuple[int, ...]]:
+    """The end of a pipe for a child with these variables; this process alone holds the other one, and closes it by its
+    end. Empty on Windows, where children get no such descriptors."""
+    if os.name != "posix":
+        yield ()
+        return
+    child, own = os.pipe()
+    _held.add(own)
+    env[_PARENT] = str(child)
+    try:
+        yield (child,)
+    finally:
+        _held.discard(own)
+        os.close(own)
+        os.close(child)
+
+
+def _release() -> None:
+    """Closes the ends of pipes that a fork has copied, for the copies would outlive their process."""
+    for own in _held:
+        os.close(own)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release)
 
 
 def _execute(arguments: list[str]) -> int:

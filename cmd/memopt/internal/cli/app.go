@@ -129,6 +129,7 @@ func (a *App) paint(code, text string) string {
 type Stdio struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Parent   *os.File // closes when the process that started the program ends (ParentPipe); nil: it is not told
 }
 
 // ExactModel wants one argument, the model.

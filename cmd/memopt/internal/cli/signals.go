@@ -144,6 +144,7 @@ type Watch struct {
 	Err    io.Writer
 	Clean  func()
 	Exit   func(code int)
+	Parent *os.File // as in Stdio
 }
 
 // UntilSignal returns a context that ends with the first signal that asks the program to end, and
@@ -162,6 +163,9 @@ func (w *Watch) UntilSignal(parent context.Context) (context.Context, func()) {
 	}
 	// A closed pipe is an error of the write, so that temporary files are cleaned up.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if w.Parent != nil {
+		go awaitEnd(w.Parent, signals)
+	}
 	over := make(chan struct{})
 	go w.Run(signals, cancel, over, ctx)
 	return ctx, func() {

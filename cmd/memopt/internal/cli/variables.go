@@ -40,7 +40,7 @@ var Variables = []variable{
 // kernels and the Python package read some, which may run in the same shell, and memopt tells its second
 // process by others.
 var quietVariables = []string{"MEMOPT_CLANG", "MEMOPT_CXX", "MEMOPT_PTXAS", ortChildMark, ort.FolderVariable,
-	"MEMOPT_BINARY", "MEMOPT_TESTS"}
+	"MEMOPT_BINARY", "MEMOPT_TESTS", parentVariable}
 
 // FlagVariable returns the name of the variable that stands for a flag.
 func FlagVariable(flag string) string {

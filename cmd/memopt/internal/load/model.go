@@ -184,12 +184,18 @@ const MaxInstance = 1 << 30
 // ReadStep reads a step that PyTorch traced, and the hash of its file. nil: the file is none, or cannot be opened,
 // which reading it as a model will say.
 func ReadStep(a *cli.App, name string) (*torchsim.Traced, string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, "", nil
+	var r *bufio.Reader
+	if name == cli.StreamName {
+		r = bufio.NewReader(a.In)
+		a.In = r // with the peeked bytes, for the model
+	} else {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, "", nil
+		}
+		defer file.Close()
+		r = bufio.NewReader(file)
 	}
-	defer file.Close()
-	r := bufio.NewReader(file)
 	if head, _ := r.Peek(256); !torchsim.IsStep(head) {
 		return nil, "", nil
 	}

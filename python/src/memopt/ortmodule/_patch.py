@@ -10,15 +10,14 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from ._find import ORTModuleError, find
 from ._measure import Meter
+from ._memory import MemoryFile
 from ._plan import Planned, Settings, planned
 from ._table import table
 
@@ -107,17 +106,16 @@ def _as_planned(manager: Any) -> Iterator[None]:
 
 def _plan(manager: Any, settings: Settings) -> Planned:
     """Plans the graph that the manager's session would run."""
-    with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
-        graph = Path(folder) / "step.onnx"
+    with MemoryFile("step.onnx") as graph:
         model = manager._onnx_models.optimized_model
-        _write_executed(manager, model, graph)
+        _write_executed(manager, model, graph.path)
         return planned(graph, _dims(model, getattr(manager, _SHAPES, {})), settings)
 
 
-def _write_executed(manager: Any, model: Any, path: Path) -> None:
+def _write_executed(manager: Any, model: Any, path: str) -> None:
     """Writes the graph as the session runs it, with nodes fused and constants folded."""
     options, providers, provider_options = manager._get_session_config()
-    options.optimized_model_filepath = str(path)
+    options.optimized_model_filepath = path
     options.log_severity_level = 3  # it warns that the file is for this machine alone
     importlib.import_module("onnxruntime").InferenceSession(
         model.SerializeToString(), options, providers, provider_options

@@ -12,6 +12,7 @@ from typing import Any
 import memopt
 
 from ._find import ORTModuleError
+from ._memory import MemoryFile
 
 
 class BudgetError(ORTModuleError):
@@ -97,11 +98,11 @@ class Planned:
     overhead: float
 
 
-def planned(graph: Path, dims: Mapping[str, int], settings: Settings) -> Planned:
-    """Plans a training graph of ORTModule and rewrites it. Files are written beside the graph.
+def planned(graph: MemoryFile, dims: Mapping[str, int], settings: Settings) -> Planned:
+    """Plans a training graph of ORTModule and rewrites it.
 
     Args:
-        graph: the file of the graph that ORTModule's session runs.
+        graph: the graph that ORTModule's session runs.
         dims: the sizes of the symbols of its inputs.
         settings: the wanted plan.
 
@@ -109,16 +110,17 @@ def planned(graph: Path, dims: Mapping[str, int], settings: Settings) -> Planned
         BudgetError: no plan fits.
         ORTModuleError: the program is missing or refuses the graph or the settings.
     """
-    saved, out = graph.with_name("plan.json"), graph.with_name("planned.onnx")
     bound = ["--budget-in", "ortmodule"]
     if dims:
         bound += ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())]
-    chosen = _asked("plan", graph, *bound, *settings.flags(), "--save-plan", saved, settings=settings)
-    level = _asked("plan", graph, *bound, "--level", "1", settings=None)
-    written = _asked("apply", graph, *bound, "--plan", saved, "-o", out, settings=settings)
+    with MemoryFile("plan.json") as saved, MemoryFile("planned.onnx") as out:
+        chosen = _asked("plan", graph, *bound, *settings.flags(), "--save-plan", saved, settings=settings)
+        level = _asked("plan", graph, *bound, "--level", "1", settings=None)
+        written = _asked("apply", graph, *bound, "--plan", saved, "-o", out, settings=settings)
+        rewritten = out.read()
     baseline, promised = _peaks(chosen, written)
     return Planned(
-        model=out.read_bytes(),
+        model=rewritten,
         baseline_bytes=baseline,
         promised_bytes=promised,
         level_bytes=level["peak"]["planned_bytes"] if level else None,
@@ -133,16 +135,19 @@ def _peaks(chosen: Mapping[str, Any], written: Mapping[str, Any]) -> tuple[int, 
     return peak["baseline_bytes"], peak["planned_bytes"]
 
 
-def _asked(verb: str, graph: Path, *flags: str | Path, settings: Settings | None) -> dict[str, Any]:
+def _asked(verb: str, graph: MemoryFile, *flags: str | MemoryFile, settings: Settings | None) -> dict[str, Any]:
     """The answer of the program; empty where it has none and settings is None."""
+    arguments = [f.path if isinstance(f, MemoryFile) else f for f in (graph, *flags)]
+    descriptors = tuple(f.fd for f in (graph, *flags) if isinstance(f, MemoryFile))
     try:
-        answer: dict[str, Any] = json.loads(memopt.run(verb, graph, *flags, "-O", "json", "-q", variables=False))
+        text = memopt.run(verb, *arguments, "-O", "json", "-q", variables=False, descriptors=descriptors)
+        answer: dict[str, Any] = json.loads(text)
     except OSError as e:
         raise ORTModuleError(f"memopt.ortmodule cannot plan: {e}") from e
     except memopt.Error as e:
         if settings is None:
             return {}
-        text = str(e).replace(f"{graph}: ", "").removeprefix("memopt: ")
+        text = str(e).replace(f"{graph.path}: ", "").removeprefix("memopt: ")
         if e.code == 3:
             raise BudgetError(f"{settings}: {text}", _lowest(e.output)) from None
         raise ORTModuleError(f"{settings}: memopt {verb} of ORTModule's training graph: {text}") from None

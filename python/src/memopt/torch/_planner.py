@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any, Literal, overload
 
 import torch
@@ -146,10 +143,7 @@ def plan(
     base = step.trace(None)
     _warn(base)
     memory = optimizer_memory(target, optimizer) if optimizer is not None else None
-    with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
-        path = Path(folder) / "step.json"
-        path.write_text(base.to_json(), encoding="utf-8")
-        return _fitting(step, base, memory, limit, path, 10.0 if time_limit is None else time_limit)
+    return _fitting(step, base, memory, limit, 10.0 if time_limit is None else time_limit)
 
 
 def _warn(base: Trace) -> None:
@@ -230,19 +224,20 @@ def byte_limit(budget: str | int | None) -> str | int | None:
 
 
 def _fitting(
-    step: _Steps, base: Trace, memory: OptimizerMemory | None, limit: str | int | None, path: Path, time_limit: float
+    step: _Steps, base: Trace, memory: OptimizerMemory | None, limit: str | int | None, time_limit: float
 ) -> Plan:
     """The plan whose traced peak is within the limit."""
+    text = base.to_json()
     most = _most(base, memory, limit)
     if most is None:
-        raw = _planned(path, None, time_limit, 0)
+        raw = _planned(text, None, time_limit, 0)
         return _finished(raw, base, step.trace(Plan.load(raw)), memory)
     state, update = _state(memory), _update(base, memory)
     if update > most:
         raise BudgetError(_unfit(most + state, update + state, "the optimizer's update alone takes"), update + state)
     aim, lowest = most, 0
     for _ in range(_ROUNDS):
-        raw = _planned(path, aim, time_limit, most - aim + state)
+        raw = _planned(text, aim, time_limit, most - aim + state)
         with_plan = step.trace(Plan.load(raw))
         peak = base.held_bytes + with_plan.peak_bytes
         lowest = min(lowest or peak, peak)
@@ -282,21 +277,20 @@ def _most(base: Trace, memory: OptimizerMemory | None, limit: str | int | None) 
     return limit - _state(memory)
 
 
-def _planned(path: Path, most: int | None, time_limit: float, beside: int) -> dict[str, Any]:
-    """Runs the search; the plan file's contents. beside is the bytes of the budget that most leaves out."""
-    out = path.with_name("plan.json")
-    arguments = ["plan", str(path), "--select", "modules", "--save-plan", str(out), "--time-limit", f"{time_limit}s"]
+def _planned(step: str, most: int | None, time_limit: float, beside: int) -> dict[str, Any]:
+    """Runs the search for a traced step; the plan file's contents. beside is the bytes of the budget that most leaves
+    out."""
+    arguments = ["plan", "-", "--select", "modules", "--save-plan", "-", "--time-limit", f"{time_limit}s"]
     if most is not None:
         arguments += ["--budget", f"{max(most, 1)}B"]
     try:
-        memopt.run(*arguments, "-O", "json", variables=False)
+        answer = memopt.run(*arguments, "-O", "json", stdin=step, variables=False)
     except memopt.Error as e:
         if e.code != 3:
             raise PlanError(f"memopt plan: {e}") from e
         lowest = int(json.loads(e.output)["peak_bytes"])
         raise BudgetError(_unfit((most or 0) + beside, lowest + beside), lowest + beside) from None
-    raw: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-    os.unlink(out)
+    raw: dict[str, Any] = json.JSONDecoder().raw_decode(answer)[0]  # the report is behind it
     return raw
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import memopt
@@ -66,17 +64,15 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
 
 def _asked(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
     """The answer of the program; of an instance without a schedule, its message and its output."""
-    with tempfile.TemporaryDirectory(prefix="memopt-") as folder:
-        given, answer = Path(folder) / "instance.json", Path(folder) / "schedule.json"
-        given.write_text(json.dumps(instance), encoding="utf-8")
-        try:
-            memopt.run("solve", given, "-o", answer, "--time-limit", f"{time_limit:g}s", "-O", "json", variables=False)
-        except memopt.Error as e:
-            if e.code != 3:
-                raise PlanError(f"memopt solve: {e}") from e
-            return {"infeasible": str(e), "output": json.loads(e.output)}
-        found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-        return found
+    flags = ("-o", "-", "--time-limit", f"{time_limit:g}s", "-O", "json")
+    try:
+        answer = memopt.run("solve", "-", *flags, stdin=json.dumps(instance), variables=False)
+    except memopt.Error as e:
+        if e.code != 3:
+            raise PlanError(f"memopt solve: {e}") from e
+        return {"infeasible": str(e), "output": json.loads(e.output)}
+    found: dict[str, Any] = json.loads(answer)
+    return found
 
 
 def in_order(instance: dict[str, Any]) -> tuple[int, list[dict[str, str]]]:
