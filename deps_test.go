@@ -35,7 +35,8 @@ const dependencies = `
 	# Other runtimes' memory.
 	graph/live < sim/ort;
 	graph/live, graph/modules, graph/pattern < sim/torch;
-	planner, recompute, executor !< sim/ort, sim/torch;
+	graph/hlo, graph/live < sim/xla;
+	planner, recompute, executor !< sim/ort, sim/torch, sim/xla;
 
 	# Gradients and recomputation know no plan.
 	graph/pattern, graph/roles, sim/ort < autograd;
@@ -86,7 +87,7 @@ const dependencies = `
 	planner < view/timeline;
 	view/timeline < view/torchsnapshot;
 	autograd, check/planfile, configs, executor/dataset, executor/verify, graph/examples, planner/offload,
-		view/timeline < memopt;
+		sim/xla, view/timeline < memopt;
 	executor/cpu, executor/cuda, view/report, train !< memopt;
 
 	# Training.

@@ -39,6 +39,7 @@ import (
 	"memopt/graph/onnx"
 	"memopt/graph/op"
 	"memopt/internal/memlimit"
+	"memopt/sim/xla"
 	"memopt/symbolic"
 )
 
@@ -73,14 +74,20 @@ type Model struct {
 	Equal map[string]string
 	// StructureSHA256 is the hash of the model as it was read, without the contents of tensors.
 	StructureSHA256 string
-	labels          []string // the symbols of the file's own types, sorted
-	close           func() error
+	// Compiled is the program that XLA compiled, of a model that was read from HLO, which is planned and not executed;
+	// nil otherwise.
+	Compiled *xla.Program
+	labels   []string // the symbols of the file's own types, sorted
+	close    func() error
 }
 
-// Open reads a model's file. Weights stay in the file and are read when they are used; the caller
-// closes the model afterwards. The error is an *onnx.FormatError if the file is not a model, or an
+// Open reads a model's file: ONNX, or a program of XLA (HLO). Weights stay in the file and are read when they are
+// used; the caller closes the model afterwards. The error is an *onnx.FormatError if the file is not a model, or an
 // *Error.
 func Open(path string, o Options) (*Model, error) {
+	if c, err := openCompiled(path, o); c != nil || err != nil {
+		return c, err
+	}
 	m, opened, err := onnx.Open(path)
 	if err != nil {
 		return nil, readError(err)
@@ -96,6 +103,10 @@ func Open(path string, o Options) (*Model, error) {
 
 // Read reads a model from a stream; name stands for it in messages.
 func Read(r io.Reader, name string, o Options) (*Model, error) {
+	c, r, err := readCompiled(r, name, o)
+	if c != nil || err != nil {
+		return c, err
+	}
 	m, err := onnx.Read(r, name)
 	if err != nil {
 		return nil, readError(err)

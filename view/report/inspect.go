@@ -26,6 +26,30 @@ type Inspection struct {
 	States   []live.State
 	Order    graph.Order // nil likewise
 	Backward []bool
+	Program  *Program // of a program that a compiler scheduled; nil for a graph
+}
+
+// Program is what the file of a compiled program says of it, and its memory in bytes.
+type Program struct {
+	Instructions int  `json:"instructions"`
+	Computations int  `json:"computations"`
+	Scheduled    bool `json:"scheduled"`
+	// Partitions is among how many devices each run is divided; sizes are those of one of them.
+	Partitions int64       `json:"partitions"`
+	Replicas   int64       `json:"replicas"`
+	Peak       ProgramPeak `json:"-"`
+}
+
+// ProgramPeak is the memory of a compiled program: arguments and results have theirs throughout.
+type ProgramPeak struct {
+	// Live is the peak: arguments, results that lie in none of them, and the temporaries at the fullest step.
+	Live      int64  `json:"live_bytes"`
+	Step      string `json:"step"`
+	Arguments int64  `json:"argument_bytes"`
+	Results   int64  `json:"result_bytes"` // without those that lie in arguments
+	Donated   int64  `json:"donated_bytes"`
+	Temporary int64  `json:"temporary_bytes"`
+	Arena     *int64 `json:"arena_bytes"` // of the temporaries, packed
 }
 
 // ValidGrouping reports whether Inspection.By may be the text.

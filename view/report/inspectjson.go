@@ -24,6 +24,8 @@ type inspectJSON struct {
 	Deviations  []deviation   `json:"deviations"`
 	Persistent  *int64        `json:"persistent_bytes"`
 	StashedExpr string        `json:"stashed_expr"`
+	Program     *Program      `json:"program,omitempty"`
+	Peak        *ProgramPeak  `json:"peak,omitempty"`
 }
 
 // stateJSON is an input and the output that is its next value.
@@ -97,6 +99,10 @@ func (in *Inspection) json(groups []*group, stashed []live.Stash) *inspectJSON {
 		UnknownOps:  nonNil(in.unknownOps()),
 		Deviations:  in.deviations(),
 		StashedExpr: stashedBytes(g, stashed).String(),
+		Program:     in.Program,
+	}
+	if in.Program != nil {
+		j.Peak = &in.Program.Peak
 	}
 	for _, o := range in.Model.Opsets {
 		j.Opsets = append(j.Opsets, opsetJSON{o.Domain, o.Version})

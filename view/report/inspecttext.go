@@ -102,6 +102,9 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	producer := strings.TrimSpace(m.ProducerName + " " + m.ProducerVersion)
 	line("Model", "%s: graph %q, %d nodes, %d values, %d functions", m.Path, g.Name, len(g.Nodes), len(g.Values),
 		len(m.Functions))
+	if in.Program != nil {
+		in.Program.head(line)
+	}
 	line("Opsets", "%s; IR version %d; made by %s", in.opsetText(), m.IRVersion, cmp.Or(producer, "(not said)"))
 	line("Symbols", "%s", cmp.Or(strings.Join(in.symbolText(), ", "), "none"))
 	for i, d := range g.Inputs {
@@ -136,6 +139,22 @@ func (in *Inspection) head(w io.Writer, stashed []live.Stash) error {
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// head describes a compiled program and its memory.
+func (p *Program) head(line func(label, format string, args ...any)) {
+	order := "in the order of its schedule"
+	if !p.Scheduled {
+		order = "not scheduled: the compiler may choose another order than the file's, which counts here"
+	}
+	shared := ""
+	if p.Partitions > 1 {
+		shared = fmt.Sprintf("; sizes are those of one of %d partitions", p.Partitions)
+	}
+	line("Program", "%d instructions in %d computations, %s%s", p.Instructions, p.Computations, order, shared)
+	k := &p.Peak
+	line("Peak", "%s: arguments %s (%s of them donated to results), other results %s, temporaries %s at %s",
+		Bytes(k.Live), Bytes(k.Arguments), Bytes(k.Donated), Bytes(k.Results), Bytes(k.Temporary), k.Step)
 }
 
 // labelled writes a text behind its label, broken into lines that a screen is wide enough for.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -92,9 +93,18 @@ func Unchecked(a *cli.App, name string, how Reading) (*memopt.Model, error) {
 	if err != nil {
 		return nil, cli.Classify(err)
 	}
+	if verb := a.Verb; m.Compiled != nil && verb != nil && slices.Contains(notOfPrograms, verb.Name()) {
+		m.Close()
+		return nil, cli.Invalid(fmt.Errorf("%s: is a program that XLA compiled (HLO), which memopt plans and does not "+
+			"execute, rewrite or differentiate: %s wants an ONNX model; inspect, plan, explain, fit, diff, report and "+
+			"trace take this one", name, verb.Name()))
+	}
 	a.Model = m
 	return m, nil
 }
+
+// notOfPrograms are the verbs that execute or rewrite, for which a compiled program has no operators.
+var notOfPrograms = []string{"apply", "export", "grad", "optimize", "quantize", "run", "train", "verify"}
 
 // Open finds the model that a name stands for; "-" is read from in.
 func Open(name string, in io.Reader, o memopt.Options) (*memopt.Model, error) {

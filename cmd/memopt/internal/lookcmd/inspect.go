@@ -69,6 +69,7 @@ func inspectModel(a *cli.App, format report.Format, l *memopt.Model, by string, 
 	if in.States, err = live.FindStates(l.Model); err != nil {
 		a.Warn("%s: %v", l.Path, err)
 	}
+	in.Program = programOf(l)
 	if b, err := live.FindBoundary(l.Model); err == nil {
 		order, err := graph.Topological(l.Graph)
 		if err != nil {
@@ -81,6 +82,23 @@ func inspectModel(a *cli.App, format report.Format, l *memopt.Model, by string, 
 		in.Order = order
 	}
 	return report.Inspect(a.Out, format, in)
+}
+
+// programOf describes the program of a model that XLA compiled; nil for others.
+func programOf(l *memopt.Model) *report.Program {
+	p := l.Compiled
+	if p == nil {
+		return nil
+	}
+	m := p.Module
+	out := &report.Program{Instructions: m.Instructions(), Computations: len(m.Computations), Scheduled: m.Scheduled,
+		Partitions: m.Partitions, Replicas: m.Replicas,
+		Peak: report.ProgramPeak{Live: p.LiveBytes(), Step: p.PeakLabel(), Arguments: p.ArgumentBytes,
+			Results: p.ResultBytes, Donated: p.DonatedBytes, Temporary: p.HeapBytes}}
+	if p.Packed {
+		out.Peak.Arena = &p.ArenaBytes
+	}
+	return out
 }
 
 // afterInspect plans the model with sizes; nil where it has no gradients.

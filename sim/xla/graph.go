@@ -1,0 +1,257 @@
+package xla
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"memopt/graph"
+	"memopt/graph/hlo"
+	"memopt/graph/live"
+)
+
+// Domain is the domain of instructions in the graph of a program.
+const Domain = "xla"
+
+// Attributes of nodes.
+const (
+	InstructionAttr = "instruction" // the instruction's name in the module
+	FLOPsAttr       = "flops"
+)
+
+// Graph is the program as a graph that is planned and not executed: a node for each step that makes memory or is the
+// last to read it, in the order of the schedule, and a value for each range of a buffer. The live bytes at each node
+// are those of the heap at its step. Arguments are inputs, and so is the memory of results, which the program has
+// throughout; a value that lies in it, or in a donated argument, has no bytes of its own.
+func (p *Program) Graph() (*graph.Model, error) {
+	b := &builder{Program: p, g: graph.New(p.Module.Name, nil), taken: map[string]int{}, nodes: map[string]int{},
+		values: make([][]graph.ValueID, len(p.Buffers))}
+	for i := range p.Buffers {
+		if err := b.held(int32(i)); err != nil {
+			return nil, err
+		}
+	}
+	b.holders()
+	for s := range p.Steps {
+		if err := b.step(int32(s)); err != nil {
+			return nil, err
+		}
+	}
+	return b.model()
+}
+
+// builder makes the graph.
+type builder struct {
+	*Program
+	g        *graph.Graph
+	taken    map[string]int    // by name: how many values have asked for it
+	nodes    map[string]int    // likewise of nodes
+	values   [][]graph.ValueID // by buffer and span; of arguments and results one value
+	states   []live.StatePair  // donated arguments, and the results in them
+	begins   [][]place         // by step: the ranges that begin there
+	ends     [][]place         // by step: the ranges that end there
+	backward string            // the first node of the backward half
+	before   graph.ValueID     // the last value that a node before it makes
+	last     graph.ValueID     // the last value
+	node     string            // the node that makes before
+	recent   string            // the node that makes last
+}
+
+// place is a range of a buffer.
+type place struct{ buffer, span int32 }
+
+func bytesType(n int64) graph.Type { return graph.Tensor(graph.Uint8, graph.Ints(n)) }
+
+// unique makes a name that no other has asked for.
+func unique(taken map[string]int, name string) string {
+	if taken[name]++; taken[name] == 1 {
+		return name
+	}
+	for {
+		next := fmt.Sprintf("%s #%d", name, taken[name])
+		if taken[next] == 0 {
+			taken[next] = 1
+			return next
+		}
+		taken[name]++
+	}
+}
+
+// Label is how reports name an instruction: by the path of its operator without that of the program, and its place in
+// the source; by its name where the compiler made it. For example "jvp(Net)/dot_general (train.py:69)".
+func Label(in *hlo.Instruction) string {
+	name := in.OpName
+	if first, rest, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(first, "jit(") {
+		name = rest
+	}
+	if name == "" {
+		name = in.Name
+	}
+	if in.File != "" {
+		name += fmt.Sprintf(" (%s:%d)", path.Base(in.File), in.Line)
+	}
+	return name
+}
+
+// value adds a value.
+func (b *builder) value(name string, bytes int64) graph.ValueID {
+	v := b.g.Value(unique(b.taken, name))
+	b.g.Values[v].Type = bytesType(bytes)
+	b.g.ValueInfo = append(b.g.ValueInfo, graph.Decl{Value: v, Type: bytesType(bytes)})
+	return v
+}
+
+// label is the name of a buffer's values.
+func (b *builder) label(i int32) string {
+	buf := &b.Buffers[i]
+	name := Label(b.Steps[buf.Maker].In())
+	for _, k := range buf.Element {
+		name += fmt.Sprintf("[%d]", k)
+	}
+	return name
+}
+
+// held makes the values of a buffer: inputs for arguments and results.
+func (b *builder) held(i int32) error {
+	buf := &b.Buffers[i]
+	name := b.label(i)
+	switch buf.Role {
+	case Constant:
+		return nil
+	case Argument, Donated:
+		v := b.value(name, buf.Bytes)
+		b.values[i] = []graph.ValueID{v}
+		if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(buf.Bytes)}); err != nil {
+			return err
+		}
+	}
+	own := buf.Bytes
+	switch {
+	case buf.Role == Argument:
+		return nil
+	case buf.Role == Result:
+		if buf.Within < 0 {
+			v := b.value("memory of the result "+name, buf.Bytes)
+			if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(buf.Bytes)}); err != nil {
+				return err
+			}
+		}
+		own = 0
+	case buf.Role == Donated, buf.Within >= 0:
+		own = 0
+	}
+	for len(b.values[i]) < len(buf.Spans) {
+		b.values[i] = append(b.values[i], b.value(name, own))
+	}
+	return nil
+}
+
+// holders lists the ranges that begin and end at each step.
+func (b *builder) holders() {
+	b.begins, b.ends = make([][]place, len(b.Steps)+1), make([][]place, len(b.Steps)+1)
+	for i := range b.Buffers {
+		buf := &b.Buffers[i]
+		if buf.Role == Constant || buf.Role == Argument {
+			continue
+		}
+		for k, s := range buf.Spans {
+			b.begins[s.From] = append(b.begins[s.From], place{int32(i), int32(k)})
+			b.ends[s.To] = append(b.ends[s.To], place{int32(i), int32(k)})
+		}
+	}
+}
+
+// at is the value that a buffer has before a step; NoValue without one.
+func (b *builder) at(i, step int32) graph.ValueID {
+	buf := &b.Buffers[i]
+	if buf.Role == Constant || len(b.values[i]) == 0 {
+		return graph.NoValue
+	}
+	if buf.Role == Argument {
+		return b.values[i][0]
+	}
+	k, _ := slices.BinarySearchFunc(buf.Spans, step, func(s Span, at int32) int { return int(s.From) - int(at) })
+	if k == 0 || buf.Spans[k-1].To < step {
+		return graph.NoValue
+	}
+	return b.values[i][k-1]
+}
+
+// step adds the node of a step, if it makes a range or ends one.
+func (b *builder) step(s int32) error {
+	step := &b.Steps[s]
+	in := step.In()
+	if len(b.begins[s]) == 0 && len(b.ends[s]) == 0 || in.Opcode == "parameter" {
+		return nil
+	}
+	n := &graph.Node{Name: unique(b.nodes, Label(in)), Op: in.Opcode, Domain: Domain}
+	n.SetAttr(InstructionAttr, in.Name)
+	seen := map[graph.ValueID]bool{}
+	read := func(v graph.ValueID) {
+		if v != graph.NoValue && !seen[v] {
+			seen[v] = true
+			n.Inputs = append(n.Inputs, v)
+		}
+	}
+	for _, o := range in.Operands {
+		first := step.frame.first[o]
+		for j := range b.layout.width(&step.Computation.Instructions[o].Shape) {
+			read(b.at(b.buffer[first+j], s))
+		}
+	}
+	for _, x := range b.ends[s] {
+		if b.Buffers[x.buffer].Spans[x.span].From < s {
+			read(b.values[x.buffer][x.span])
+		}
+	}
+	for _, x := range b.begins[s] {
+		if v := b.values[x.buffer][x.span]; !seen[v] {
+			n.Outputs = append(n.Outputs, v)
+		}
+	}
+	if len(n.Outputs) == 0 && len(n.Inputs) == 0 {
+		return nil
+	}
+	if b.backward == "" && hlo.HalfOf(in.OpName) != hlo.Forward && b.last != graph.NoValue {
+		b.backward, b.before, b.node = n.Name, b.last, b.recent
+	}
+	if len(n.Outputs) > 0 {
+		b.last, b.recent = n.Outputs[0], n.Name
+	}
+	return b.g.AddNode(n)
+}
+
+// model ends the graph: results are its outputs.
+func (b *builder) model() (*graph.Model, error) {
+	for i := range b.Buffers {
+		buf := &b.Buffers[i]
+		if buf.Role != Result && buf.Role != Donated || len(b.values[i]) == 0 {
+			continue
+		}
+		v := b.values[i][len(b.values[i])-1]
+		if b.g.Values[v].Def == graph.NoNode {
+			continue
+		}
+		if err := b.g.AddOutput(graph.Decl{Value: v, Type: b.g.Values[v].Type}); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.g.Seal(); err != nil {
+		return nil, err
+	}
+	m := &graph.Model{IRVersion: 10, ProducerName: "XLA", Graph: b.g,
+		Opsets: []graph.Opset{{Domain: "", Version: 20}, {Domain: Domain, Version: 1}}}
+	live.RecordStates(m, nil)
+	if b.backward == "" {
+		return m, nil
+	}
+	record, err := json.Marshal(live.Recorded{Schema: live.RecordedSchema, Kind: string(live.RecordedBoundary),
+		Loss: b.g.ValueName(b.before), Node: b.node, Backward: b.backward})
+	if err != nil {
+		return nil, err
+	}
+	m.SetMeta(live.BoundaryKey, string(record))
+	return m, nil
+}
