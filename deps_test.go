@@ -110,7 +110,7 @@ const dependencies = `
 	memopt, view/report < answers/explain, answers/fit, inference/compare;
 	answers/estimate/parts, memopt, view/report < answers/estimate/parallel;
 	memopt, planner/moduleplan, view/report < python/pytorch;
-	python/pytorch < answers/diff;
+	answers/explain, python/pytorch < answers/diff;
 	answers/estimate/parts, python/pytorch, train < answers/estimate;
 	internal/caught, view/figure < answers/sweep;
 	answers/explain < view/webpage;

@@ -11,6 +11,7 @@ const (
 	whyDeeploy = "Deeploy writes it into graphs that have been differentiated; differentiate the model before it is " +
 		"converted"
 	whyRanks    = "it stands behind the backward half of a step of several ranks, which is not differentiated again"
+	whyCompiled = "it is an instruction of a compiled program, which has its gradients already"
 	whyCopies   = "a plan writes it into a graph that has been differentiated; differentiate the model as it was before"
 	whyParts    = "memopt writes it into graphs that have been differentiated; differentiate the model as it was before"
 	whyIntegers = "products of quantized integers have no rule; quantize with QuantizeLinear and " +
@@ -50,6 +51,10 @@ var missingRules = []Row{
 	{Kind: op.Offload, Why: whyCopies},
 	{Kind: op.Reload, Why: whyCopies},
 	{Kind: op.Wait, Why: whyCopies},
+	{Kind: op.Instruction, Why: whyCompiled},
+	{Kind: op.InstructionInPlace, Why: whyCompiled},
+	{Kind: op.InstructionOnce, Why: whyCompiled},
+	{Kind: op.InstructionOnceInPlace, Why: whyCompiled},
 	{Kind: op.ConvGrad, Why: whyBackward},
 	{Kind: op.DivGrad, Why: whyBackward},
 	{Kind: op.DropoutGrad, Why: whyBackward},

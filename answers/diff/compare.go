@@ -20,13 +20,14 @@ const (
 	MoveChange      ChangeKind = "move"
 	ClusterChange   ChangeKind = "cluster"
 	StashChange     ChangeKind = "stash"
+	LiveChange      ChangeKind = "live" // of the memory at the peak of a compiled program
 	OrderChange     ChangeKind = "order"
 	FieldChange     ChangeKind = "field"
 )
 
 // changeKinds is the order of listed changes.
-var changeKinds = []ChangeKind{MeasureChange, RegionChange, PlacementChange, MoveChange, ClusterChange, StashChange,
-	OrderChange, FieldChange}
+var changeKinds = []ChangeKind{MeasureChange, LiveChange, RegionChange, PlacementChange, MoveChange, ClusterChange,
+	StashChange, OrderChange, FieldChange}
 
 // How is the direction of a change from a to b.
 type How string
@@ -149,6 +150,7 @@ func Compare(a, b *Subject) (*Result, error) {
 	c.lists(MoveChange, a.moves, b.moves)
 	c.lists(ClusterChange, a.clusters, b.clusters)
 	c.lists(StashChange, a.stashes, b.stashes)
+	c.lists(LiveChange, a.live, b.live)
 	alike := c.structure && r.Count(RegionChange) == 0 // numbers of nodes mean the same nodes
 	if n := positions(a.order, b.order); n > 0 && alike && a.order != nil && b.order != nil {
 		r.Changes = append(r.Changes, Change{Kind: OrderChange, How: Changed, Name: "order",
@@ -159,7 +161,7 @@ func Compare(a, b *Subject) (*Result, error) {
 	}
 	slices.SortStableFunc(r.Changes, func(x, y Change) int {
 		return cmp.Or(cmp.Compare(slices.Index(changeKinds, x.Kind), slices.Index(changeKinds, y.Kind)),
-			natural(x.Layer, y.Layer), x.measureRank()-y.measureRank(), natural(x.Name, y.Name))
+			bySize(&x, &y), natural(x.Layer, y.Layer), x.measureRank()-y.measureRank(), natural(x.Name, y.Name))
 	})
 	r.Layers = layersOf(a, b, r.Changes)
 	return r, nil

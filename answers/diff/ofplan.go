@@ -24,6 +24,12 @@ func OfPlan(p *memopt.Plan, name string) (*Subject, error) {
 	for _, r := range p.Record(0).Placements {
 		s.placements.items = append(s.placements.items, newPlacement(r.Value, r.Before, r.Nodes))
 	}
+	if p.Of.Compiled != nil && p.Sizes != nil {
+		if s.live.items, err = liveOf(p); err != nil {
+			return nil, err
+		}
+		s.live.known = true
+	}
 	if p.Step.Seconds > 0 {
 		s.set(stepTime, floatValue(1000*(p.Step.Seconds+p.Recompute.Seconds)))
 	}

@@ -76,7 +76,7 @@ func (r *Result) tables(rows int, comment bool) []part {
 	for _, k := range []struct {
 		what  ChangeKind
 		title string
-	}{{PlacementChange, "Placements"}, {MoveChange, "Moves to the host"},
+	}{{LiveChange, "Live at the peak"}, {PlacementChange, "Placements"}, {MoveChange, "Moves to the host"},
 		{ClusterChange, "Clusters"}, {StashChange, "Stashed activations"},
 		{FieldChange, "Other fields"}} {
 		layers := comment && slices.Contains([]ChangeKind{PlacementChange, MoveChange, StashChange}, k.what)

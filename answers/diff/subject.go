@@ -33,6 +33,7 @@ type Subject struct {
 	moves      list // of values to the host and back
 	clusters   list
 	stashes    list
+	live       list                // the memory at the peak, of a compiled program
 	order      recompute.NodeOrder // of execution, as indices of nodes; nil if unknown
 }
 

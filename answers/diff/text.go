@@ -111,6 +111,9 @@ func (r *Result) headline() string {
 	if len(parts) > 0 {
 		text = capital(strings.Join(parts, "; ")) + ".\n"
 	}
+	if blame := r.Blame(); blame != "" {
+		text += "At the peak: " + blame + ".\n"
+	}
 	return text + r.counts()
 }
 
@@ -122,7 +125,7 @@ func (r *Result) counts() string {
 	for _, k := range []struct {
 		what      ChangeKind
 		one, many string
-	}{{RegionChange, "region in parts", "regions in parts"},
+	}{{LiveChange, "row of live memory", "rows of live memory"}, {RegionChange, "region in parts", "regions in parts"},
 		{PlacementChange, "placement", "placements"}, {MoveChange, "move", "moves"},
 		{ClusterChange, "cluster", "clusters"},
 		{StashChange, "stashed activation", "stashed activations"}, {OrderChange, "order of execution", ""},

@@ -20,7 +20,7 @@ type Row struct {
 }
 
 var table = buildTable(viewRows, elementwiseRows, reduceRows, normRows, moveRows, productRows, convRows, sequenceRows,
-	quantRows, deeployRows, rankRows)
+	quantRows, deeployRows, rankRows, compiledRows)
 
 // buildTable puts the rows of all families in their places. A duplicate is a bug, found by the
 // first test that runs.

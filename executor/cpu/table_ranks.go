@@ -14,3 +14,13 @@ var rankRows = []Row{
 	{Kind: op.ReduceScatterStart, New: newStart(collective.ReduceScatter)},
 	{Kind: op.Unpack, New: newUnpack},
 }
+
+// compiledRows: instructions of compiled programs.
+var compiledRows = []Row{
+	{Kind: op.Instruction, Why: ofPrograms},
+	{Kind: op.InstructionInPlace, Why: ofPrograms},
+	{Kind: op.InstructionOnce, Why: ofPrograms},
+	{Kind: op.InstructionOnceInPlace, Why: ofPrograms},
+}
+
+const ofPrograms = "it is an instruction of a compiled program, which is planned and not executed"

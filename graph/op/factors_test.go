@@ -26,7 +26,7 @@ var unfactored = map[string][]graph.Kind{
 		OptionalHasElement, Scan, SequenceAt, SequenceConstruct, SequenceEmpty, SequenceErase, SequenceInsert,
 		SequenceLength, SplitToSequence},
 	"it is many operators in one, in many forms": {AttentionMS, BiasSplitGelu, EmbedLayerNormalization,
-		GroupQueryAttention},
+		GroupQueryAttention, Instruction, InstructionInPlace, InstructionOnce, InstructionOnceInPlace},
 	"it has state, or effects outside": {ATen, AdamOptimizer, AdamWOptimizer, InPlaceAccumulator, InPlaceAccumulatorV2,
 		NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, RankPiece, ReduceScatterStart, Unpack,
 		Offload, Reload, Wait,

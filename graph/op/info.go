@@ -145,6 +145,8 @@ type Schema struct {
 	Since   []int // versions of the domain's operator set that changed the schema
 	Inputs  Arity
 	Outputs Arity
+	// AnyName says that nodes of the domain are of this row whatever their names.
+	AnyName bool
 	// Moved lists attributes that became inputs.
 	Moved []Moved
 	// Dialect names the tool whose files give nodes of this name the row's meaning, in spite of the

@@ -306,6 +306,12 @@ const (
 	Reload
 	Wait
 
+	// Instructions of programs that XLA compiled: table_xla.go.
+	Instruction
+	InstructionInPlace
+	InstructionOnce
+	InstructionOnceInPlace
+
 	// The dialect of Deeploy's training graphs: table_deeploy.go.
 	GeluGradDeeploy
 	GemmDeeploy

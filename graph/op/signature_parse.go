@@ -41,8 +41,9 @@ var signatures = sync.OnceValue(func() [][]signature {
 	}{
 		{"onnx", func(i *Info) bool { return i.Dialect == "" && i.Domain == "" }},
 		{"microsoft", func(i *Info) bool {
-			return i.Dialect == "" && i.Domain != "" && i.Domain != DomainMemopt
+			return i.Dialect == "" && i.Domain != "" && i.Domain != DomainMemopt && !i.AnyName
 		}},
+		{"xla", func(i *Info) bool { return i.AnyName }},
 		{"memopt", func(i *Info) bool { return i.Domain == DomainMemopt }},
 		{"deeploy", func(i *Info) bool { return i.Dialect == deeploy }},
 	} {

@@ -19,7 +19,7 @@ var redefined = map[string]int64{
 // operators that are not in the table.
 func sameIn(n *graph.Node, from, to int64) bool {
 	domain := graph.CanonicalDomain(n.Domain)
-	kind := byName[opKey{domain, n.Op}]
+	kind := byName.of(opKey{domain, n.Op})
 	if kind == Unknown {
 		return false
 	}

@@ -12,7 +12,21 @@ var table [NumKinds]Info
 
 type opKey struct{ domain, name string }
 
-var byName = make(map[opKey]graph.Kind, NumKinds)
+var byName = make(kinds, NumKinds)
+
+// kinds are the rows by domain and name.
+type kinds map[opKey]graph.Kind
+
+// of is the kind of an operator, or Unknown.
+func (k kinds) of(key opKey) graph.Kind {
+	if kind, ok := byDomain[key.domain]; ok {
+		return kind
+	}
+	return k[key]
+}
+
+// byDomain has the rows of domains in which nodes may have any name.
+var byDomain = map[string]graph.Kind{}
 
 // dialects lists the rows of tools' dialects by the name that they share with a definition, or have
 // alone.
@@ -22,9 +36,12 @@ var dialects = map[opKey][]graph.Kind{}
 // bodies and so read the table.
 func init() {
 	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows,
-		copyRows, deeployRows)
+		copyRows, xlaRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
 		key := opKey{table[k].Domain, table[k].Name}
+		if table[k].AnyName {
+			byDomain[table[k].Domain] = k
+		}
 		if table[k].Dialect != "" {
 			dialects[key] = append(dialects[key], k)
 		} else {
@@ -54,7 +71,7 @@ func Of(k graph.Kind) *Info { return &table[k] }
 
 // Lookup returns the kind of an operator, or Unknown.
 func Lookup(domain, name string) graph.Kind {
-	return byName[opKey{graph.CanonicalDomain(domain), name}]
+	return byName.of(opKey{graph.CanonicalDomain(domain), name})
 }
 
 // Bind sets the kind of every node of the model, in subgraphs and functions too. A call
@@ -93,7 +110,7 @@ func bindNode(n *graph.Node, local map[opKey]bool) {
 	key := opKey{graph.CanonicalDomain(n.Domain), n.Op}
 	n.Version = 0
 	setFaults(n, nil, nil)
-	if n.Kind = byName[key]; local[key] {
+	if n.Kind = byName.of(key); local[key] {
 		n.Kind = Unknown
 	}
 }

@@ -171,6 +171,7 @@ var plain = []graph.Kind{
 var unmeasured = []graph.Kind{
 	op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.RankPiece, op.ReduceScatterStart, op.Unpack,
 	op.Offload, op.Reload, op.Wait,
+	op.Instruction, op.InstructionInPlace, op.InstructionOnce, op.InstructionOnceInPlace,
 	op.ATen, op.AdamOptimizer, op.AttentionMS, op.BatchNormInternal, op.BatchNormalizationGrad,
 	op.BiasAdd, op.BiasDropout, op.BiasFastGeluGradDX, op.BiasGelu, op.BiasGeluGradDX,
 	op.BiasSoftmax, op.BiasSoftmaxDropout, op.BiasSplitGelu, op.BitmaskBiasDropout,

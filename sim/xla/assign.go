@@ -227,6 +227,7 @@ func (p *Program) simulate(heap []int32) {
 					clock++
 					used -= p.Buffers[from].Bytes
 					gone[from] = int32(s)
+					b.Over = from
 				} else {
 					k = int32(len(blocks))
 					blocks = append(blocks, block{})

@@ -10,16 +10,11 @@ import (
 	"memopt/graph"
 	"memopt/graph/hlo"
 	"memopt/graph/live"
+	"memopt/graph/op"
 )
 
-// Domain is the domain of instructions in the graph of a program.
-const Domain = "xla"
-
-// Attributes of nodes.
-const (
-	InstructionAttr = "instruction" // the instruction's name in the module
-	FLOPsAttr       = "flops"
-)
+// InstructionAttr is the attribute of a node with the instruction's name in the module.
+const InstructionAttr = "instruction"
 
 // Graph is the program as a graph that is planned and not executed: a node for each step that makes memory or is the
 // last to read it, in the order of the schedule, and a value for each range of a buffer. The live bytes at each node
@@ -34,6 +29,7 @@ func (p *Program) Graph() (*graph.Model, error) {
 		}
 	}
 	b.holders()
+	b.again = p.repeatable()
 	for s := range p.Steps {
 		if err := b.step(int32(s)); err != nil {
 			return nil, err
@@ -45,18 +41,14 @@ func (p *Program) Graph() (*graph.Model, error) {
 // builder makes the graph.
 type builder struct {
 	*Program
-	g        *graph.Graph
-	taken    map[string]int    // by name: how many values have asked for it
-	nodes    map[string]int    // likewise of nodes
-	values   [][]graph.ValueID // by buffer and span; of arguments and results one value
-	states   []live.StatePair  // donated arguments, and the results in them
-	begins   [][]place         // by step: the ranges that begin there
-	ends     [][]place         // by step: the ranges that end there
-	backward string            // the first node of the backward half
-	before   graph.ValueID     // the last value that a node before it makes
-	last     graph.ValueID     // the last value
-	node     string            // the node that makes before
-	recent   string            // the node that makes last
+	g      *graph.Graph
+	taken  map[string]int    // by name: how many values have asked for it
+	nodes  map[string]int    // likewise of nodes
+	values [][]graph.ValueID // by buffer and span; of arguments and results one value
+	begins [][]place         // by step: the ranges that begin there
+	ends   [][]place         // by step: the ranges that end there
+	again  []bool            // by step: it may run a second time
+	tags   []int8            // by node: 1 of the backward half, -1 of the forward half, 0 not said
 }
 
 // place is a range of a buffer.
@@ -157,7 +149,9 @@ func (b *builder) holders() {
 			continue
 		}
 		for k, s := range buf.Spans {
-			b.begins[s.From] = append(b.begins[s.From], place{int32(i), int32(k)})
+			if k > 0 || buf.Role != Donated { // else it is an input
+				b.begins[s.From] = append(b.begins[s.From], place{int32(i), int32(k)})
+			}
 			b.ends[s.To] = append(b.ends[s.To], place{int32(i), int32(k)})
 		}
 	}
@@ -186,14 +180,26 @@ func (b *builder) step(s int32) error {
 	if len(b.begins[s]) == 0 && len(b.ends[s]) == 0 || in.Opcode == "parameter" {
 		return nil
 	}
-	n := &graph.Node{Name: unique(b.nodes, Label(in)), Op: in.Opcode, Domain: Domain}
+	n := &graph.Node{Name: unique(b.nodes, Label(in)), Op: in.Opcode}
 	n.SetAttr(InstructionAttr, in.Name)
+	if flops := b.flops(step.Computation, in); flops > 0 {
+		n.SetAttr(op.FLOPsAttr, flops)
+	}
 	seen := map[graph.ValueID]bool{}
 	read := func(v graph.ValueID) {
 		if v != graph.NoValue && !seen[v] {
 			seen[v] = true
 			n.Inputs = append(n.Inputs, v)
 		}
+	}
+	// The value that is written over is the first input, and the one that is written there the first output.
+	begins := b.begins[s]
+	over := slices.IndexFunc(begins, func(x place) bool { return b.Buffers[x.buffer].Over >= 0 })
+	if over >= 0 {
+		begins = slices.Clone(begins)
+		begins[0], begins[over] = begins[over], begins[0]
+		from := b.Buffers[begins[0].buffer].Over
+		read(b.at(from, s))
 	}
 	for _, o := range in.Operands {
 		first := step.frame.first[o]
@@ -206,7 +212,7 @@ func (b *builder) step(s int32) error {
 			read(b.values[x.buffer][x.span])
 		}
 	}
-	for _, x := range b.begins[s] {
+	for _, x := range begins {
 		if v := b.values[x.buffer][x.span]; !seen[v] {
 			n.Outputs = append(n.Outputs, v)
 		}
@@ -214,14 +220,87 @@ func (b *builder) step(s int32) error {
 	if len(n.Outputs) == 0 && len(n.Inputs) == 0 {
 		return nil
 	}
-	if b.backward == "" && hlo.HalfOf(in.OpName) != hlo.Forward && b.last != graph.NoValue {
-		b.backward, b.before, b.node = n.Name, b.last, b.recent
+	n.Domain = b.domain(s, over >= 0)
+	tag := int8(0)
+	if hlo.HalfOf(in.OpName) != hlo.Forward {
+		tag = 1
+	} else if strings.Contains(in.OpName, "jvp(") {
+		tag = -1
 	}
-	if len(n.Outputs) > 0 {
-		b.last, b.recent = n.Outputs[0], n.Name
-	}
+	b.tags = append(b.tags, tag)
 	return b.g.AddNode(n)
 }
+
+// domain is that of a step's node, which says whether it may run again and works in place.
+func (b *builder) domain(s int32, inPlace bool) string {
+	again := b.again[s]
+	switch {
+	case again && inPlace:
+		return op.DomainXLAInPlace
+	case again:
+		return op.DomainXLA
+	case inPlace:
+		return op.DomainXLAOnceInPlace
+	}
+	return op.DomainXLAOnce
+}
+
+// flops are the floating-point operations of the products in an instruction, and one for each element of a result.
+func (b *builder) flops(c *hlo.Computation, in *hlo.Instruction) int64 {
+	total := saturated(elements(&in.Shape))
+	add := func(c *hlo.Computation, in *hlo.Instruction) {
+		if len(in.Operands) < 2 {
+			return
+		}
+		left, right := &c.Instructions[in.Operands[0]].Shape, &c.Instructions[in.Operands[1]].Shape
+		n := 2 * elements(&in.Shape)
+		switch in.Opcode {
+		case "dot":
+			for _, d := range in.Contracting {
+				if d >= 0 && d < int64(len(left.Dims)) {
+					n *= float64(left.Dims[d])
+				}
+			}
+		case "convolution":
+			n *= elements(right)
+			if k := in.Features; k >= 0 && k < int64(len(right.Dims)) {
+				n /= float64(max(1, right.Dims[k]))
+			}
+		default:
+			return
+		}
+		total = saturated(float64(total) + n)
+	}
+	add(c, in)
+	if in.Opcode == "fusion" {
+		for _, k := range in.Called {
+			body := b.Module.Computations[k]
+			for i := range body.Instructions {
+				add(body, &body.Instructions[i])
+			}
+		}
+	}
+	return total
+}
+
+// elements is how many numbers a value has.
+func elements(s *hlo.Shape) float64 {
+	if s.IsTuple() {
+		n := 0.0
+		for i := range s.Tuple {
+			n += elements(&s.Tuple[i])
+		}
+		return n
+	}
+	n := 1.0
+	for _, d := range s.Dims {
+		n *= float64(d)
+	}
+	return n
+}
+
+// saturated is a whole number of at most 2^60.
+func saturated(n float64) int64 { return int64(min(n, 1<<60)) }
 
 // model ends the graph: results are its outputs.
 func (b *builder) model() (*graph.Model, error) {
@@ -241,17 +320,40 @@ func (b *builder) model() (*graph.Model, error) {
 	if err := b.g.Seal(); err != nil {
 		return nil, err
 	}
-	m := &graph.Model{IRVersion: 10, ProducerName: "XLA", Graph: b.g,
-		Opsets: []graph.Opset{{Domain: "", Version: 20}, {Domain: Domain, Version: 1}}}
+	m := &graph.Model{IRVersion: 10, ProducerName: "XLA", Graph: b.g, Opsets: []graph.Opset{{Version: 20}}}
+	for _, domain := range []string{op.DomainXLA, op.DomainXLAInPlace, op.DomainXLAOnce, op.DomainXLAOnceInPlace} {
+		m.Opsets = append(m.Opsets, graph.Opset{Domain: domain, Version: 1})
+	}
 	live.RecordStates(m, nil)
-	if b.backward == "" {
+	record := live.Recorded{Schema: live.RecordedSchema, Kind: string(live.RecordedBoundary)}
+	begin := b.backward()
+	for _, n := range b.g.Nodes[:begin] {
+		if len(n.Outputs) > 0 {
+			record.Loss, record.Node = b.g.ValueName(n.Outputs[0]), n.Name
+		}
+	}
+	if record.Loss == "" {
 		return m, nil
 	}
-	record, err := json.Marshal(live.Recorded{Schema: live.RecordedSchema, Kind: string(live.RecordedBoundary),
-		Loss: b.g.ValueName(b.before), Node: b.node, Backward: b.backward})
+	record.Backward = b.g.Nodes[begin].Name
+	text, err := json.Marshal(record)
 	if err != nil {
 		return nil, err
 	}
-	m.SetMeta(live.BoundaryKey, string(record))
+	m.SetMeta(live.BoundaryKey, string(text))
 	return m, nil
+}
+
+// backward is the first node of the backward half, 0 without one: the schedule may have a node of either half among
+// those of the other, so it is the place with the fewest nodes on the wrong side.
+func (b *builder) backward() int {
+	wrong, least, at := 0, 0, 0 // as if the backward half began with the first node
+	found := false
+	for i, tag := range b.tags {
+		if tag > 0 && (!found || wrong < least) {
+			least, at, found = wrong, i, true
+		}
+		wrong += int(tag)
+	}
+	return at
 }

@@ -45,6 +45,8 @@ type Buffer struct {
 	Spans []Span
 	// Within is the buffer whose memory this one has at other steps; -1 where it has memory of its own.
 	Within int32
+	// Over is the temporary that its maker reads for the last time and writes it over; -1 without one.
+	Over int32
 	// Offset is the byte of the heap at which a temporary with memory of its own begins.
 	Offset int64
 
@@ -68,6 +70,7 @@ type Program struct {
 	Packed     bool
 
 	buffer []int32 // by place: its buffer
+	entry  *frame
 	layout *flattener
 	fused  map[*hlo.Computation][]bool // by parameter of a fusion: throughElementwise
 }
@@ -98,7 +101,7 @@ func Run(m *hlo.Module) (*Program, error) {
 	if err := f.donate(entry); err != nil {
 		return nil, err
 	}
-	p.layout = f
+	p.layout, p.entry = f, entry
 	p.make(f, entry)
 	p.assign()
 	return p, nil
@@ -148,7 +151,7 @@ func (p *Program) make(f *flattener, entry *frame) {
 	of := make([]int32, len(f.parent)) // by root place: its buffer
 	for i := 0; i < len(f.events); {
 		place := f.events[i].place
-		b := Buffer{Bytes: f.size[place], Maker: -1, Within: -1}
+		b := Buffer{Bytes: f.size[place], Maker: -1, Within: -1, Over: -1}
 		for ; i < len(f.events) && f.events[i].place == place; i++ {
 			b.happens(&f.events[i])
 		}

@@ -11,7 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/graph"
 	"memopt/graph/hlo"
+	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/sim/xla"
 )
 
@@ -417,4 +420,76 @@ func together(a, b []xla.Span) bool {
 		}
 	}
 	return false
+}
+
+// TestGraph: the graph of a program has the live bytes of its heap at every step, by the memory model of plans.
+func TestGraph(t *testing.T) {
+	table, read := steps(t)
+	for name := range table {
+		t.Run(name, func(t *testing.T) {
+			m, err := hlo.Read(read(name + ".hlo"))
+			require.NoError(t, err)
+			p, err := xla.Run(m)
+			require.NoError(t, err)
+			g, err := p.Graph()
+			require.NoError(t, err)
+			types, err := op.Infer(g)
+			require.NoError(t, err)
+			require.Empty(t, types.NoRow)
+			order, err := graph.Topological(g.Graph)
+			require.NoError(t, err)
+			for i, id := range order {
+				require.EqualValues(t, i, id, "the file's order")
+			}
+			sizes, err := live.EvalSizes(g.Graph, nil)
+			require.NoError(t, err)
+			line, err := live.Simulate(g.Graph, order, sizes)
+			require.NoError(t, err)
+			require.Equal(t, p.HeapBytes, line.Peak.Bytes)
+			held, err := live.PersistentBytes(g.Graph, sizes)
+			require.NoError(t, err)
+			require.Equal(t, p.ArgumentBytes+p.ResultBytes, held)
+		})
+	}
+}
+
+// TestAgain: which steps a plan may run a second time.
+func TestAgain(t *testing.T) {
+	m, err := hlo.ReadText([]byte("HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }\n" +
+		strings.ReplaceAll(`
+f {
+  x = @ parameter(0)
+  inside = @ dot(x, x)
+}
+g {
+  y = @ parameter(0)
+  ROOT noise = @ rng-bit-generator(y)
+}
+ENTRY e {
+  a = @ parameter(0)
+  k = @ parameter(1)
+  plain = @ dot(k, k)
+  of_donated = @ dot(a, k)
+  too_late = @ dot(a, of_donated)
+  sum = @ all-reduce(plain), to_apply=f
+  foreign = @ custom-call(plain), custom_call_target="x"
+  random = @ fusion(plain), kind=kLoop, calls=g
+  called = @ call(plain), to_apply=f
+  first = f32[1]{0} reduce(sum, foreign, random, called, plain)
+  new = @ dot(first, too_late)
+  after = f32[] dot(too_late, k)
+  ROOT r = (@, f32[]) tuple(new, after)
+}`, "@", "f32[256]{0}")))
+	require.NoError(t, err)
+	p, err := xla.Run(m)
+	require.NoError(t, err)
+	g, err := p.Graph()
+	require.NoError(t, err)
+	again := map[string]bool{}
+	for _, n := range g.Graph.Nodes {
+		again[n.Name] = n.Domain == op.DomainXLA || n.Domain == op.DomainXLAInPlace
+	}
+	require.Equal(t, map[string]bool{"plain": true, "of_donated": true, "too_late": false, "sum": false,
+		"foreign": false, "random": false, "inside": false, "first": false, "new": false, "after": false, "r": false},
+		again, "sum lies in a, which too_late would read again for after; first lies in the memory of after")
 }

@@ -156,7 +156,11 @@ func failed(r *diff.Result) error {
 	for _, f := range r.Failed {
 		parts = append(parts, fmt.Sprintf("%s: %s", f.Condition, f.Why))
 	}
-	return &cli.ExitError{Code: cli.ExitEarly, Err: errors.New("--fail-if " + strings.Join(parts, "; "))}
+	text := "--fail-if " + strings.Join(parts, "; ")
+	if blame := r.Blame(); blame != "" {
+		text += "; " + blame
+	}
+	return &cli.ExitError{Code: cli.ExitEarly, Err: errors.New(text)}
 }
 
 // warnUnplanned warns about flags of planning where no plan was made.
