@@ -30,6 +30,7 @@ const dependencies = `
 	graph, internal/inputfile < graph/modules;
 	graph, internal/fileio, internal/inputfile, internal/mapfile < graph/onnx;
 	graph/modules, graph/onnx, graph/op, internal/half < graph/roles;
+	graph/pattern, internal/maxflow < graph/precision;
 	planner, autograd, recompute, executor !< graph/op, graph/live, graph/onnx, graph/roles;
 
 	# Other runtimes' memory.
@@ -39,7 +40,7 @@ const dependencies = `
 	planner, recompute, executor !< sim/ort, sim/torch, sim/xla;
 
 	# Gradients and recomputation know no plan.
-	graph/pattern, graph/roles, sim/ort < autograd;
+	graph/precision, graph/roles, sim/ort < autograd;
 	graph/pattern, sim/ort < recompute;
 	planner, executor !< autograd, recompute;
 
@@ -48,6 +49,7 @@ const dependencies = `
 	internal/nearmiss, internal/timelimit < planner/remat;
 	planner/remat < planner/offload;
 	planner/offload < planner, view/report;
+	internal/maxflow < check/flow;
 	check/flow, check/streams < check;
 	check, planner/chunk < check/planfile;
 	planner, planner/remat !< check, check/planfile;
@@ -104,7 +106,8 @@ const dependencies = `
 
 	# Reports, questions and their answers.
 	autograd, executor/verify, graph/examples, internal/library, train/events, view/timeline < view/report;
-	view/report < answers/estimate/parts, view/figure, inference/edit;
+	graph/precision, view/report < answers/estimate/parts;
+	view/report < view/figure, inference/edit;
 	train, memopt, executor/cpu !< view/report, view/figure;
 	executor/cpu/blas, executor/cuda/driver, executor/ort, view/report < answers/doctor;
 	memopt, view/report < answers/explain, answers/fit, inference/compare;

@@ -23,6 +23,7 @@ func (j *joint) arrange(order graph.Order, forward int, losses []lossValue) erro
 			backward = append(backward, n)
 		}
 	}
+	backward = j.restash(nodes, backward)
 	nodes = j.dropUnread(nodes, backward, losses)
 	first := len(nodes)
 	nodes = append(nodes, backward...)

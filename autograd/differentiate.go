@@ -9,6 +9,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/precision"
 	"memopt/graph/roles"
 )
 
@@ -57,6 +58,10 @@ type Options struct {
 	// and softmaxes as exporters write them. Otherwise these have the operator's gradient, which keeps
 	// fewer activations and rounds differently.
 	Unfused bool
+	// Precision computes the forward half in mixed precision, and so its gradients (precision.Rewrite). The inputs,
+	// initializers and outputs of the forward model keep their types. Other precisions than BF16 and FP16Mixed change
+	// nothing.
+	Precision precision.Precision
 }
 
 // Loss is one value that is differentiated.
@@ -130,6 +135,8 @@ type Joint struct {
 	// Raised says that the operator set had to be raised from From to To.
 	Raised   bool
 	From, To int64
+	// Mixed says how the nodes of the forward half compute; nil without mixed precision.
+	Mixed    *precision.Rewritten
 	Backward graph.NodeID // the first backward node
 	Changes  []string     // readable list of changes in the forward half
 	seeded   bool         // gradients are multiplied by WeightOutput
@@ -177,11 +184,14 @@ func differentiate(m *graph.Model, opts Options, version int64) (out *Joint, err
 		}
 		j.out.Changes = append(j.out.Changes, changes...)
 	}
+	if err := j.mix(opts); err != nil {
+		return nil, err
+	}
 	if j.types, err = op.NewExtender(j.m); err != nil {
 		return nil, err
 	}
 	names := graph.NewNames(m)
-	if j.taken = names; version != graph.OpsetVersion(m.Opsets, "") { // Convert gives names, too
+	if j.taken = names; j.out.Mixed != nil || version != graph.OpsetVersion(m.Opsets, "") { // which give names, too
 		j.taken = graph.NewNames(j.m)
 	}
 	if err := j.run(opts); err != nil {

@@ -21,7 +21,8 @@ type fusion struct {
 type fusedRow struct {
 	name string // of the operator
 	// form is the text of the pattern. Reductions of a match are over the same axes, which they keep.
-	form string
+	form   string
+	widths op.Widths // of its nodes in mixed precision
 	// rule returns the gradient of the input, in its type.
 	rule func(f *fusion) Value
 

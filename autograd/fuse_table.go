@@ -1,6 +1,9 @@
 package autograd
 
-import "memopt/graph/pattern"
+import (
+	"memopt/graph/op"
+	"memopt/graph/pattern"
+)
 
 // fusedRows are the patterns that are recognised, as exporters write them. Among those with the same
 // last node the first that fits counts. Each is here because its operator's gradient reads less of the
@@ -13,19 +16,21 @@ import "memopt/graph/pattern"
 // The scale and shift behind a norm are not part of it: the gradient of the scale reads the output,
 // too.
 var fusedRows = []fusedRow{
-	{name: "layer norm", rule: fusedLayerNorm, form: `Div(` + pattern.Centred + `, s: ` + pattern.Spread + `)`},
-	{name: "layer norm", rule: fusedLayerNorm, form: `Mul(` + pattern.Centred + `, ` + pattern.Inverse + `)`},
-	{name: "RMS norm", rule: fusedRMSNorm, form: `Div(d, s: ` + pattern.Spread + `)`},
-	{name: "RMS norm", rule: fusedRMSNorm, form: `Mul(d, ` + pattern.Inverse + `)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, ` + pattern.Twice + `), 0.5)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(Mul(x, 0.5), ` + pattern.Twice + `)`},
-	{name: "GELU", rule: fusedGelu, form: `Mul(x, Mul(` + pattern.Twice + `, 0.5))`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, ` + pattern.NearTwice + `), 0.5)`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(Mul(x, 0.5), ` + pattern.NearTwice + `)`},
-	{name: "GELU by tanh", rule: fusedTanhGelu, form: `Mul(x, Mul(` + pattern.NearTwice + `, 0.5))`},
-	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(Sub(x, ReduceMax(x))), ReduceSum(e))`},
-	{name: "softmax", rule: fusedSoftmax, form: `Div(e: Exp(x), ReduceSum(e))`},
-	{name: "log-softmax", rule: fusedLogSoftmax,
+	{name: "layer norm", widths: op.Wide, rule: fusedLayerNorm,
+		form: `Div(` + pattern.Centred + `, s: ` + pattern.Spread + `)`},
+	{name: "layer norm", widths: op.Wide, rule: fusedLayerNorm,
+		form: `Mul(` + pattern.Centred + `, ` + pattern.Inverse + `)`},
+	{name: "RMS norm", widths: op.Wide, rule: fusedRMSNorm, form: `Div(d, s: ` + pattern.Spread + `)`},
+	{name: "RMS norm", widths: op.Wide, rule: fusedRMSNorm, form: `Mul(d, ` + pattern.Inverse + `)`},
+	{name: "GELU", widths: op.Either, rule: fusedGelu, form: `Mul(Mul(x, ` + pattern.Twice + `), 0.5)`},
+	{name: "GELU", widths: op.Either, rule: fusedGelu, form: `Mul(Mul(x, 0.5), ` + pattern.Twice + `)`},
+	{name: "GELU", widths: op.Either, rule: fusedGelu, form: `Mul(x, Mul(` + pattern.Twice + `, 0.5))`},
+	{name: "GELU by tanh", widths: op.Either, rule: fusedTanhGelu, form: `Mul(Mul(x, ` + pattern.NearTwice + `), 0.5)`},
+	{name: "GELU by tanh", widths: op.Either, rule: fusedTanhGelu, form: `Mul(Mul(x, 0.5), ` + pattern.NearTwice + `)`},
+	{name: "GELU by tanh", widths: op.Either, rule: fusedTanhGelu, form: `Mul(x, Mul(` + pattern.NearTwice + `, 0.5))`},
+	{name: "softmax", widths: op.Wide, rule: fusedSoftmax, form: `Div(e: Exp(Sub(x, ReduceMax(x))), ReduceSum(e))`},
+	{name: "softmax", widths: op.Wide, rule: fusedSoftmax, form: `Div(e: Exp(x), ReduceSum(e))`},
+	{name: "log-softmax", widths: op.Wide, rule: fusedLogSoftmax,
 		form: `Sub(d: Sub(x, ReduceMax(x)), Log(ReduceSum(Exp(d))))`},
 }
 

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"memopt"
-	"memopt/answers/estimate/parts"
+	"memopt/graph/precision"
 	"memopt/hint"
 	"memopt/symbolic"
 	"memopt/train"
@@ -60,18 +60,18 @@ func (s *step) trainWays(ctx context.Context) (list []Advice) {
 
 // precisions are the precisions that make the step fit.
 func (s *step) precisions(ctx context.Context) (list []Advice) {
-	if s.opts.Precision != parts.AsIs && s.opts.Precision != parts.FP32 {
+	if s.opts.Precision != precision.AsIs && s.opts.Precision != precision.FP32 {
 		return nil
 	}
 	least := int64(math.MaxInt64)
 	for _, c := range []struct {
-		p     parts.Precision
+		p     precision.Precision
 		rank  int64
 		price string
 	}{
-		{parts.BF16, rankHalf, "activations and gradients of 16 bits, " +
+		{precision.BF16, rankHalf, "activations and gradients of 16 bits, " +
 			"master weights of 32: results differ"},
-		{parts.BF16Pure, rankPure, "weights and moments of 16 bits too: small updates are lost to rounding"},
+		{precision.BF16Pure, rankPure, "weights and moments of 16 bits too: small updates are lost to rounding"},
 	} {
 		total, ok := s.with(ctx, s.read, func(o *Options) { o.Precision = c.p })
 		if ok && total <= s.memory && total < least {

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"memopt"
-	"memopt/answers/estimate/parts"
 	"memopt/configs"
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/precision"
 )
 
 // Line is a figure that was predicted before a step ran, and its measured value.
@@ -60,7 +60,7 @@ func (l *Ledger) Exact() bool {
 // the plan if the estimate has one. It ignores Options.Device. The errors are those of Make and of
 // executing the step; a precision other than AsIs cannot be executed and is one, too.
 func Check(ctx context.Context, m *memopt.Model, o Options) (*Ledger, error) {
-	if o.Precision != parts.AsIs {
+	if o.Precision != precision.AsIs {
 		return nil, &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: as if in %s, a step cannot be "+
 			"executed: leave out the precision", m.Path, o.Precision)}
 	}

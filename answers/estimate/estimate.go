@@ -9,6 +9,7 @@ import (
 	"memopt/answers/estimate/parts"
 	"memopt/autograd"
 	"memopt/executor"
+	"memopt/graph/precision"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/chunk"
@@ -23,7 +24,7 @@ type Options struct {
 	// unchanged.
 	Recipe train.Recipe
 	// Precision counts values in other types than the graph's.
-	Precision parts.Precision
+	Precision precision.Precision
 	// Device is the device of the step and its times. nil means planner.DefaultProfile, whose memory does not
 	// count then.
 	Device *planner.Profile
@@ -69,7 +70,7 @@ type Result struct {
 	// Text names the step for reports; "": they do not name it.
 	Text string
 	// Precision is the types that values are counted with; Types is nil for the graph's own.
-	Precision parts.Precision
+	Precision precision.Precision
 	Types     *parts.Types
 	// Parameters is the number of trained numbers; 0 if the graph does not determine it.
 	Parameters int64

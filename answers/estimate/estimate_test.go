@@ -11,11 +11,11 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate"
-	"memopt/answers/estimate/parts"
 	"memopt/autograd"
 	"memopt/configs"
 	"memopt/graph"
 	"memopt/graph/examples"
+	"memopt/graph/precision"
 	"memopt/internal/test/graphtest"
 	_ "memopt/internal/test/rapidflags"
 	"memopt/planner"
@@ -82,17 +82,17 @@ func TestParameters(t *testing.T) {
 	require.Equal(t, 124_439_808, params)
 	m := open(t, "gpt2_124m", map[string]int64{"batch": 1, "seq": 64})
 	for _, c := range []struct {
-		precision             parts.Precision
+		precision             precision.Precision
 		optimizer             string
 		weight, state, master int64
 	}{
-		{parts.AsIs, "adamw", 4, 8, 0},
-		{parts.FP32, "adam", 4, 8, 0},
-		{parts.FP32, "sgd", 4, 0, 0},
-		{parts.BF16, "adamw", 2, 12, 4},
-		{parts.FP16Mixed, "adamw", 2, 12, 4},
-		{parts.BF16, "sgd", 2, 4, 4},
-		{parts.BF16Pure, "adamw", 2, 4, 0},
+		{precision.AsIs, "adamw", 4, 8, 0},
+		{precision.FP32, "adam", 4, 8, 0},
+		{precision.FP32, "sgd", 4, 0, 0},
+		{precision.BF16, "adamw", 2, 12, 4},
+		{precision.FP16Mixed, "adamw", 2, 12, 4},
+		{precision.BF16, "sgd", 2, 4, 4},
+		{precision.BF16Pure, "adamw", 2, 4, 0},
 	} {
 		recipe := adamw()
 		recipe.Optimizer.Kind = c.optimizer
@@ -167,10 +167,10 @@ func TestPrecisionHalves(t *testing.T) {
 	m := open(t, "gpt2_6l_256", map[string]int64{"batch": 4, "seq": 128})
 	full, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: adamw()})
 	require.NoError(t, err)
-	same, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: adamw(), Precision: parts.FP32})
+	same, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: adamw(), Precision: precision.FP32})
 	require.NoError(t, err)
 	require.InDelta(t, full.Plain.Total(), same.Plain.Total(), 8, "the graph is in float32 already, but for a number")
-	half, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: adamw(), Precision: parts.BF16})
+	half, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: adamw(), Precision: precision.BF16})
 	require.NoError(t, err)
 	require.InEpsilon(t, full.Plain.Parts.Activations/2, half.Plain.Parts.Activations, 0.02)
 	require.Equal(t, full.Plain.Parts.State+4*full.Parameters, half.Plain.Parts.State)
@@ -245,9 +245,9 @@ func TestAdvice(t *testing.T) {
 		o.Advise = false
 		switch {
 		case a.What == "Precision bf16":
-			o.Precision = parts.BF16
+			o.Precision = precision.BF16
 		case a.What == "Precision bf16-pure":
-			o.Precision = parts.BF16Pure
+			o.Precision = precision.BF16Pure
 		case a.What == "Optimizer sgd":
 			o.Recipe.Optimizer.Kind = "sgd"
 		case a.What == "MaxNorm 0":
@@ -307,8 +307,8 @@ func TestParts(t *testing.T) {
 		o := estimate.Options{Recipe: adamw()}
 		o.Recipe.Micros = rapid.IntRange(1, 2).Draw(t, "micros")
 		o.Recipe.Optimizer.Kind = rapid.SampledFrom(autograd.OptimizerKinds).Draw(t, "optimizer")
-		total := map[parts.Precision]int64{}
-		for _, p := range append(parts.Precisions, parts.AsIs) {
+		total := map[precision.Precision]int64{}
+		for _, p := range append(precision.Precisions, precision.AsIs) {
 			o.Precision = p
 			r, err := estimate.Make(t.Context(), m, o)
 			require.NoError(t, err)
@@ -333,9 +333,9 @@ func TestParts(t *testing.T) {
 			require.Equal(t, at.Rounding, at.Reserve, "no device was named")
 			total[p] = r.Plain.Total() - at.Master
 		}
-		require.InDelta(t, total[parts.AsIs], total[parts.FP32], 512)
-		require.LessOrEqual(t, total[parts.BF16], total[parts.FP32]+512)
-		require.LessOrEqual(t, total[parts.BF16Pure], total[parts.BF16]+512)
+		require.InDelta(t, total[precision.AsIs], total[precision.FP32], 512)
+		require.LessOrEqual(t, total[precision.BF16], total[precision.FP32]+512)
+		require.LessOrEqual(t, total[precision.BF16Pure], total[precision.BF16]+512)
 	})
 }
 

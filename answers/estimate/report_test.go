@@ -11,8 +11,8 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate"
-	"memopt/answers/estimate/parts"
 	"memopt/configs"
+	"memopt/graph/precision"
 	"memopt/internal/test/answers"
 	"memopt/internal/test/graphtest"
 	"memopt/view/report"
@@ -37,7 +37,7 @@ func TestReports(t *testing.T) {
 		{"a device", estimate.Options{Device: a10}},
 		{"a plan", estimate.Options{Memory: 80 << 20, Reserve: &none, Effort: 0.001}},
 		{"too small", estimate.Options{Memory: 8 << 20, Reserve: &none, Effort: 0.001, Advise: true}},
-		{"bfloat16", estimate.Options{Precision: parts.BF16, Memory: 1 << 30}},
+		{"bfloat16", estimate.Options{Precision: precision.BF16, Memory: 1 << 30}},
 	} {
 		r, err := estimate.Make(t.Context(), m, c.options)
 		require.NoError(t, err, c.name)

@@ -7,6 +7,7 @@ import (
 	"memopt"
 	"memopt/answers/estimate/parts"
 	"memopt/graph"
+	"memopt/graph/precision"
 	"memopt/train"
 )
 
@@ -19,7 +20,7 @@ func (s *step) retypedSteps() *train.Steps {
 		out.Update = s.retyped(out.Update)
 	}
 	out.States = slices.Clone(out.States)
-	t := s.opts.Precision.Types()
+	t := parts.TypesOf(s.opts.Precision)
 	for i := range out.States {
 		st := &out.States[i]
 		st.Type.DType = s.stateType(t, st.Name, st.Type.DType)
@@ -29,10 +30,10 @@ func (s *step) retypedSteps() *train.Steps {
 
 // retyped is a model with its values in the types of the precision.
 func (s *step) retyped(m *memopt.Model) *memopt.Model {
-	if s.opts.Precision == parts.AsIs {
+	if s.opts.Precision == precision.AsIs {
 		return m
 	}
-	t := s.opts.Precision.Types()
+	t := parts.TypesOf(s.opts.Precision)
 	g := *m.Graph
 	g.Values = slices.Clone(g.Values)
 	update := s.updates(m)
@@ -141,8 +142,8 @@ func (s *step) fromStates(m *memopt.Model, gradient []bool) []bool {
 
 // masterBytes are the bytes of master weights.
 func (s *step) masterBytes() (n int64) {
-	t := s.opts.Precision.Types()
-	if s.opts.Precision == parts.AsIs || t.Master == graph.Undefined || !s.updatesItself() {
+	t := parts.TypesOf(s.opts.Precision)
+	if s.opts.Precision == precision.AsIs || t.Master == graph.Undefined || !s.updatesItself() {
 		return 0
 	}
 	for _, elements := range maps.All(s.params) {

@@ -12,6 +12,7 @@ import (
 	"memopt/executor/cpu"
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/precision"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/symbolic"
@@ -99,11 +100,11 @@ func modelsOf(s *train.Steps) []*memopt.Model {
 
 // make makes the steps of a forward model in the types that count.
 func (s *step) make(r train.Recipe) (*train.Steps, error) {
-	if s.opts.Precision == parts.FP16Mixed && r.LossScale == "" {
+	if s.opts.Precision == precision.FP16Mixed && r.LossScale == "" {
 		r.LossScale, r.Optimizer.Guard = "loss_scale", false
 	}
 	made, err := train.Make(s.read, r)
-	if err != nil || s.opts.Precision == parts.AsIs {
+	if err != nil || s.opts.Precision == precision.AsIs {
 		return made, err
 	}
 	// The names of trained parameters and the roles of states are those of the graph's own types.
@@ -154,8 +155,8 @@ func (s *step) describe() *Result {
 		r.Notes = append(r.Notes, "The model makes no loss: gradients of its outputs are inputs of the step, and "+
 			"the memory of a loss comes on top.")
 	}
-	if r.Precision != parts.AsIs {
-		t := r.Precision.Types()
+	if r.Precision != precision.AsIs {
+		t := parts.TypesOf(r.Precision)
 		r.Types = &t
 	}
 	return r
@@ -175,7 +176,7 @@ func (s *step) profile() *planner.Profile {
 // device is the executing device if its kernels' workspaces are known: the CPU, in the graph's own
 // types; else nil.
 func (s *step) device() executor.Device {
-	if s.profile().Name == cpuProfile && s.opts.Precision == parts.AsIs {
+	if s.profile().Name == cpuProfile && s.opts.Precision == precision.AsIs {
 		return cpu.Device{}
 	}
 	return nil

@@ -1,7 +1,11 @@
 // Package flow finds minimum cuts of graphs of computations, which prove lower bounds of costs.
 package flow
 
-import "math"
+import (
+	"math"
+
+	"memopt/internal/maxflow"
+)
 
 // Graph is a graph of computations, in an order that their inputs allow.
 type Graph struct {
@@ -71,12 +75,12 @@ func (g *Graph) Cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 	// Capacities are whole numbers, rounded down, so that no flow is worth more than exact ones allow.
 	_, exponent := math.Frexp(total)
 	unit, sink := math.Ldexp(1, 59-exponent), len(g.Values)+len(g.Nodes)
-	n := newNet(sink + 2)
+	n := maxflow.New(sink + 2)
 	seen, wanted := make([]bool, len(g.Values)), []int{}
 	want := func(from, v int) {
 		for _, u := range g.Nodes[v].In {
 			if u = g.Values[u].Root; !held[u] && !behind[g.Values[u].Node] {
-				if n.arc(from, u, endless); !seen[u] {
+				if n.Arc(from, u, maxflow.Endless); !seen[u] {
 					seen[u], wanted = true, append(wanted, u)
 				}
 			}
@@ -90,7 +94,7 @@ func (g *Graph) Cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 	for i, joined := 0, make([]bool, len(g.Nodes)); i < len(wanted); i++ {
 		v := g.Values[wanted[i]].Node
 		at, cost := len(g.Values)+v, int64(g.Nodes[v].Cost*unit)
-		n.arc(wanted[i], at, int64(price*g.Values[wanted[i]].Size*unit))
+		n.Arc(wanted[i], at, int64(price*g.Values[wanted[i]].Size*unit))
 		if joined[v] {
 			continue
 		}
@@ -98,10 +102,10 @@ func (g *Graph) Cut(t int, price, budget, rate float64, anyOrder bool) float64 {
 		if !before[v] {
 			cost = 0
 		} else if g.Nodes[v].Once {
-			cost = endless
+			cost = maxflow.Endless
 		}
-		n.arc(at, sink, cost)
+		n.Arc(at, sink, cost)
 		want(at, v)
 	}
-	return max(0, float64(n.maximum(sink+1, sink))/unit-price*left)
+	return max(0, float64(n.Maximum(sink+1, sink))/unit-price*left)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"memopt"
-	"memopt/answers/estimate/parts"
 	"memopt/autograd"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/load"
@@ -18,6 +17,7 @@ import (
 	"memopt/cmd/memopt/internal/sweepcmd"
 	"memopt/configs"
 	"memopt/executor"
+	"memopt/graph/precision"
 	"memopt/planner"
 	"memopt/train/data"
 	"memopt/train/schedule"
@@ -55,7 +55,7 @@ var flagChoices = map[string][]string{
 	"ort-execution": {"sequential", "parallel"},
 	"by":            {"op", "node", "layer", "category"},
 	"optimizer":     append(slices.Clone(autograd.OptimizerKinds), "none"),
-	"precision":     names(parts.Precisions),
+	"precision":     names(precision.Precisions),
 	"on-nan":        {"stop", "skip"},
 	"lr-scheduler":  schedule.Kinds,
 	"data-format":   append([]string{"auto"}, data.Formats()...),

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memopt/answers/estimate/parts"
+	"memopt/graph/precision"
 	"memopt/view/report"
 )
 
@@ -18,7 +19,7 @@ type Facts struct {
 	Device          string // the profile's name; "" without a profile
 	Sources         []string
 	Optimizer       string // "" for an unchanged graph
-	Precision       parts.Precision
+	Precision       precision.Precision
 	Types           *parts.Types // nil means the graph's own
 	Parameters      int64        // of the whole model
 	PerParameter    *parts.PerParameter

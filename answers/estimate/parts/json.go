@@ -1,6 +1,9 @@
 package parts
 
-import "memopt/view/report"
+import (
+	"memopt/graph/precision"
+	"memopt/view/report"
+)
 
 // Head is the beginning of an estimate's JSON, for one device and for several.
 type Head struct {
@@ -46,7 +49,7 @@ type PrecisionJSON struct {
 }
 
 // JSON returns the form of the types of a precision in reports; nil for a graph's own types.
-func (t *Types) JSON(p Precision) *PrecisionJSON {
+func (t *Types) JSON(p precision.Precision) *PrecisionJSON {
 	if t == nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt/answers/estimate/parts"
+	"memopt/graph/precision"
 )
 
 // TestPerParameter: what Adam's parameters cost in each precision, counted by hand: in float32 a
@@ -14,30 +15,30 @@ import (
 // Precision Training, 2018) also a master weight, so that halving two of the four terms saves nothing.
 func TestPerParameter(t *testing.T) {
 	for _, c := range []struct {
-		precision parts.Precision
+		precision precision.Precision
 		moments   int
 		want      int64
 		text      string
 	}{
-		{parts.FP32, 2, 16, "4 weight + 4 gradient + 8 moments = 16 bytes"},
-		{parts.FP32, 0, 8, "4 weight + 4 gradient = 8 bytes"},
-		{parts.BF16, 2, 16, "2 weight + 2 gradient + 4 master weight + 8 moments = 16 bytes"},
-		{parts.FP16Mixed, 2, 16, "2 weight + 2 gradient + 4 master weight + 8 moments = 16 bytes"},
-		{parts.BF16Pure, 2, 8, "2 weight + 2 gradient + 4 moments = 8 bytes"},
+		{precision.FP32, 2, 16, "4 weight + 4 gradient + 8 moments = 16 bytes"},
+		{precision.FP32, 0, 8, "4 weight + 4 gradient = 8 bytes"},
+		{precision.BF16, 2, 16, "2 weight + 2 gradient + 4 master weight + 8 moments = 16 bytes"},
+		{precision.FP16Mixed, 2, 16, "2 weight + 2 gradient + 4 master weight + 8 moments = 16 bytes"},
+		{precision.BF16Pure, 2, 8, "2 weight + 2 gradient + 4 moments = 8 bytes"},
 	} {
-		p := c.precision.Types().PerParameter(c.moments)
+		p := parts.TypesOf(c.precision).PerParameter(c.moments)
 		require.Equal(t, c.want, p.Total(), c.precision)
 		require.Equal(t, c.text, p.String(), c.precision)
 	}
 }
 
 func TestParsePrecision(t *testing.T) {
-	for _, p := range append(parts.Precisions, parts.AsIs) {
-		got, err := parts.ParsePrecision(string(p))
+	for _, p := range append(precision.Precisions, precision.AsIs) {
+		got, err := precision.Parse(string(p))
 		require.NoError(t, err)
 		require.Equal(t, p, got)
 	}
-	_, err := parts.ParsePrecision("int8")
+	_, err := precision.Parse("int8")
 	require.EqualError(t, err, `precision "int8": wanted one of fp32, bf16, bf16-pure, fp16-mixed`)
 }
 

@@ -2,45 +2,11 @@ package parts
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"memopt/graph"
+	"memopt/graph/precision"
 )
-
-// Precision is the types of a step's weights, gradients and states: a hypothesis about a graph whose
-// types may be others.
-type Precision string
-
-// The precisions.
-const (
-	// AsIs is the graph's own types.
-	AsIs Precision = ""
-	// FP32 keeps everything in float32.
-	FP32 Precision = "fp32"
-	// BF16 computes in bfloat16, gradients included, and updates master weights in float32 by moments
-	// in float32.
-	BF16 Precision = "bf16"
-	// BF16Pure keeps everything in bfloat16, moments included; there are no master weights.
-	BF16Pure Precision = "bf16-pure"
-	// FP16Mixed is BF16 with float16 in bfloat16's place, and a scale of the loss.
-	FP16Mixed Precision = "fp16-mixed"
-)
-
-// Precisions lists the precisions that have a name.
-var Precisions = []Precision{FP32, BF16, BF16Pure, FP16Mixed}
-
-// ParsePrecision reads the name of a precision; "" is AsIs.
-func ParsePrecision(text string) (Precision, error) {
-	if text == "" || slices.Contains(Precisions, Precision(text)) {
-		return Precision(text), nil
-	}
-	var names []string
-	for _, p := range Precisions {
-		names = append(names, string(p))
-	}
-	return AsIs, fmt.Errorf("precision %q: wanted one of %s", text, strings.Join(names, ", "))
-}
 
 // Types are the element types of a precision.
 type Types struct {
@@ -51,15 +17,15 @@ type Types struct {
 	Moments     graph.DType
 }
 
-// Types returns the types of a precision that is not AsIs.
-func (p Precision) Types() Types {
+// TypesOf returns the types of a precision that is not AsIs.
+func TypesOf(p precision.Precision) Types {
 	mixed := func(half graph.DType) Types { return Types{half, half, half, graph.Float32, graph.Float32} }
 	switch p {
-	case BF16:
+	case precision.BF16:
 		return mixed(graph.BFloat16)
-	case FP16Mixed:
+	case precision.FP16Mixed:
 		return mixed(graph.Float16)
-	case BF16Pure:
+	case precision.BF16Pure:
 		t := mixed(graph.BFloat16)
 		t.Master, t.Moments = graph.Undefined, graph.BFloat16
 		return t

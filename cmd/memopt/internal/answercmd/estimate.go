@@ -10,12 +10,12 @@ import (
 
 	"memopt"
 	"memopt/answers/estimate"
-	"memopt/answers/estimate/parts"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/cmd/memopt/internal/load"
 	"memopt/cmd/memopt/internal/option"
 	"memopt/cmd/memopt/internal/plancmd"
+	"memopt/graph/precision"
 	"memopt/planner"
 	"memopt/train"
 	"memopt/view/report"
@@ -125,7 +125,7 @@ func estimateModel(a *cli.App, name string, f *estimateFlags) error {
 	if runtime == estimate.Torch {
 		return estimateTorch(a, name, traced, hash, f, o, format)
 	}
-	plain := !f.layout.several() && !f.check && o.Precision == parts.AsIs
+	plain := !f.layout.several() && !f.check && o.Precision == precision.AsIs
 	m, err := load.Model(a, name, load.Reading{States: f.states, Ranged: plain})
 	if err != nil {
 		return err
@@ -205,10 +205,10 @@ func fits(a *cli.App, name string, r *estimate.Result) error {
 func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 	o := &estimate.Options{Advise: true, Seed: a.Global.Seed, Threads: a.Global.Threads, Found: a.Keeper.Keep}
 	var err error
-	if o.Precision, err = parts.ParsePrecision(f.precision); err != nil {
+	if o.Precision, err = precision.Parse(f.precision); err != nil {
 		return nil, cli.Usage("--precision: %w", err)
 	}
-	if f.check && o.Precision != parts.AsIs {
+	if f.check && o.Precision != precision.AsIs {
 		return nil, cli.Usage("--check and --precision cannot be combined: the step is run in the graph's own types")
 	}
 	at, err := f.Memory(a)
@@ -234,7 +234,7 @@ func (f *estimateFlags) recipe(a *cli.App, m *memopt.Model, o *estimate.Options)
 	var err error
 	// As train does: on the CPU the loop itself ends a step before it writes.
 	o.Recipe, err = f.step.Recipe(m, a.Global.Seed, f.Device != "" && f.Device != option.CpuDevice)
-	if o.Precision == parts.FP16Mixed && f.step.Updates() {
+	if o.Precision == precision.FP16Mixed && f.step.Updates() {
 		o.Recipe.LossScale, o.Recipe.Optimizer.Guard = gradcmd.LossScaleInput, false
 	}
 	if err == nil && train.HasBackward(m) && !f.layout.several() {
@@ -246,7 +246,7 @@ func (f *estimateFlags) recipe(a *cli.App, m *memopt.Model, o *estimate.Options)
 // afterEstimate looks for the largest batch of a step that fits, writes the plan's file where one makes it fit, and
 // else looks for a device. No other verb counts in another precision.
 func afterEstimate(a *cli.App, name string, m *memopt.Model, f *estimateFlags, r *estimate.Result) *cli.NextCommand {
-	if r.Precision != parts.AsIs {
+	if r.Precision != precision.AsIs {
 		return nil
 	}
 	devices := &cli.NextCommand{Verb: "fit", Args: []string{name}, Set: [][2]string{{"vary", option.DeviceName}},

@@ -16,6 +16,7 @@ import (
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/graph"
+	"memopt/graph/precision"
 	"memopt/planner"
 	"memopt/train"
 	"memopt/view/report"
@@ -144,8 +145,8 @@ func (f *estimateFlags) splitOptions(a *cli.App, o *estimate.Options, l parallel
 func (f *estimateFlags) cost(o *estimate.Options) func(graph.DType) parts.PerParameter {
 	update := autograd.Optimizer{Kind: f.step.Optimizer.Kind, Momentum: f.step.Optimizer.Momentum}
 	moments := len(update.States())
-	if o.Precision != parts.AsIs {
-		per := o.Precision.Types().PerParameter(moments)
+	if o.Precision != precision.AsIs {
+		per := parts.TypesOf(o.Precision).PerParameter(moments)
 		return func(graph.DType) parts.PerParameter { return per }
 	}
 	return func(d graph.DType) parts.PerParameter {
@@ -168,8 +169,8 @@ func (f *estimateFlags) facts(a *cli.App, m *memopt.Model, o *estimate.Options) 
 			out.Device = d.Name
 		}
 	}
-	if o.Precision != parts.AsIs {
-		t := o.Precision.Types()
+	if o.Precision != precision.AsIs {
+		t := parts.TypesOf(o.Precision)
 		out.Types = &t
 		per := f.cost(o)(graph.Float32)
 		out.PerParameter = &per

@@ -1,0 +1,100 @@
+package precision
+
+import (
+	"memopt/graph/op"
+	"memopt/internal/maxflow"
+)
+
+// choice is the question which units, groups of nodes that compute in one width, compute in 16 bits.
+type choice struct {
+	units  []op.Widths
+	values []traffic
+}
+
+// traffic is a float value between units.
+type traffic struct {
+	maker    int   // its unit; none for a value that stays float32, such as a weight
+	readers  []int // units
+	outside  bool  // a reader outside of all units needs float32
+	elements int64
+}
+
+// none is the maker of a value that no unit makes.
+const none = -1
+
+// bytes are those of a value: in the width that its maker gives it, and in the other one where a reader needs that.
+func (t *traffic) bytes(half []bool) int64 {
+	made := t.maker != none && half[t.maker]
+	wide, low := !made || t.outside, made
+	for _, r := range t.readers {
+		wide, low = wide || !half[r], low || half[r]
+	}
+	n := int64(0)
+	if wide && t.maker != none {
+		n += 4
+	}
+	if low {
+		n += 2
+	}
+	return n * t.elements
+}
+
+// cost is the bytes of all values. Values that no unit makes cost only their copies.
+func (c *choice) cost(half []bool) (n int64) {
+	for i := range c.values {
+		n += c.values[i].bytes(half)
+	}
+	return n
+}
+
+// allowed reports whether all units compute in a width that they may have.
+func (c *choice) allowed(half []bool) bool {
+	for u, w := range c.units {
+		if half[u] && w == op.Wide || !half[u] && w == op.Narrow {
+			return false
+		}
+	}
+	return true
+}
+
+// solve finds the units that compute in 16 bits in the choice of the fewest bytes, and among these the one with the
+// fewest units in 16 bits. A minimum cut has the units in 16 bits on the side of the source:
+//
+//	source → u    what u's outputs take in float32
+//	u → sink      what they take in 16 bits
+//	u → up        the copy in float32 of an output; up → r without end for each reader
+//	low → u       the copy in 16 bits of an output; r → low without end for each reader
+func (c *choice) solve() []bool {
+	n := len(c.units)
+	source, sink := n, n+1
+	net := maxflow.New(n + 2 + 2*len(c.values))
+	for u, w := range c.units {
+		switch w {
+		case op.Narrow:
+			net.Arc(source, u, maxflow.Endless)
+		case op.Wide:
+			net.Arc(u, sink, maxflow.Endless)
+		}
+	}
+	for i := range c.values {
+		v := &c.values[i]
+		up, low := n+2+2*i, n+3+2*i
+		if v.maker == none {
+			net.Arc(low, sink, 2*v.elements)
+		} else {
+			net.Arc(source, v.maker, 4*v.elements)
+			net.Arc(v.maker, sink, 2*v.elements)
+			net.Arc(v.maker, up, 4*v.elements)
+			net.Arc(low, v.maker, 2*v.elements)
+		}
+		if v.outside {
+			net.Arc(up, sink, maxflow.Endless)
+		}
+		for _, r := range v.readers {
+			net.Arc(up, r, maxflow.Endless)
+			net.Arc(r, low, maxflow.Endless)
+		}
+	}
+	net.Maximum(source, sink)
+	return net.Side(source)[:n]
+}
