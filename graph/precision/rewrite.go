@@ -42,9 +42,9 @@ func Needs(m *graph.Model, low graph.DType) int64 {
 const leastSet = 17
 
 // Rewrite has the nodes of a forward model compute in a type of 16 bits where the operator's row allows it
-// (op.WidthsOf) and the choice takes the fewest bytes, and adds the casts in between. A product computes in 16 bits, a softmax, a
-// loss or a sum in float32, and a node that may do either as a minimum cut of the bytes of all values has it. Graph
-// inputs, initializers and outputs keep their types.
+// (op.WidthsOf) and the choice takes the fewest bytes, and adds the casts in between. A product computes in 16 bits, a
+// softmax, a loss or a sum in float32, and a node that may do either as a minimum cut of the bytes of all values has
+// it. Graph inputs, initializers and outputs keep their types.
 //
 // A value that no weight reaches is computed in float32, for example the sines of positions. It stays float32 together
 // with its first readers that may be so where 16 bits do not hold it well: it is computed from integers, or from a
