@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/planner/arena"
+	"memopt/planner/remat"
 	"memopt/recompute"
 )
 
@@ -176,4 +178,61 @@ func checkBoundAt(t *testing.T, p *Problem, at atPoint) {
 	require.LessOrEqual(t, b.bound(best).Overhead*step, float64(at.cost)*(1+1e-9))
 	onCurve := b.paretoPoint(b.cheapest(at.arena), at.arena, 0)
 	require.LessOrEqual(t, onCurve.LowerBound*step, float64(at.cost)*(1+1e-9))
+}
+
+// TestBoundsOfParts compares bounds of graphs whose values are joined of parts with random plans, as the simulator
+// judges them: no plan is below the bound at its arena.
+func TestBoundsOfParts(t *testing.T) {
+	raised := 0
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 47))
+		m := graphtest.Training(rng, graphtest.Options{Nodes: 20 + rng.IntN(30), Parts: true, Rows: 8, Width: 64,
+			Layers: rng.IntN(2) == 0, Yield: rng.IntN(2) == 0})
+		_, err := op.Infer(m)
+		require.NoError(t, err)
+		if _, err := live.FindBoundary(m); err != nil {
+			continue
+		}
+		p := problemOf(t, m, nil, nil)
+		tk := newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State)
+		without := *tk.loose
+		without.Values = slices.Clone(tk.loose.Values)
+		for v := range without.Values {
+			without.Values[v].Part = 0
+		}
+		least := tk.loose.PeakBound(t.Context(), 0) - (arena.Alignment - 1)
+		for range 12 {
+			var extras []remat.Extra
+			for x, task := range tk.graph.Tasks {
+				from := max(int32(x)+1, tk.graph.From)
+				last := task.Until
+				if last == 0 {
+					last = int32(len(tk.graph.Tasks)) - 1
+				}
+				if !task.Once && from <= last && rng.IntN(2) == 0 {
+					extras = append(extras, remat.Extra{Task: int32(x), Before: from + rng.Int32N(last-from+1)})
+				}
+			}
+			if rng.IntN(2) == 0 { // those that a cut asks for
+				out, err := tk.graph.Simulate(nil)
+				require.NoError(t, err)
+				tasks, at := tk.loose.CutExtras(t.Context(), out.Peak/2+rng.Int64N(out.Peak/2), 0)
+				tasks = slices.DeleteFunc(tasks, func(x int32) bool { return tk.graph.Tasks[x].Once })
+				extras = tk.graph.FromCut(tasks, at)
+			}
+			placements := tk.placements(remat.SortExtras(extras))
+			e, err := p.Evaluator.Simulate(placements)
+			require.NoError(t, err)
+			taken := e.Layout(t.Context()).Bytes
+			require.LessOrEqual(t, least, taken, "seed %d", seed)
+			bound := tk.loose.CostBound(t.Context(), rounded(taken), 0)
+			require.LessOrEqual(t, bound, costOf(tk, p, placements), "seed %d: %d bytes", seed, taken)
+			for _, bytes := range []int64{taken, taken * 4 / 5} {
+				if tk.loose.CostBound(t.Context(), bytes, 0) > without.CostBound(t.Context(), bytes, 0) {
+					raised++
+				}
+			}
+		}
+	}
+	require.Greater(t, raised, 2, "bounds that parts make higher")
 }

@@ -7,6 +7,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/planner/arena"
 	"memopt/planner/place"
 	"memopt/planner/remat"
 	"memopt/recompute"
@@ -86,8 +87,8 @@ func newTasks(b *place.Evaluator, seconds []float64, round func(int64) int64, st
 }
 
 // looseValues returns the values as bounds count them: parts, which may lie in the buffer of another
-// value, have no bytes of their own, and a value shown by a graph output through a view of the backward
-// half need not live on, since the view may show a clone.
+// value, have no bytes of their own while that is live, and a value shown by a graph output through a
+// view of the backward half need not live on, since the view may show a clone.
 func (t *tasks) looseValues() []remat.Value {
 	values := slices.Clone(t.graph.Values)
 	t.isPart = make([]bool, len(values))
@@ -102,19 +103,33 @@ func (t *tasks) looseValues() []remat.Value {
 	if t.sizes.Slices == nil || t.sizes.Aliased != nil {
 		return values
 	}
-	for _, n := range t.a.Graph.Nodes {
-		parts := t.sizes.Slices[n.ID]
+	wholes := make([]int32, len(values)) // by number: of how many values it is a part
+	for place, id := range t.a.Order {
+		n, parts := t.a.Graph.Nodes[id], t.sizes.Slices[id]
 		if parts == nil {
 			continue
 		}
-		list := n.Outputs
+		list, out := n.Outputs, graph.NoValue
 		if parts.Join {
-			list = n.Inputs
+			list, out = n.Inputs, n.Output(0)
 		}
 		for slot, at := range parts.At {
-			if v := list[slot]; at >= 0 && v != graph.NoValue && t.root[v] != graph.NoValue {
-				values[t.value[t.root[v]]].Size, t.isPart[t.value[t.root[v]]] = 0, true
+			v := list[slot]
+			if at < 0 || v == graph.NoValue || t.root[v] == graph.NoValue {
+				continue
 			}
+			number := t.value[t.root[v]]
+			values[number].Size, t.isPart[number] = 0, true
+			wholes[number]++
+			if out != graph.NoValue && t.value[out] >= 0 { // rounded down: in it, parts are not aligned like values
+				bytes := max(t.sizes.Bytes[v], 0)
+				values[number].Part, values[number].Join = bytes-bytes%arena.Alignment, int32(place)
+			}
+		}
+	}
+	for v := range values { // one that may lie in several others has no bytes
+		if part := &values[v]; part.Part > 0 && (wholes[v] > 1 || t.isPart[t.graph.Tasks[part.Join].Makes[0]]) {
+			part.Part = 0
 		}
 	}
 	return values

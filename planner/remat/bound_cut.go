@@ -15,6 +15,7 @@ import (
 //   - An input that it needs and whose task is not recomputed is held too: an arc to its task. A value with one such
 //     reader needs no node of its own.
 //   - A task that must not be recomputed is the sink.
+//   - A Part has its price where Join is recomputed and its own task is not: an arc between the two.
 //
 // Values held in any case (read by t, kept, needed before extra runs are allowed) are left out and count as
 // fixed.
@@ -79,7 +80,7 @@ func (c *momentCut) build(t int32) {
 	for _, v := range c.pinned {
 		if c.mark[v] != c.stamp && c.maker[v] < t {
 			c.mark[v] = c.stamp
-			c.fixed += c.g.Values[v].Size
+			c.fixed += c.size(v, t)
 		}
 	}
 	for x := t - 1; x >= 0; x-- {
@@ -87,7 +88,7 @@ func (c *momentCut) build(t int32) {
 			c.node[v] = noNode
 			if c.mark[v] != c.stamp && (c.g.Values[v].Keep || c.early[v] > t && t < c.g.From) {
 				c.mark[v] = c.stamp
-				c.fixed += c.g.Values[v].Size
+				c.fixed += c.size(v, t)
 			}
 		}
 		c.steps++
@@ -156,7 +157,8 @@ func (c *momentCut) connect(x int32) {
 			continue
 		case c.wanted(v):
 			if task.Once {
-				c.fixed += c.g.Values[v].Size
+				c.fixed += c.size(v, c.t)
+				c.part(v, to)
 				continue
 			}
 		case c.node[v] >= 0:
@@ -166,7 +168,21 @@ func (c *momentCut) connect(x int32) {
 		default:
 			continue
 		}
-		c.held = append(c.held, heldArc{c.net.arc(from, to), v, c.g.Values[v].Size})
+		c.held = append(c.held, heldArc{c.net.arc(from, to), v, c.size(v, c.t)})
+		c.part(v, to)
+	}
+}
+
+// part adds the price of a Part, paid where Join runs again and the task of the part, at node to, does not: then the
+// whole does not count as held, and the part has bytes of its own or keeps a buffer from being freed that is as large
+// as all parts in it.
+func (c *momentCut) part(v, to int32) {
+	value := &c.g.Values[v]
+	if value.Part == 0 || value.Join >= c.t || c.g.Tasks[value.Join].Once || !c.reached(value.Join) {
+		return
+	}
+	if whole := c.g.Tasks[value.Join].Makes[0]; c.mark[whole] != c.stamp && whole != c.stolen[c.t] {
+		c.held = append(c.held, heldArc{c.net.arc(2+value.Join, to), v, value.Part})
 	}
 }
 

@@ -14,9 +14,8 @@ import (
 	_ "memopt/internal/test/rapidflags"
 )
 
-// cheapestExtras tries all lists of extra runs: the least cost within the budget, or math.MaxInt64,
-// and the lowest peak.
-func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int64) {
+// eachExtras tries all lists of extra runs.
+func eachExtras(g *Graph, try func(extras []Extra)) {
 	var all []Extra
 	for before := max(1, g.From); int(before) < len(g.Tasks); before++ {
 		for x := range before {
@@ -25,7 +24,6 @@ func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int6
 			}
 		}
 	}
-	cost, peak = math.MaxInt64, math.MaxInt64
 	for set := range 1 << len(all) {
 		var extras []Extra
 		for i, x := range all {
@@ -33,15 +31,23 @@ func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int6
 				extras = append(extras, x)
 			}
 		}
-		if slices.ContainsFunc(g.Fixed, func(x Extra) bool { return !slices.Contains(extras, x) }) {
-			continue
+		if !slices.ContainsFunc(g.Fixed, func(x Extra) bool { return !slices.Contains(extras, x) }) {
+			try(extras)
 		}
+	}
+}
+
+// cheapestExtras tries all lists of extra runs: the least cost within the budget, or math.MaxInt64,
+// and the lowest peak.
+func cheapestExtras(t require.TestingT, g *Graph, budget int64) (cost, peak int64) {
+	cost, peak = math.MaxInt64, math.MaxInt64
+	eachExtras(g, func(extras []Extra) {
 		out, err := g.Simulate(extras)
 		require.NoError(t, err)
 		if peak = min(peak, out.Peak); out.Peak <= budget {
 			cost = min(cost, out.Cost)
 		}
-	}
+	})
 	return cost, peak
 }
 

@@ -45,6 +45,11 @@ type Task struct {
 type Value struct {
 	Size int64 // bytes, 0 included
 	Keep bool  // the first run's output lives to the end
+
+	// Part is the bytes of a value without a Size that may lie in the only output of task Join, which reads it, beside
+	// other parts. They count in bounds, at moments when the first output of Join cannot be live, and nowhere else.
+	Part int64
+	Join int32
 }
 
 // Extra is a second or later run of a task: right before the first run of the task Before,
