@@ -56,6 +56,9 @@ func (p *Moving) Whole() *Plan {
 	return &Plan{p.Laid, &of}
 }
 
+// Optimal reports whether it is proved that no plan in this order, with its regions in parts, ends a step sooner.
+func (p *Moving) Optimal() bool { return p.Bound >= p.Overhead }
+
 // Asked reports whether values may move at all.
 func (o MoveOptions) Asked() bool { return o.Link.BytesPerSecond != 0 && o.HostBudget != 0 }
 

@@ -260,17 +260,29 @@ func (b *BudgetFlags) Finish(a *cli.App, p *memopt.Plan) error {
 	if !b.Asks() {
 		return nil
 	}
+	if a.Ctx.Err() == nil && p.Stopped && b.Limit > 0 {
+		a.Note("the time limit of %s ended the search: this is the best plan found so far", b.Limit)
+	}
+	return b.finish(a, p.Of, p.Bound != nil && p.Bound.Optimal)
+}
+
+// FinishMoves is Finish for a plan with moves.
+func (b *BudgetFlags) FinishMoves(a *cli.App, p *memopt.Moving) error {
+	if !b.Asks() {
+		return nil
+	}
+	return b.finish(a, p.Plan.Of, p.Optimal())
+}
+
+func (b *BudgetFlags) finish(a *cli.App, of *memopt.Model, optimal bool) error {
 	if a.Ctx.Err() != nil {
 		return &cli.ExitError{Code: cli.ExitInterrupted, Err: errors.New("interrupted: this is the best plan found " +
 			"so far")}
 	}
-	if p.Stopped && b.Limit > 0 {
-		a.Note("the time limit of %s ended the search: this is the best plan found so far", b.Limit)
-	}
-	if b.optimal && (p.Bound == nil || !p.Bound.Optimal) {
+	if b.optimal && !optimal {
 		return &cli.ExitError{Code: cli.ExitEarly,
 			Err: fmt.Errorf("%s: the plan fits, but it is not proved that no plan is cheaper; raise "+
-				"--time-limit", p.Model.Path)}
+				"--time-limit", of.Path)}
 	}
 	return nil
 }

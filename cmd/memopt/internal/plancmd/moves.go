@@ -97,7 +97,10 @@ func planMoves(a *cli.App, name string, sel *option.SelectionFlags, o *Moves) er
 	if o.out == cli.StreamName {
 		w = a.Stdio.Err
 	}
-	return report.Moving(w, format, movingReport(p))
+	if err := report.Moving(w, format, movingReport(p)); err != nil {
+		return err
+	}
+	return sel.BudgetFlags.FinishMoves(a, p)
 }
 
 // MakeMoves reads a model and plans it with moves, or takes the plan from a file. The caller closes the plan's model.

@@ -135,6 +135,9 @@ func reportPage(a *cli.App, name string, sel *option.SelectionFlags, moves *Move
 			return err
 		}
 	}
+	if moving != nil {
+		return sel.BudgetFlags.FinishMoves(a, moving)
+	}
 	return sel.BudgetFlags.Finish(a, p)
 }
 

@@ -148,7 +148,7 @@ func traceMoves(a *cli.App, name string, sel *option.SelectionFlags, moves *Move
 	a.Note("%s: %d nodes, at the peak %s beside the %s that live throughout, in an arena of %s; copies take up to %s "+
 		"of the host", name, len(t.Steps), report.Bytes(t.PeakBytes()), report.Bytes(t.Persistent.Sum()),
 		report.Bytes(t.Layout.Bytes), report.Bytes(p.HostPeak))
-	return nil
+	return sel.BudgetFlags.FinishMoves(a, p)
 }
 
 // writeTrace writes a step in a format.
