@@ -15,18 +15,23 @@ var once = map[string]bool{"after-all": true, "all-gather": true, "all-reduce": 
 	"custom-call": true, "infeed": true, "outfeed": true, "partition-id": true, "ragged-all-to-all": true,
 	"recv": true, "reduce-scatter": true, "replica-id": true, "send": true, "while": true}
 
+// forwards are the opcodes that hand values on and make none but tables of addresses.
+var forwards = map[string]bool{"bitcast": true, "constant": true, "get-tuple-element": true, "parameter": true,
+	"tuple": true}
+
 // repeatable marks the steps that a plan may run a second time. Such a step is the entry's own, since a loop cannot be
 // entered for one step of its body. Its opcode has no effects. It makes temporaries that no other step changes, in
 // memory of their own. It may read memory that changes later, for example a donated argument, only if neither it nor a
 // step that depends on it can be wanted again after that.
 func (p *Program) repeatable() []bool {
 	again := make([]bool, len(p.Steps))
+	p.effects = map[int32]bool{}
 	until := p.untouched()
 	reach := make([]int32, len(p.Buffers)) // by buffer: the last step before which a reader may run again
 	for s := len(p.Steps) - 1; s >= 0; s-- {
 		step := &p.Steps[s]
 		in := step.In()
-		if step.frame != p.entry || p.hasEffects(in) {
+		if step.frame != p.entry || forwards[in.Opcode] || p.hasEffects(in) {
 			continue
 		}
 		latest, ok := int32(0), true
@@ -103,8 +108,13 @@ func (p *Program) hasEffects(in *hlo.Instruction) bool {
 		return true
 	}
 	return slices.ContainsFunc(in.Called, func(k int32) bool {
-		return slices.ContainsFunc(p.Module.Computations[k].Instructions, func(in hlo.Instruction) bool {
-			return once[in.Opcode] || strings.HasPrefix(in.Opcode, "rng")
-		})
+		has, known := p.effects[k]
+		if !known {
+			has = slices.ContainsFunc(p.Module.Computations[k].Instructions, func(in hlo.Instruction) bool {
+				return once[in.Opcode] || strings.HasPrefix(in.Opcode, "rng")
+			})
+			p.effects[k] = has
+		}
+		return has
 	})
 }

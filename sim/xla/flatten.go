@@ -2,17 +2,18 @@ package xla
 
 import (
 	"fmt"
+	"slices"
 
 	"memopt/graph/hlo"
 )
 
 // maxSteps bounds the schedule, with computations counted as often as they are called; maxPlaces the values in it, and
 // maxEvents their uses.
-const maxSteps, maxPlaces, maxEvents = 1_000_000, 10_000_000, 20_000_000
+const maxSteps, maxPlaces, maxEvents = 1_000_000, 10_000_000, 10_000_000
 
 // maxCalls bounds calls in calls; maxElements the tuples whose elements are looked for in other memory one by one, and
 // maxChain the tuples and get-tuple-elements in a row that are followed.
-const maxCalls, maxElements, maxChain = 1000, 4096, 1000
+const maxCalls, maxElements, maxChain = 1000, 4096, 100
 
 // frame is a computation in the schedule, once for each call.
 type frame struct {
@@ -433,7 +434,7 @@ func (s *setter) others() error {
 		}
 		return s.forward(at, of, r.place, r.shape)
 	}
-	for _, p := range inPlace(s.f.m, in) {
+	for _, p := range s.f.program.inPlace(in) {
 		s.share(p)
 	}
 	return nil
@@ -455,7 +456,7 @@ func (s *setter) share(p hlo.OperandAlias) {
 }
 
 // inPlace lists the elements of a result that lie in operands.
-func inPlace(m *hlo.Module, in *hlo.Instruction) (out []hlo.OperandAlias) {
+func (p *Program) inPlace(in *hlo.Instruction) (out []hlo.OperandAlias) {
 	switch in.Opcode {
 	case "dynamic-update-slice":
 		return []hlo.OperandAlias{{}}
@@ -474,16 +475,22 @@ func inPlace(m *hlo.Module, in *hlo.Instruction) (out []hlo.OperandAlias) {
 		return in.InPlace
 	case "fusion":
 		if len(in.Called) == 1 {
-			out = fusedInPlace(m, m.Computations[in.Called[0]], &in.Shape)
+			out = p.fusedInPlace(in.Called[0])
 		}
-		out = append(out, in.InPlace...)
+		out = slices.Concat(out, in.InPlace)
 	}
 	return out
 }
 
-// fusedInPlace follows each array of a fusion's result to an instruction that works in place, and the operand of that
-// one to a parameter.
-func fusedInPlace(m *hlo.Module, c *hlo.Computation, shape *hlo.Shape) (out []hlo.OperandAlias) {
+// fusedInPlace follows each array of the result of a fusion's body to an instruction that works in place, and the
+// operand of that one to a parameter.
+func (p *Program) fusedInPlace(k int32) (out []hlo.OperandAlias) {
+	if list, ok := p.written[k]; ok {
+		return list
+	}
+	defer func() { p.written[k] = out }()
+	c := p.Module.Computations[k]
+	shape := &c.Instructions[c.Root].Shape
 	leaves := [][]int64{nil}
 	if len(shape.Tuple) > maxElements {
 		return nil
@@ -500,11 +507,11 @@ func fusedInPlace(m *hlo.Module, c *hlo.Computation, shape *hlo.Shape) (out []hl
 		if in.Opcode == "fusion" {
 			continue // a fusion in a fusion: XLA has none
 		}
-		for _, p := range inPlace(m, in) {
-			if !equalIndex(p.Output, index) || int(p.Operand) >= len(in.Operands) || p.Operand < 0 {
+		for _, x := range p.inPlace(in) {
+			if !equalIndex(x.Output, index) || int(x.Operand) >= len(in.Operands) || x.Operand < 0 {
 				continue
 			}
-			from, sub := throughTuples(c, in.Operands[p.Operand], p.Index)
+			from, sub := throughTuples(c, in.Operands[x.Operand], x.Index)
 			if param := &c.Instructions[from]; param.Opcode == "parameter" {
 				out = append(out, hlo.OperandAlias{Output: leaf, Operand: param.Number, Index: sub})
 			}

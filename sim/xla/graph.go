@@ -22,7 +22,8 @@ const InstructionAttr = "instruction"
 // throughout; a value that lies in it, or in a donated argument, has no bytes of its own.
 func (p *Program) Graph() (*graph.Model, error) {
 	b := &builder{Program: p, g: graph.New(p.Module.Name, nil), taken: map[string]int{}, nodes: map[string]int{},
-		values: make([][]graph.ValueID, len(p.Buffers))}
+		products: map[int32]float64{},
+		values:   make([][]graph.ValueID, len(p.Buffers))}
 	for i := range p.Buffers {
 		if err := b.held(int32(i)); err != nil {
 			return nil, err
@@ -41,14 +42,15 @@ func (p *Program) Graph() (*graph.Model, error) {
 // builder makes the graph.
 type builder struct {
 	*Program
-	g      *graph.Graph
-	taken  map[string]int    // by name: how many values have asked for it
-	nodes  map[string]int    // likewise of nodes
-	values [][]graph.ValueID // by buffer and span; of arguments and results one value
-	begins [][]place         // by step: the ranges that begin there
-	ends   [][]place         // by step: the ranges that end there
-	again  []bool            // by step: it may run a second time
-	tags   []int8            // by node: 1 of the backward half, -1 of the forward half, 0 not said
+	g        *graph.Graph
+	taken    map[string]int    // by name: how many values have asked for it
+	nodes    map[string]int    // likewise of nodes
+	values   [][]graph.ValueID // by buffer and span; of arguments and results one value
+	begins   [][]place         // by step: the ranges that begin there
+	ends     [][]place         // by step: the ranges that end there
+	again    []bool            // by step: it may run a second time
+	products map[int32]float64 // by computation: the operations of its products
+	tags     []int8            // by node: 1 of the backward half, -1 of the forward half, 0 not said
 }
 
 // place is a range of a buffer.
@@ -247,40 +249,43 @@ func (b *builder) domain(s int32, inPlace bool) string {
 
 // flops are the floating-point operations of the products in an instruction, and one for each element of a result.
 func (b *builder) flops(c *hlo.Computation, in *hlo.Instruction) int64 {
-	total := saturated(elements(&in.Shape))
-	add := func(c *hlo.Computation, in *hlo.Instruction) {
-		if len(in.Operands) < 2 {
-			return
-		}
-		left, right := &c.Instructions[in.Operands[0]].Shape, &c.Instructions[in.Operands[1]].Shape
-		n := 2 * elements(&in.Shape)
-		switch in.Opcode {
-		case "dot":
-			for _, d := range in.Contracting {
-				if d >= 0 && d < int64(len(left.Dims)) {
-					n *= float64(left.Dims[d])
-				}
-			}
-		case "convolution":
-			n *= elements(right)
-			if k := in.Features; k >= 0 && k < int64(len(right.Dims)) {
-				n /= float64(max(1, right.Dims[k]))
-			}
-		default:
-			return
-		}
-		total = saturated(float64(total) + n)
-	}
-	add(c, in)
+	n := elements(&in.Shape) + products(c, in)
 	if in.Opcode == "fusion" {
 		for _, k := range in.Called {
-			body := b.Module.Computations[k]
-			for i := range body.Instructions {
-				add(body, &body.Instructions[i])
+			body, known := b.products[k]
+			if !known {
+				c := b.Module.Computations[k]
+				for i := range c.Instructions {
+					body += products(c, &c.Instructions[i])
+				}
+				b.products[k] = body
 			}
+			n += body
 		}
 	}
-	return total
+	return int64(min(n, 1<<60))
+}
+
+// products are the floating-point operations of a dot or a convolution; 0 of other instructions.
+func products(c *hlo.Computation, in *hlo.Instruction) float64 {
+	if in.Opcode != "dot" && in.Opcode != "convolution" || len(in.Operands) < 2 {
+		return 0
+	}
+	left, right := &c.Instructions[in.Operands[0]].Shape, &c.Instructions[in.Operands[1]].Shape
+	n := 2 * elements(&in.Shape)
+	if in.Opcode == "convolution" {
+		n *= elements(right)
+		if k := in.Features; k >= 0 && k < int64(len(right.Dims)) {
+			n /= float64(max(1, right.Dims[k]))
+		}
+		return n
+	}
+	for _, d := range in.Contracting {
+		if d >= 0 && d < int64(len(left.Dims)) {
+			n *= float64(left.Dims[d])
+		}
+	}
+	return n
 }
 
 // elements is how many numbers a value has.
@@ -298,9 +303,6 @@ func elements(s *hlo.Shape) float64 {
 	}
 	return n
 }
-
-// saturated is a whole number of at most 2^60.
-func saturated(n float64) int64 { return int64(min(n, 1<<60)) }
 
 // model ends the graph: results are its outputs.
 func (b *builder) model() (*graph.Model, error) {

@@ -73,6 +73,9 @@ type Program struct {
 	entry  *frame
 	layout *flattener
 	fused  map[*hlo.Computation][]bool // by parameter of a fusion: throughElementwise
+	// written has, by the body of a fusion, the elements of its result that lie in operands.
+	written map[int32][]hlo.OperandAlias
+	effects map[int32]bool // by computation: it has an instruction with effects
 }
 
 // LiveBytes is the peak: the bytes that arguments and results have throughout, and those of temporaries at the fullest
@@ -91,9 +94,8 @@ func (p *Program) PeakLabel() string {
 
 // Run lays out a module's schedule and finds its memory. The error names the instruction that makes no sense.
 func Run(m *hlo.Module) (*Program, error) {
-	p := &Program{Module: m}
+	p := &Program{Module: m, fused: map[*hlo.Computation][]bool{}, written: map[int32][]hlo.OperandAlias{}}
 	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}}
-	p.fused = map[*hlo.Computation][]bool{}
 	entry, err := f.computation(m.Entry, nil)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (p *Program) mayShare(c *hlo.Computation, in *hlo.Instruction, o int, index
 	if err != nil || !shape.Equal(&of.Shape) {
 		return false
 	}
-	for _, x := range inPlace(p.Module, in) {
+	for _, x := range p.inPlace(in) {
 		if x.Operand == int64(o) && equalIndex(x.Output, index) && len(x.Index) == 0 {
 			return true
 		}
