@@ -3,7 +3,7 @@ package xla
 import (
 	"encoding/json"
 	"fmt"
-	"path"
+
 	"slices"
 	"strings"
 
@@ -73,22 +73,6 @@ func unique(taken map[string]int, name string) string {
 	}
 }
 
-// Label is how reports name an instruction: by the path of its operator without that of the program, and its place in
-// the source; by its name where the compiler made it. For example "jvp(Net)/dot_general (train.py:69)".
-func Label(in *hlo.Instruction) string {
-	name := in.OpName
-	if first, rest, ok := strings.Cut(name, "/"); ok && strings.HasPrefix(first, "jit(") {
-		name = rest
-	}
-	if name == "" {
-		name = in.Name
-	}
-	if in.File != "" {
-		name += fmt.Sprintf(" (%s:%d)", path.Base(in.File), in.Line)
-	}
-	return name
-}
-
 // value adds a value.
 func (b *builder) value(name string, bytes int64) graph.ValueID {
 	v := b.g.Value(unique(b.taken, name))
@@ -100,7 +84,7 @@ func (b *builder) value(name string, bytes int64) graph.ValueID {
 // label is the name of a buffer's values.
 func (b *builder) label(i int32) string {
 	buf := &b.Buffers[i]
-	name := Label(b.Steps[buf.Maker].In())
+	name := b.bufferLabel(i)
 	for _, k := range buf.Element {
 		name += fmt.Sprintf("[%d]", k)
 	}
@@ -182,7 +166,7 @@ func (b *builder) step(s int32) error {
 	if len(b.begins[s]) == 0 && len(b.ends[s]) == 0 || in.Opcode == "parameter" {
 		return nil
 	}
-	n := &graph.Node{Name: unique(b.nodes, Label(in)), Op: in.Opcode}
+	n := &graph.Node{Name: unique(b.nodes, b.Label(s)), Op: in.Opcode}
 	n.SetAttr(InstructionAttr, in.Name)
 	if flops := b.flops(step.Computation, in); flops > 0 {
 		n.SetAttr(op.FLOPsAttr, flops)

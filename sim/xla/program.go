@@ -50,8 +50,9 @@ type Buffer struct {
 	// Offset is the byte of the heap at which a temporary with memory of its own begins.
 	Offset int64
 
-	table  bool // the addresses of a tuple's elements
-	values int  // how many places make a value of it
+	table  bool  // the addresses of a tuple's elements
+	values int   // how many places make a value of it
+	named  int32 // the first step with a value in it that has a label; -1 without one
 }
 
 // Program is a module as a row of steps, with its memory.
@@ -75,7 +76,8 @@ type Program struct {
 	fused  map[*hlo.Computation][]bool // by parameter of a fusion: throughElementwise
 	// written has, by the body of a fusion, the elements of its result that lie in operands.
 	written map[int32][]hlo.OperandAlias
-	effects map[int32]bool // by computation: it has an instruction with effects
+	labels  map[int32]string // by the body of a fusion
+	effects map[int32]bool   // by computation: it has an instruction with effects
 }
 
 // LiveBytes is the peak: the bytes that arguments and results have throughout, and those of temporaries at the fullest
@@ -89,12 +91,13 @@ func (p *Program) PeakLabel() string {
 	if p.HeapBytes == 0 || int(p.Peak) >= len(p.Steps) {
 		return ""
 	}
-	return Label(p.Steps[p.Peak].In())
+	return p.Label(p.Peak)
 }
 
 // Run lays out a module's schedule and finds its memory. The error names the instruction that makes no sense.
 func Run(m *hlo.Module) (*Program, error) {
-	p := &Program{Module: m, fused: map[*hlo.Computation][]bool{}, written: map[int32][]hlo.OperandAlias{}}
+	p := &Program{Module: m, fused: map[*hlo.Computation][]bool{}, written: map[int32][]hlo.OperandAlias{},
+		labels: map[int32]string{}}
 	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}}
 	entry, err := f.computation(m.Entry, nil)
 	if err != nil {
@@ -153,7 +156,7 @@ func (p *Program) make(f *flattener, entry *frame) {
 	of := make([]int32, len(f.parent)) // by root place: its buffer
 	for i := 0; i < len(f.events); {
 		place := f.events[i].place
-		b := Buffer{Bytes: f.size[place], Maker: -1, Within: -1, Over: -1}
+		b := Buffer{Bytes: f.size[place], Maker: -1, Within: -1, Over: -1, named: -1}
 		for ; i < len(f.events) && f.events[i].place == place; i++ {
 			b.happens(&f.events[i])
 		}
@@ -191,6 +194,9 @@ func (p *Program) name() {
 			b := &p.Buffers[p.buffer[at]]
 			if b.Maker < 0 {
 				b.Maker, b.Element, b.table = int32(s), slices.Clone(path), shape.IsTuple()
+			}
+			if b.named < 0 && !shape.IsTuple() && p.ownLabel(step.In()) != "" {
+				b.named = int32(s)
 			}
 			at++
 			for i := range shape.Tuple {
