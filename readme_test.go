@@ -1,7 +1,9 @@
 package memopt_test
 
 import (
+	"archive/zip"
 	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +29,25 @@ func TestDocs(t *testing.T) {
 	forward, err := os.ReadFile("cmd/memopt/testdata/pytorch/gpt2/model.onnx") // a forward model with weights
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "gpt2.onnx"), forward, 0o666))
+	writePrograms(t, dir)
 
 	verified := map[string]string{} // what verify printed of an example, for all pages that show it
 	for _, path := range append(pages, "README.md") {
 		t.Run(path, func(t *testing.T) { checkPage(t, bin, dir, path, verified) })
+	}
+}
+
+// writePrograms writes steps that JAX compiled: one, and another with two policies of jax.checkpoint.
+func writePrograms(t *testing.T, dir string) {
+	z, err := zip.OpenReader("graph/hlo/testdata/steps.zip")
+	require.NoError(t, err)
+	defer z.Close()
+	for name, as := range map[string]string{
+		"mlp_sgd_donated": "step", "scan_mlp_remat": "old", "scan_mlp_dots": "new",
+	} {
+		data, err := fs.ReadFile(z, name+".hlo")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, as+".hlo"), data, 0o666))
 	}
 }
 
