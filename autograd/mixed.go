@@ -142,3 +142,24 @@ func (r *restash) cast(from, like Value) Value {
 	r.nodes = append(r.nodes, n)
 	return v
 }
+
+// late is a gradient for an update that waits for all gradients. In mixed precision one that is a cast of 16 bits is
+// made again, so that it waits in 16 bits.
+func (u *updater) late(i int) Value {
+	grad := u.grads[i]
+	if u.multiplied != nil {
+		grad = u.multiplied[i]
+	}
+	if u.j.out.Mixed == nil || u.j.g.Values[grad].Def == graph.NoNode {
+		return u.grads[i]
+	}
+	from := u.j.castOf(u.j.g.Nodes[u.j.g.Values[grad].Def])
+	if from == None || u.DType(from).Bits() >= u.DType(grad).Bits() {
+		return u.grads[i]
+	}
+	grad = u.Cast(from, u.DType(grad))
+	if u.multiplied != nil {
+		grad = u.Mul(grad, u.Cast(u.perScale, u.DType(grad)))
+	}
+	return grad
+}

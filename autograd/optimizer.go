@@ -192,6 +192,8 @@ type updater struct {
 	Optimizer
 	emitter
 	params, grads []Value        // the gradients in the type of the update's computation
+	multiplied    []Value        // the gradients before they are divided by the loss scale; nil without one
+	perScale      Value          // one over the loss scale, where there is one
 	copies        map[Value]bool // of gradients that are no longer graph outputs: they are not read
 	finite        Value          // bool, or None for updates without a guard
 	bound         Value          // the bound of the norm of the gradients that are multiplied by it, or None
@@ -229,6 +231,9 @@ func (u *updater) run() {
 		grad := u.grads[i]
 		if def := u.j.g.Values[grad].Def; def != graph.NoNode {
 			u.j.owner = u.j.g.Nodes[def]
+		}
+		if u.bound != None || u.finite != None {
+			grad = u.late(i)
 		}
 		if u.bound != None {
 			grad = u.Mul(grad, u.Cast(u.bound, u.DType(grad)))
@@ -277,6 +282,7 @@ func (u *updater) unscale() {
 	}
 	factor := u.Op("Reciprocal", nil, scale)
 	sum := None
+	u.perScale, u.multiplied = factor, slices.Clone(u.grads)
 	for i, g := range u.grads {
 		g = u.Mul(g, u.Cast(factor, u.DType(g)))
 		u.grads[i], sum = g, u.plus(sum, u.zero(g))

@@ -58,6 +58,8 @@ func TestSchemas(t *testing.T) {
 		{"estimate",
 			"estimate example:transformer --tp 2 --pp 2 --dp 2 --zero 3 --sequence-parallel --gpu 1GiB --time-limit 0"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --pp 2 --microbatches 4"},
+		{"plan", "plan forward.onnx --dim batch=4 --precision bf16"},
+		{"explain", "explain forward.onnx --dim batch=4 --precision fp16"},
 		{"apply", "apply example:mlp --dim batch=4096 --level 1 -o out.onnx"},
 		{"apply", "apply forward.onnx --level 1 --anchor off -o bare.onnx"},
 		{"grad", "grad forward.onnx -o train.onnx"},

@@ -4,10 +4,11 @@ import "io"
 
 // Step identifies the training step behind the figures, in the JSON of each verb.
 type Step struct {
-	Text      string  `json:"text"`       // in a phrase
-	Made      bool    `json:"made"`       // from a forward model; else the step is the file's own
-	Optimizer *string `json:"optimizer"`  // added by memopt; nil without an optimizer
-	Micros    int     `json:"accumulate"` // steps whose gradients are added up for an update
+	Text      string  `json:"text"`                // in a phrase
+	Made      bool    `json:"made"`                // from a forward model; else the step is the file's own
+	Optimizer *string `json:"optimizer"`           // added by memopt; nil without an optimizer
+	Micros    int     `json:"accumulate"`          // steps whose gradients are added up for an update
+	Precision string  `json:"precision,omitempty"` // of a step that computes in 16 bits beside float32, which is inexact
 }
 
 // StepLine writes the step as the first line of a report for people. A nil step writes no line: the report

@@ -24,10 +24,9 @@ import (
 // estimateFlags are the flags of an estimate: device, layout and precision.
 type estimateFlags struct {
 	option.DeviceFlags
-	step      gradcmd.StepFlags
-	runtime   string
-	precision string
-	chunk     string
+	step    gradcmd.StepFlags
+	runtime string
+	chunk   string
 	cli.LimitFlags
 	check  bool
 	states []string
@@ -86,8 +85,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	f.step.Optimizer.RegisterRate(s)
 	s.StringVar(&f.runtime, "runtime", string(estimate.Own), "whose step: memopt, as memopt train runs it, or torch, "+
 		"PyTorch's own in eager mode, of a model that it exported or of a step that memopt.torch traced")
-	s.StringVar(&f.precision, "precision", "", "count values as if they were kept in fp32, bf16, fp16-mixed or "+
-		"bf16-pure")
+	f.step.Counted = true
 	f.LimitFlags.Register(s)
 	option.RegisterChunk(s, &f.chunk)
 	s.BoolVar(&f.check, "check", false, "also run the step on this machine's CPU, and print predicted beside "+
@@ -205,8 +203,8 @@ func fits(a *cli.App, name string, r *estimate.Result) error {
 func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 	o := &estimate.Options{Advise: true, Seed: a.Global.Seed, Threads: a.Global.Threads, Found: a.Keeper.Keep}
 	var err error
-	if o.Precision, err = precision.Parse(f.precision); err != nil {
-		return nil, cli.Usage("--precision: %w", err)
+	if o.Precision, err = f.step.Precision(); err != nil {
+		return nil, err
 	}
 	if f.check && o.Precision != precision.AsIs {
 		return nil, cli.Usage("--check and --precision cannot be combined: the step is run in the graph's own types")
@@ -234,9 +232,6 @@ func (f *estimateFlags) recipe(a *cli.App, m *memopt.Model, o *estimate.Options)
 	var err error
 	// As train does: on the CPU the loop itself ends a step before it writes.
 	o.Recipe, err = f.step.Recipe(m, a.Global.Seed, f.Device != "" && f.Device != option.CpuDevice)
-	if o.Precision == precision.FP16Mixed && f.step.Updates() {
-		o.Recipe.LossScale, o.Recipe.Optimizer.Guard = gradcmd.LossScaleInput, false
-	}
 	if err == nil && train.HasBackward(m) && !f.layout.several() {
 		return gradcmd.TakeStep(a, m, &f.step)
 	}

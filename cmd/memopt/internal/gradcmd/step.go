@@ -12,6 +12,7 @@ import (
 	"memopt/autograd"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/graph"
+	"memopt/graph/precision"
 	"memopt/planner"
 	"memopt/symbolic"
 	"memopt/train"
@@ -33,7 +34,10 @@ type StepFlags struct {
 	fuse       bool
 	Micros     int
 	accumulate bool // the old flag of the graph verbs for a micro-step
-	Optimizer  optimizerFlags
+	precision  string
+	// Counted says that the verb counts the bytes of a precision, and makes no step in it.
+	Counted   bool
+	Optimizer optimizerFlags
 }
 
 // LossScaleInput names the input for the scale of the loss.
@@ -68,7 +72,34 @@ func (s *StepFlags) register(f *pflag.FlagSet, optimizer string, outputs []strin
 	cli.NumberVar(f, &s.Micros, "gradient-accumulation-steps", "", 1, cli.Positive,
 		"micro-steps whose gradients are added "+
 			"up for an update")
+	f.StringVar(&s.precision, "precision", "", "inexact: bf16 or fp16-mixed: compute the step of a forward model in "+
+		"16 bits, but for weights, softmaxes, sums and losses; fp32: as the file is; estimate counts bf16-pure, too")
 	s.Optimizer.register(f, optimizer)
+}
+
+// Precision is the precision of the step.
+func (s *StepFlags) Precision() (precision.Precision, error) {
+	p, err := precision.Parse(s.precision)
+	if err != nil {
+		return p, cli.Usage("--precision: %w", err)
+	}
+	return p, nil
+}
+
+// made is the precision that the step of a model is made in.
+func (s *StepFlags) made(m *memopt.Model) (precision.Precision, error) {
+	p, err := s.Precision()
+	switch {
+	case err != nil || s.Counted:
+		return precision.AsIs, err
+	case p == precision.BF16Pure:
+		return p, cli.Usage("--precision %s: estimate alone counts such a step: wanted fp32, bf16 or fp16-mixed", p)
+	case p != precision.AsIs && train.HasBackward(m):
+		return p, cli.Usage("--precision %s: %s has a backward half, whose types stay: give the forward model", p, m.Path)
+	case p == precision.FP32 && hasHalves(m):
+		return p, cli.Usage("--precision %s: %s has values in 16 bits, which stay: leave out the flag", p, m.Path)
+	}
+	return p, nil
 }
 
 // Asked are those of some flags of a step that the command line or a variable gives, each once.
@@ -129,7 +160,7 @@ func (s *StepFlags) Recipe(m *memopt.Model, seed int64, guarded bool) (train.Rec
 	if !s.Updates() {
 		r.Optimizer = autograd.Optimizer{}
 	} else if s.likeTrain() {
-		if HasHalves(m) {
+		if s.Halves(m) {
 			r.LossScale = LossScaleInput
 		}
 		r.Optimizer.Guard = guarded && r.LossScale == ""
@@ -137,6 +168,9 @@ func (s *StepFlags) Recipe(m *memopt.Model, seed int64, guarded bool) (train.Rec
 		r.Optimizer.MaxNorm = 0
 	}
 	r.Differentiate = autograd.Options{Params: s.params, NoGrad: s.Freeze, Outputs: s.outputs, Unfused: !s.fuse}
+	if r.Differentiate.Precision, err = s.made(m); err != nil {
+		return r, err
+	}
 	if !r.Bare && len(s.outputs) == 0 {
 		r.Differentiate.Outputs = []string{"*"}
 	}
@@ -144,9 +178,17 @@ func (s *StepFlags) Recipe(m *memopt.Model, seed int64, guarded bool) (train.Rec
 	return r, err
 }
 
-// HasHalves reports whether a model computes in float16, whose gradients need a scale of the loss.
-func HasHalves(m *memopt.Model) bool {
-	return slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == graph.Float16 })
+// Halves reports whether the step computes in float16, whose gradients need a scale of the loss.
+func (s *StepFlags) Halves(m *memopt.Model) bool {
+	p, _ := s.Precision() // Recipe reports the error
+	return p.Half() == graph.Float16 || hasType(m, graph.Float16)
+}
+
+// hasHalves reports whether a model has values in 16 bits.
+func hasHalves(m *memopt.Model) bool { return hasType(m, graph.Float16) || hasType(m, graph.BFloat16) }
+
+func hasType(m *memopt.Model, d graph.DType) bool {
+	return slices.ContainsFunc(m.Graph.Values, func(v graph.Value) bool { return v.Type.DType == d })
 }
 
 // losses reads --loss.
@@ -220,6 +262,12 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 		gradients += " from gradients of the outputs, which are inputs"
 	}
 	step.Text = strings.Join([]string{s.Kept(m), gradients, by}, ", ")
+	if x := j.Mixed; x != nil {
+		p, _ := s.Precision() // which has been read
+		step.Precision = string(p)
+		step.Text = fmt.Sprintf("inexact, %d of %d nodes of floats in %v (%d casts): ", x.Narrow, x.Narrow+x.Wide,
+			x.Half, x.Casts) + step.Text
+	}
 	return step
 }
 
@@ -290,6 +338,9 @@ const largeOutput = 20
 // and the model makes gradients.
 func TakeStep(a *cli.App, m *memopt.Model, f *StepFlags) (*memopt.Model, *report.Step, error) {
 	if err := f.Check(); err != nil {
+		return nil, nil, err
+	}
+	if _, err := f.made(m); err != nil {
 		return nil, nil, err
 	}
 	idle, update := f.Asked(ofForward...), f.Asked(append([]string{"optimizer", "freeze"}, OptimizerDetails...)...)

@@ -26,7 +26,7 @@ const torchFormat = "torch"
 // notOfModules are the flags of plan that a plan of modules has no use for.
 var notOfModules = []string{"config", "probe", "plan", "order", "cost", "aliases", "clone-bytes", "budget-for", "keep",
 	"recompute", "state", "pareto", "save-config", "plot", "format", "optimizer", "accumulate",
-	"gradient-accumulation-steps", "budget-in", "solver",
+	"gradient-accumulation-steps", "budget-in", "solver", "precision",
 	"chunk", "details", "no-chart", "require-optimal", "effort"}
 
 // planModules plans which modules of a PyTorch program run again.

@@ -185,7 +185,7 @@ func (t *trainFlags) scale(m *memopt.Model) (*schedule.Scale, error) {
 	case "dynamic":
 		return &s, nil
 	case "auto":
-		if gradcmd.HasHalves(m) {
+		if t.step.Halves(m) {
 			return &s, nil
 		}
 		return nil, nil
