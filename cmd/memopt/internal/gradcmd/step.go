@@ -95,7 +95,8 @@ func (s *StepFlags) made(m *memopt.Model) (precision.Precision, error) {
 	case p == precision.BF16Pure:
 		return p, cli.Usage("--precision %s: estimate alone counts such a step: wanted fp32, bf16 or fp16-mixed", p)
 	case p != precision.AsIs && train.HasBackward(m):
-		return p, cli.Usage("--precision %s: %s has a backward half, whose types stay: give the forward model", p, m.Path)
+		return p, cli.Usage("--precision %s: %s has a backward half, whose types stay: give the forward model", p,
+			m.Path)
 	case p == precision.FP32 && hasHalves(m):
 		return p, cli.Usage("--precision %s: %s has values in 16 bits, which stay: leave out the flag", p, m.Path)
 	}
