@@ -75,8 +75,8 @@ func TestFitMoved(t *testing.T) {
 	require.Positive(t, waited)
 }
 
-// TestFollow: of a list of extra runs, moves see the bytes of the simulation less those beside it, the cost of each run,
-// and each value between two of its uses, but for kept ones and parts.
+// TestFollow: of a list of extra runs, moves see the bytes of the simulation less those beside it, the cost of each
+// run, and each value between two of its uses, but for kept ones and parts.
 func TestFollow(t *testing.T) {
 	parts, kept, lives := 0, 0, 0
 	for seed := range uint64(40) {
