@@ -197,5 +197,10 @@ func unknownCluster(a *recompute.Analysis, e ConfigEntry) string {
 	for i := range a.Clusters {
 		ids[i] = string(a.Clusters[i].ID)
 	}
-	return text + nearmiss.Question(strings.TrimSpace(string(e.Cluster)), ids)
+	if near := nearmiss.Question(strings.TrimSpace(string(e.Cluster)), ids); near != "" || len(ids) == 0 {
+		return text + near
+	}
+	const shown = 3
+	return text + fmt.Sprintf("; its clusters are %q", ids[:min(shown, len(ids))]) +
+		strings.Repeat(" and others", min(1, len(ids)/(shown+1)))
 }

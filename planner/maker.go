@@ -260,6 +260,9 @@ func (m *maker) warn(p *Plan, c *choice) {
 	if s := p.Session; s != nil {
 		before, after = s.Base, s.Planned
 		p.warnUnfused()
+		if p.selected != nil {
+			m.warnNames(p, p.selected)
+		}
 	}
 	if (len(c.sel.chosen) > 0 || len(m.evaluator.Forced) > 0) && after >= before {
 		p.warnf("the selection does not lower the peak: %d bytes before, %d after; recomputation "+

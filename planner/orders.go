@@ -9,9 +9,11 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/internal/timelimit"
 	"memopt/planner/order"
 	"memopt/recompute"
 	ortsim "memopt/sim/ort"
+	"memopt/symbolic"
 )
 
 // OrderChoice names an order of execution.
@@ -142,6 +144,61 @@ func (r *request) inLeast(ctx context.Context) (*Plan, error) {
 		}
 	}
 	return nil, first
+}
+
+// inSession makes the plan for a budget in ORTModule, whose session runs a planned file in any order. Plans start from
+// the memory-efficient order, and from that of the file, ORTModule's default order, too where the unchanged graph takes
+// less memory in it, as in tiny nets, or where the budget is infeasible in the other. The cheaper plan is taken.
+func (r *request) inSession(ctx context.Context, efficient graph.Order) (*Plan, error) {
+	file, err := chooseOrder(r.model, r.boundary, OrderFile)
+	if err != nil {
+		return nil, err
+	}
+	lower, err := r.lowerInSession(file, efficient)
+	if err != nil {
+		return nil, err
+	}
+	first, done := ctx, func() {}
+	if lower {
+		first, done = timelimit.Share(ctx, 1.0/2)
+	}
+	p, err := r.in(first, efficient)
+	done()
+	var none *InfeasibleError
+	if err != nil && !errors.As(err, &none) || err == nil && !lower || slices.Equal(file, efficient) {
+		return p, err
+	}
+	q, err := r.in(ctx, file)
+	var neither *InfeasibleError
+	switch {
+	case none != nil && errors.As(err, &neither):
+		neither.InOtherOrder(none)
+		return nil, neither
+	case p != nil && errors.Is(err, ErrInfeasible):
+		return p, nil
+	case err != nil || p == nil:
+		return q, err
+	case p.Overhead < q.Overhead || p.Overhead == q.Overhead && p.Session.Planned <= q.Session.Planned:
+		return p, nil
+	}
+	return q, nil
+}
+
+// lowerInSession reports whether the unchanged graph takes less memory in ORTModule in one order than in another; not
+// without sizes.
+func (r *request) lowerInSession(one, other graph.Order) (bool, error) {
+	var peaks [2]int64
+	for i, o := range []graph.Order{one, other} {
+		var err error
+		if peaks[i], err = r.sessionOf(o, nil); err != nil {
+			var unbound *symbolic.UnboundError
+			if errors.As(err, &unbound) {
+				return false, nil // which the plan's own error says
+			}
+			return false, err
+		}
+	}
+	return peaks[0] < peaks[1], nil
 }
 
 // worse reports whether a plan takes more than another in any way.

@@ -244,13 +244,19 @@ func (r *request) plan(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b := r.opts.Budget(); b != nil && b.ORTModule && b.Runtime && r.automatic() {
+		return r.inSession(ctx, o)
+	}
 	return r.in(ctx, o)
 }
+
+// automatic reports whether the order is for memopt to choose.
+func (r *request) automatic() bool { return r.opts.Order == "" || r.opts.Order == OrderAuto }
 
 // order is the order that Options.Order means, which is not OrderMemory.
 func (r *request) order() (graph.Order, error) {
 	o, err := chooseOrder(r.model, r.boundary, r.opts.Order)
-	if err == nil && (r.opts.Order == "" || r.opts.Order == OrderAuto) {
+	if err == nil && r.automatic() {
 		o, err = r.writingLate(o)
 	}
 	return o, err

@@ -41,14 +41,13 @@ func (m *maker) sessionBase() (int64, error) {
 	return ortsim.TrainingPeak(m.model, graph.FileOrder(m.model.Graph), m.opts.Dims)
 }
 
-// sessionOf is the peak in ORTModule of the file that placements make, in its own order.
-func (m *maker) sessionOf(placements []recompute.Placement) (int64, error) {
-	a := m.analysis
-	r, err := recompute.Apply(m.model, a.Boundary, a.Order, placements, recompute.Options{Release: true})
+// sessionOf is the peak in ORTModule of the file that placements make in an order, in which its session runs it.
+func (r *request) sessionOf(o graph.Order, placements []recompute.Placement) (int64, error) {
+	w, err := recompute.Apply(r.model, r.boundary, o, placements, recompute.Options{Release: true})
 	if err != nil {
 		return 0, err
 	}
-	return ortsim.TrainingPeak(r.Model, ortsim.PriorityOrder(r.Model.Graph), m.opts.Dims)
+	return ortsim.TrainingPeak(w.Model, ortsim.PriorityOrder(w.Model.Graph), r.opts.Dims)
 }
 
 // sessionOfSelection is the peak in ORTModule where its own optimizer recomputes candidates.
@@ -80,9 +79,31 @@ func (m *maker) session(p *Plan, c *choice) (*Session, error) {
 		p.selected = c.sel.chosen
 		s.Planned, err = m.sessionOfSelection(c.sel.chosen)
 	default:
-		s.Planned, err = m.sessionOf(p.Placements)
+		s.Planned, err = m.sessionOf(m.analysis.Order, p.Placements)
 	}
 	return s, err
+}
+
+// warnNames says that ORTModule refuses the graph that its own optimizer makes of candidates: two of its nodes have one
+// name. The name of a clone is that of its node with an ending, and so the ending alone where nodes have no names.
+func (m *maker) warnNames(p *Plan, chosen []int) {
+	g := m.analysis.Graph
+	names, cloned := map[string]bool{}, make([]bool, len(g.Nodes))
+	for _, n := range g.Nodes {
+		names[n.Name] = true
+	}
+	for _, c := range chosen {
+		for _, id := range m.analysis.Candidates[c].Nodes {
+			name := g.Nodes[id].Name + recompute.Suffix
+			if names[name] && !cloned[id] {
+				p.warnf("ORTModule refuses this graph (two nodes with same node name (%s)): its optimizer does not "+
+					"name clones apart, such as that of %q; plan to a budget, whose file memopt writes with names",
+					name, g.NodeLabel(id))
+				return
+			}
+			names[name], cloned[id] = true, true
+		}
+	}
 }
 
 // ByORTModule returns the graph that ORTModule's own optimizer makes of a level or a configuration, in its order; nil
@@ -102,7 +123,7 @@ func (m *maker) judgedInORTModule(placements []recompute.Placement) (*anchor.Anc
 	if out.Base, err = m.sessionBase(); err != nil {
 		return nil, err
 	}
-	if out.Anchored, err = m.sessionOf(placements); err != nil {
+	if out.Anchored, err = m.sessionOf(m.analysis.Order, placements); err != nil {
 		return nil, err
 	}
 	out.BaseArena, out.Bare, out.Planned, out.AnchoredArena = out.Base, out.Anchored, out.Anchored, out.Anchored

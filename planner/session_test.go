@@ -214,7 +214,8 @@ func TestSessionBound(t *testing.T) {
 			_, low := plan(planner.Budget{Arena: 1, ORTModule: true, Runtime: true})
 			require.False(t, low.Searched())
 			least := low.LowerBound
-			require.ErrorContains(t, low, "no plan for ORTModule fits an arena of 1 bytes: no plan in this order")
+			require.ErrorContains(t, low, "no plan for ORTModule fits an arena of 1 bytes: no plan in one of 2 "+
+				"orders has")
 			all, _ := plan(planner.Level(1))
 			strategies := []planner.Strategy{planner.Level(2)}
 			for _, row := range all.Clusters {
@@ -295,4 +296,57 @@ func TestSessionUnfused(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, strings.Join(p.Warnings, " "), "does not run this graph")
 	}
+}
+
+// TestSessionNames: ORTModule refuses a graph in which two clones of nodes without names have one name, and a level of
+// such a graph says so; a plan to a budget names its clones apart.
+func TestSessionNames(t *testing.T) {
+	m, dims := ofORTModule(t, "mlp")
+	o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true}
+	warnings := func(s planner.Strategy) string {
+		o.Strategy = s
+		p, err := planner.Make(m.Model, m.Types, o)
+		require.NoError(t, err)
+		require.NotEmpty(t, p.Placements)
+		return strings.Join(p.Warnings, "\n")
+	}
+	const told = "ORTModule refuses this graph (two nodes with same node name (_recompute))"
+	require.NotContains(t, warnings(planner.Level(1)), "refuses")
+	for _, n := range m.Graph.Nodes {
+		n.Name = ""
+	}
+	require.Contains(t, warnings(planner.Level(1)), told)
+	require.NotContains(t, warnings(planner.Budget{Share: 0.95, ORTModule: true, Runtime: true}), "refuses")
+}
+
+// TestSessionTiny: in a net whose unchanged graph takes less memory in the order of the file than in the
+// memory-efficient one, a budget of all of its memory needs no clone, and one below that is infeasible in both orders.
+func TestSessionTiny(t *testing.T) {
+	m, _ := ofORTModule(t, "tiny")
+	o := planner.Options{Dims: symbolic.Env{"input_dim0": 4, "input_dim1": 3, "input_dim2": 16, "input_dim3": 16},
+		ORTModule: true, SkipLayout: true}
+	plan := func(share float64, order planner.OrderChoice) (*planner.Plan, error) {
+		o.Order, o.Strategy = order, planner.Budget{Share: share, ORTModule: true, Runtime: true}
+		return planner.Make(m.Model, m.Types, o)
+	}
+	_, err := plan(1, planner.OrderORT)
+	require.ErrorIs(t, err, planner.ErrInfeasible)
+	p, err := plan(1, planner.OrderAuto)
+	require.NoError(t, err)
+	require.Empty(t, p.Placements)
+	require.Equal(t, p.Session.Base, p.Session.Planned)
+	var none, file *planner.InfeasibleError
+	_, err = plan(0.99, planner.OrderAuto)
+	require.ErrorAs(t, err, &none)
+	_, err = plan(0.99, planner.OrderFile)
+	require.ErrorAs(t, err, &file)
+	require.Equal(t, p.Session.Base, none.LowestArena)
+	require.Equal(t, file.LowerBound, none.LowerBound)
+	require.ErrorContains(t, none, "no plan in one of 2 orders")
+
+	m, o.Dims = ofORTModule(t, "mlp")
+	p, err = plan(1, planner.OrderAuto)
+	require.NoError(t, err)
+	require.Empty(t, p.Placements)
+	require.Zero(t, p.Overhead)
 }

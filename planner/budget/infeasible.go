@@ -17,9 +17,11 @@ type InfeasibleError struct {
 	// live bytes. They may belong to different plans. Both are 0 where no plan was tried, because
 	// LowerBound, or Persistent, rules the budget out.
 	LowestArena, LowestLive int64
-	// LowerBound is a lower bound on the arena of every plan in this order; 0 means that no bound is
+	// LowerBound is a lower bound on the arena of every plan in this order, or in Orders; 0 means that no bound is
 	// known.
 	LowerBound int64
+	// Orders is how many orders were tried, if several: the fields above then cover all of them.
+	Orders int
 	// Persistent is the bytes of inputs and weights where the budget was for these, too; else 0.
 	Persistent int64
 	// Whole is how low plans without chunked regions come, if chunking was tried, too: then the fields
@@ -56,6 +58,26 @@ func (e *InfeasibleError) InParts(arena, live, bound int64) {
 	e.LowerBound = bound
 }
 
+// InOtherOrder adds that the budget is infeasible in one more order.
+func (e *InfeasibleError) InOtherOrder(o *InfeasibleError) {
+	e.Orders = max(e.Orders, 1) + max(o.Orders, 1)
+	switch {
+	case !e.Searched():
+		e.LowestArena, e.LowestLive = o.LowestArena, o.LowestLive
+	case o.Searched():
+		e.LowestArena, e.LowestLive = min(e.LowestArena, o.LowestArena), min(e.LowestLive, o.LowestLive)
+	}
+	e.LowerBound, e.Stopped = min(e.LowerBound, o.LowerBound), e.Stopped || o.Stopped
+}
+
+// InOrders names the orders that the bound holds for.
+func (e *InfeasibleError) InOrders() string {
+	if e.Orders > 1 {
+		return fmt.Sprintf("in one of %d orders", e.Orders)
+	}
+	return "in this order"
+}
+
 // Error names the budget and the smallest arena that was reached.
 func (e *InfeasibleError) Error() string {
 	object := cmp.Or(e.Object, "plan")
@@ -73,8 +95,8 @@ func (e *InfeasibleError) Error() string {
 	}
 	switch w := e.Whole; {
 	case !e.Searched() && e.LowerBound > 0:
-		return text + fmt.Sprintf(": no plan in this order has an arena of less than %d bytes; allow more, or use "+
-			"smaller dims", e.LowerBound)
+		return text + fmt.Sprintf(": no plan %s has an arena of less than %d bytes; allow more, or use "+
+			"smaller dims", e.InOrders(), e.LowerBound)
 	case !e.Searched():
 		return text + "; allow more, or use smaller dims"
 	case w != nil && w.Arena > 0:
@@ -82,7 +104,7 @@ func (e *InfeasibleError) Error() string {
 	case w != nil:
 		text += e.lowest() + fmt.Sprintf(", with regions in parts; without them it is at least %d", w.Bound)
 	case e.LowerBound > 0:
-		text += e.lowest() + fmt.Sprintf(", and no plan in this order has one of less than %d", e.LowerBound)
+		text += e.lowest() + fmt.Sprintf(", and no plan %s has one of less than %d", e.InOrders(), e.LowerBound)
 	default:
 		text += e.lowest()
 	}

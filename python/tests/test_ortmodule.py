@@ -178,6 +178,30 @@ def test_plan_files(job, graph, tmp_path):
     assert "wanted a file that memopt plan --save-plan has written" in errors
 
 
+def test_unknown_cluster(job, tmp_path):
+    """A cluster that no graph has is named once, with the nearest one that it has."""
+    config = tmp_path / "config.json"
+    config.write_text('["Dropout+:1:-1", "Droput+:1:-1", "Nowhere+Here+:1:-1"]', encoding="utf-8")
+    output, errors = job(8, 4, MEMOPT_PLAN=str(config))
+    assert "again [0" not in output
+    assert errors.count('MEMOPT_PLAN=') == 2
+    assert errors.count('no cluster of this graph has the id "Droput+"') == 1
+    assert 'did you mean "Dropout+"?' in errors
+    assert re.search('the id "Nowhere\\+Here\\+" .*; its clusters are \\["', errors)
+    config.write_text('["Dropout+:1:-1"]', encoding="utf-8")
+    assert not job(8, MEMOPT_PLAN=str(config))[1]
+
+
+def test_refused_level(tmp_path, graph):
+    """There is no row of a level whose graph ORTModule refuses, and a plan is as without the names."""
+    (tmp_path / "job.py").write_text(
+        "import onnx, sys\nm = onnx.load(sys.argv[1])\nfor n in m.graph.node: n.name = ''\n"
+        "sys.argv[1] = 'unnamed.onnx'\nonnx.save(m, sys.argv[1])\n" + JOB, encoding="utf-8")
+    output, _ = python("-m", "memopt.ortmodule", "job.py", str(graph), "8", cwd=tmp_path, MEMOPT_BUDGET="60%")
+    assert [row[:2] for row in promised(output)] == [
+        ("ORTModule", "predicted"), ("memopt's plan", "promised"), ("memopt's plan", "measured")]
+
+
 @pytest.mark.parametrize("path", ["/dev/null", "."])
 def test_plan_no_file(job, path):
     """A device is not read, for it may have no end, and neither is a folder."""

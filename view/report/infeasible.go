@@ -144,9 +144,9 @@ func (u *InfeasibleBudget) sentences() []string {
 	out := []string{"Does not fit: " + infeasibleLimit(e) + "."}
 	if !e.Searched() {
 		if e.LowerBound > 0 {
-			out = append(out, fmt.Sprintf("No plan in this order takes an arena of less than %s; the search did not "+
+			out = append(out, fmt.Sprintf("No plan %s takes an arena of less than %s; the search did not "+
 				"start.",
-				Bytes(e.LowerBound)))
+				e.InOrders(), Bytes(e.LowerBound)))
 		}
 		return out
 	}
@@ -162,7 +162,7 @@ func (u *InfeasibleBudget) sentences() []string {
 			low += fmt.Sprintf("; no plan in this order is below %s", Bytes(w.Bound))
 		}
 	} else if e.LowerBound > 0 {
-		low += fmt.Sprintf("; no plan in this order is below %s", Bytes(e.LowerBound))
+		low += fmt.Sprintf("; no plan %s is below %s", e.InOrders(), Bytes(e.LowerBound))
 	}
 	if e.Stopped {
 		low += "; the time limit ended the search, and more time may find a plan"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +87,8 @@ class Planned:
         model: the rewritten graph, as bytes of ONNX.
         baseline_bytes: the peak of a step without a plan.
         promised_bytes: that with the plan.
-        level_bytes: that with ORTMODULE_MEMORY_OPT_LEVEL=1; None where it could not be predicted.
+        level_bytes: that with ORTMODULE_MEMORY_OPT_LEVEL=1; None where it could not be predicted, or ORTModule refuses
+            its graph.
         clones: how many nodes run again.
         overhead: their time as a share of a step, estimated.
     """
@@ -118,6 +121,11 @@ def planned(graph: MemoryFile, dims: Mapping[str, int], settings: Settings) -> P
         level = _asked("plan", graph, *bound, "--level", "1", settings=None)
         written = _asked("apply", graph, *bound, "--plan", saved, "-o", out, settings=settings)
         rewritten = out.read()
+    for text in chosen["warnings"]:
+        if text.startswith("config entry"):  # the others are of ORTModule's own optimizer, which is off
+            _warn(f"{settings}: {text}")
+    if any(text.startswith("ORTModule refuses") for text in (level or {}).get("warnings", ())):
+        level = {}
     baseline, promised = _peaks(chosen, written)
     return Planned(
         model=rewritten,
@@ -127,6 +135,12 @@ def planned(graph: MemoryFile, dims: Mapping[str, int], settings: Settings) -> P
         clones=written["clones"],
         overhead=(chosen.get("recompute") or {}).get("overhead", 0.0),
     )
+
+
+@functools.cache
+def _warn(text: str) -> None:
+    """Warns once, however many graphs are planned."""
+    warnings.warn(text, stacklevel=2)
 
 
 def _peaks(chosen: Mapping[str, Any], written: Mapping[str, Any]) -> tuple[int, int]:
