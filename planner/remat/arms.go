@@ -22,10 +22,8 @@ type arm struct {
 // unknown stands for the cost of an arm without a schedule within the budget.
 const unknown = infinite
 
-const (
-	mostArms = 4          // orders that go on after each turn
-	seedWork = 10_000_000 // of a cut to start from
-)
+// mostArms is how many orders go on after each turn.
+const mostArms = 4
 
 // add makes an arm of an order, unless there is one.
 func (s *problemSolver) add(order []int32) *arm {
@@ -70,14 +68,8 @@ func (s *problemSolver) addOrders() {
 	s.add(s.linked(early).sink())
 }
 
-// addCut gives the search of an arm a schedule to start from: that of the cut which proves most.
-func (s *problemSolver) addCut(a *arm) {
-	tasks, at := a.folded.graph.CutExtras(s.ctx, s.budget, seedWork)
-	_ = a.search.Add(a.folded.graph.FromCut(tasks, at), "cut")
-	s.settle(a)
-}
-
-// addSeeds gives it more of them: of other cuts of that moment, and of the dynamic program for chains.
+// addSeeds gives the search of an arm schedules to start from: of other cuts of the moment that proves most, and
+// of the dynamic program for chains.
 func (s *problemSolver) addSeeds(a *arm) {
 	g := a.folded.graph
 	add := func(tasks []int32, at int32) { _ = a.search.Add(g.FromCut(tasks, at), "cut") }

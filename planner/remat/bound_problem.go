@@ -5,9 +5,12 @@ import (
 	"math"
 )
 
-// boundWork is the counted work of a bound within Solve: about half a second, more for large
-// graphs, which do not fit into caches.
-const boundWork = 60_000_000
+// The counted work of a bound within Solve: about half a second, more for large graphs, which do not fit into
+// caches.
+const (
+	boundWork = 60_000_000
+	boundPart = 600 // and so much by node
+)
 
 // relaxation is the problem in its general form, without the rule that no source is computed anew
 // while an alias of it is live.

@@ -45,9 +45,7 @@ func (s *solver) runSearch(work int64) {
 	s.stage = "lns"
 	answer, err := s.search.Fit(s.ctx, s.budget, work)
 	if err == nil {
-		if answer.Method == "greedy" {
-			s.stage = "greedy"
-		}
+		s.stage = answer.Method
 		s.offer(s.withAliases(s.search.sequence(answer.Extras)))
 	} else if len(s.search.known) > 0 {
 		s.offer(s.withAliases(s.search.sequence(s.search.known[0].Extras))) // for the lowest peak

@@ -10,15 +10,26 @@ const (
 	dearest      = 8          // a construction gives up when its extra runs cost so many times the first runs
 	mostBuilding = 50_000_000 // most work that buildingPart divides, besides that of three constructions
 	buildingPart = 8          // constructions may take this part of the work once there is an answer
+	behindCut    = 2          // or so many times the work of the cut that gave one
+	seedWork     = 10_000_000 // of a cut to start from,
+	seedPart     = 200        // and so much by task
+	cutsByWork   = 8          // pieces of a cut's work that take as long as one of a construction
 )
 
-// construct looks for first answers by the rules, from the plain order or a known answer above the
-// budget, and reports whether there is one or the call must end.
+// construct looks for first answers: from the cut that proves most, then by the rules from the plain order or
+// a known answer above the budget. It reports whether there is one or the call must end.
 func (s *Search) construct(work int64) bool {
 	d := s.d
-	for try := 0; !s.stop(); try++ {
+	whole := s.limit
+	defer func() { s.limit = whole }()
+	for try := -1; !s.stop(); try++ {
 		best, most, start := s.within(d.budget), dearest*s.base, d.work
 		switch {
+		case try < 0:
+			if s.took = 0; s.buildCut(most) {
+				s.limit = min(whole, d.work+max(work/buildingPart, behindCut*(d.work-start)))
+			}
+			continue
 		case best == nil && try >= freshTries:
 			return false
 		case best != nil && (try >= 2*len(dropRules) || s.took > work/buildingPart):
@@ -39,20 +50,38 @@ func (s *Search) construct(work int64) bool {
 	return true
 }
 
-// build makes one construction from a list of extra runs, and reports whether it came within the
+// buildCut makes a construction from the list of CutExtras.
+func (s *Search) buildCut(most int64) bool {
+	d := s.d
+	work := min(seedWork+seedPart*int64(len(s.g.Tasks)), infinite/cutsByWork)
+	b := newBounder(s.ctx, newMoments(s.g), d.budget, work)
+	b.run()
+	tasks := b.suggestion()
+	d.work += b.spent() / cutsByWork
+	return tasks != nil && s.grow(dropRules[0], s.g.FromCut(tasks, b.at), most, "cut")
+}
+
+// build makes one construction by a rule from a list of extra runs, and reports whether it came within the
 // budget for no more than most.
 func (s *Search) build(try int, from []Extra, most int64) bool {
+	rule := randomDropRule(s.rng)
+	if try < len(dropRules) {
+		rule = dropRules[try]
+	}
+	return s.grow(rule, from, most, "greedy")
+}
+
+// grow makes drops by a rule from a list of extra runs until it is within the budget, and takes out those that
+// turn out to be needless.
+func (s *Search) grow(rule dropRule, from []Extra, most int64, method string) bool {
 	d := s.d
 	d.all, d.some, d.cut = dropAll, sampleSize(len(d.runs)), dropCut
 	d.patience, d.longest = dropPatience, mostReruns
-	d.dropRule = randomDropRule(s.rng)
-	if try < len(dropRules) {
-		d.dropRule = dropRules[try]
-	}
+	d.dropRule = rule
 	d.load(from)
-	ok := d.lower(most, func() { s.keep("greedy") }, s.stop)
+	ok := d.lower(most, func() { s.keep(method) }, s.stop)
 	d.tidy()
-	s.keep("greedy")
+	s.keep(method)
 	d.forget()
 	return ok
 }

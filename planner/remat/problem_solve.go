@@ -50,6 +50,21 @@ func (p *Problem) Solve(ctx context.Context, opts Options) (*Solution, error) {
 	return s.solution()
 }
 
+// OnePassPeak is the peak, in bytes, of computing every node once in the given order, with the values that live
+// throughout; 0 for a problem that is not valid.
+func (p *Problem) OnePassPeak() int64 {
+	if p.Validate() != nil {
+		return 0
+	}
+	f := fold(p)
+	f.arrange(f.real)
+	_, peak, err := p.Simulate(f.steps(f.sequence(nil)))
+	if err != nil {
+		return 0
+	}
+	return peak
+}
+
 // problemSolver is one call of Problem.Solve.
 type problemSolver struct {
 	*folded
@@ -136,11 +151,6 @@ func (s *problemSolver) run() {
 	}
 	if !s.p.InOrder && !s.met() {
 		s.addOrders()
-	}
-	for _, a := range s.arms {
-		if !s.ended() {
-			s.addCut(a)
-		}
 	}
 	if s.opts.Solver != "greedy" && !s.ended() {
 		s.addSeeds(a)

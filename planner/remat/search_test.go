@@ -265,3 +265,45 @@ func TestSolveLarge(t *testing.T) {
 		require.True(t, r.InOrder)
 	}
 }
+
+// TestFirstAnswerOfManyLayers: the first answer for a graph of equal layers comes from a cut, so that its cost is close
+// to the bound whatever the number of layers is.
+func TestFirstAnswerOfManyLayers(t *testing.T) {
+	for _, blocks := range []int{30, 300, 3000} {
+		g := transformer(blocks)
+		plain, err := g.Simulate(nil)
+		require.NoError(t, err)
+		once := int64(0)
+		for x := range g.Tasks {
+			once += g.Tasks[x].Cost
+		}
+		for _, share := range []int64{70, 50, 30} {
+			budget := plain.Peak * share / 100
+			a, err := NewSearch(g, 1).Fit(t.Context(), budget, 0)
+			require.NoError(t, err)
+			low := g.CostBound(t.Context(), budget, boundWork+boundPart*int64(len(g.Tasks)))
+			above := 100 * float64(a.Cost-low) / float64(once)
+			t.Logf("%d tasks, %d %%: %.3f points above the bound, by %s", len(g.Tasks), share, above, a.Method)
+			require.LessOrEqual(t, above, 0.5, "%d tasks, %d %%", len(g.Tasks), share)
+		}
+	}
+}
+
+// TestOnePassPeak: it is the peak of the schedule that computes every node once.
+func TestOnePassPeak(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for range 200 {
+		p := randomProblem(rng, 1+rng.IntN(12))
+		p.InOrder, p.Budget = true, math.MaxInt64/4
+		s, err := p.Solve(t.Context(), Options{First: true})
+		require.NoError(t, err)
+		require.Equal(t, s.Peak, p.OnePassPeak())
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := instances(t, 12)
+		in.Budget = 1 << 40
+		r, err := Solve(context.Background(), in, Options{First: true})
+		require.NoError(t, err)
+		require.Equal(t, r.Peak, in.OnePassPeak())
+	})
+}

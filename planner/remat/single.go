@@ -143,6 +143,22 @@ func (p *single) peak(seq []int32) (peak int64, valid bool) {
 	return peak, true
 }
 
+// OnePassPeak is the peak, in bytes, of computing every node once in the given order; 0 for an instance that is not
+// valid.
+func (in *Instance) OnePassPeak() int64 {
+	local := *in
+	local.Budget = max(local.Budget, 1)
+	if local.Validate() != nil {
+		return 0
+	}
+	plain := make([]int32, len(in.Nodes))
+	for v := range plain {
+		plain[v] = int32(v)
+	}
+	peak, _ := newSingle(in, local.Budget).peak(plain)
+	return peak
+}
+
 // needed drops the computes whose result has no reader before the next compute of the
 // same node, first computes aside.
 func (p *single) needed(seq []int32) []int32 {

@@ -167,7 +167,7 @@ func (s *solver) run() {
 	}
 	s.offer(plain)
 	if s.cost == math.MaxInt64 {
-		low, alone := s.costBound(s.ctx, boundWork)
+		low, alone := s.costBound(s.ctx, boundWork+boundPart*int64(s.n))
 		if s.alone = alone; low < math.MaxInt64 {
 			s.bound = max(s.bound, low)
 		}

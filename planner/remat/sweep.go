@@ -60,7 +60,6 @@ func (w *Sweep) Within(
 		if s.met() {
 			break
 		}
-		s.addCut(a)
 		if work > 0 {
 			tasks, at := a.folded.graph.fittingCut(ctx, s.budget, seedWork)
 			_ = a.search.Add(a.folded.graph.FromCut(tasks, at), "cut")

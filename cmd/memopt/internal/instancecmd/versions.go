@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 
 	"memopt/planner/offload"
 	"memopt/planner/remat"
@@ -86,17 +85,8 @@ func (in *instance) budget() int64 {
 
 // onePassPeak is the peak of computing every node once in the given order, or 0.
 func (in *instance) onePassPeak() int64 {
-	opts := remat.Options{Budget: math.MaxInt64 / 2, Solver: "greedy", Nodes: 1}
 	if in.first != nil {
-		if r, err := remat.Solve(context.Background(), in.first, opts); err == nil {
-			return r.Peak
-		}
-		return 0
+		return in.first.OnePassPeak()
 	}
-	given := *in.second
-	given.InOrder = true
-	if s, err := given.Solve(context.Background(), opts); err == nil {
-		return s.Peak
-	}
-	return 0
+	return in.second.OnePassPeak()
 }
