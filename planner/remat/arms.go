@@ -109,7 +109,7 @@ func (s *problemSolver) turn(slice int64) bool {
 		return false
 	}
 	s.rank()
-	if !s.p.InOrder && !s.ended() {
+	if s.reorders() && !s.ended() {
 		did = s.suggest() || did
 	}
 	return did

@@ -111,7 +111,7 @@ func (k *kinship) anyMoved(ctx context.Context, budget int64, rate float64, work
 	if rate <= 0 {
 		return k.anyCost(ctx, budget, work, 0, false), 0
 	}
-	tasks, _ := k.ranked(anyMoments)
+	tasks, _ := k.ranked(ctx, anyMoments)
 	for _, t := range tasks {
 		if ctx.Err() != nil || work <= 0 {
 			break
@@ -119,7 +119,7 @@ func (k *kinship) anyMoved(ctx context.Context, budget int64, rate float64, work
 		g, at := k.moment(t)
 		before := int64(0)
 		for x := range k.g.Tasks {
-			if int32(x) != t && !k.needs(int32(x), t) {
+			if int32(x) != t && k.side[x] != later {
 				before += k.g.Tasks[x].Cost
 			}
 		}
@@ -157,14 +157,11 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 	s.arrange(s.real)
 	g, extra, budget := s.relaxed(), int64(0), p.Budget-p.Resident
 	m := Moved{Makespan: p.BaseCost()}
-	if p.InOrder || len(g.Tasks) > mostKin {
+	if p.InOrder {
 		m.Peak = g.keptNeed()
 	} else {
 		s.kin = newKinship(g, s.eachEdge)
-		m.Peak = s.kin.lastPeak()
-		for t := range g.Tasks {
-			m.Peak = max(m.Peak, s.kin.ownPeak(int32(t)))
-		}
+		m.Peak = max(s.kin.lastPeak(), s.kin.ownPeak())
 	}
 	if m.Peak += p.Resident; m.Peak > p.Budget {
 		return m
@@ -174,10 +171,9 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 			budget = min(budget, maxTotal) + int64(math.Ceil(min(maxTotal, rate*p.Nodes[v].Cost)))
 		}
 	}
-	switch {
-	case p.InOrder:
+	if p.InOrder {
 		extra, m.Carried, s.alone = g.movedProof(ctx, budget, rate/s.scale, boundWork)
-	case s.kin != nil:
+	} else {
 		extra, m.Carried = s.kin.anyMoved(ctx, budget, rate/s.scale, boundWork)
 		m.AnyOrder, s.alone = true, s.kin.alone
 	}

@@ -279,7 +279,7 @@ func TestRankedBytes(t *testing.T) {
 		p := randomProblem(rng, 2+rng.IntN(12))
 		p.InOrder = false
 		k := newProblemSolver(context.Background(), p, Options{}).kin
-		tasks, ranked := k.ranked(math.MaxInt)
+		tasks, ranked := k.ranked(context.Background(), math.MaxInt)
 		require.Len(t, tasks, len(k.g.Tasks))
 		for _, x := range tasks {
 			g, at := k.moment(x)

@@ -71,7 +71,7 @@ type problemSolver struct {
 	ctx    context.Context
 	opts   Options
 	budget int64    // without the values that live throughout
-	kin    *kinship // of the tasks in the given order; nil where that is fixed, or there are too many
+	kin    *kinship // of the tasks in the given order; nil where that is fixed
 	low    int64    // no schedule has a lower peak, without the values that live throughout
 	lowest int64    // peak of any schedule found
 	work   int64
@@ -94,17 +94,29 @@ func newProblemSolver(ctx context.Context, p *Problem, opts Options) *problemSol
 	}
 	s.arrange(s.real)
 	relaxed := s.relaxed()
-	if p.InOrder || len(relaxed.Tasks) > mostKin {
+	if p.InOrder {
 		s.low = relaxed.PeakBound(ctx, boundWork)
-		if !p.InOrder {
-			s.low = relaxed.Need()
-		}
 		return s
 	}
 	s.kin = newKinship(relaxed, s.eachEdge)
-	s.low = s.kin.anyPeak(ctx, boundWork)
+	if s.large() {
+		s.low = max(s.kin.lastPeak(), s.kin.ownPeak())
+	} else {
+		s.low = s.kin.anyPeak(ctx, boundWork)
+	}
 	return s
 }
+
+// mostBefore is the most tasks whose bounds in any order are looked for before the first schedule.
+const mostBefore = 20_000
+
+func (s *problemSolver) large() bool { return len(s.graph.Tasks) > mostBefore }
+
+// mostReordered is the most tasks whose first computes are tried in other orders than the given one: an order takes
+// about 1 kB of memory a task.
+const mostReordered = 300_000
+
+func (s *problemSolver) reorders() bool { return !s.p.InOrder && len(s.graph.Tasks) <= mostReordered }
 
 // eachEdge visits the ordered pairs of tasks beyond those of values: makers of the inputs of views
 // besides their bases, and both tasks of one node.
@@ -146,10 +158,14 @@ func (s *problemSolver) infeasible() error {
 func (s *problemSolver) run() {
 	s.bound = s.base
 	a := s.add(s.real)
-	if a.search.known[0].Peak > s.budget {
+	over := a.search.known[0].Peak > s.budget
+	if s.kin != nil && s.large() { // its bound takes longer than a first schedule
+		s.turn(0)
+	}
+	if over {
 		s.costBound(false)
 	}
-	if !s.p.InOrder && !s.met() {
+	if s.reorders() && !s.met() {
 		s.addOrders()
 	}
 	if s.opts.Solver != "greedy" && !s.ended() {
@@ -167,12 +183,11 @@ func (s *problemSolver) run() {
 
 // costBound looks for a lower bound on the cost; see anyCost for tight.
 func (s *problemSolver) costBound(tight bool) {
-	extra := max(0, s.bound-s.base)
-	switch {
-	case s.p.InOrder:
-		extra, s.alone = s.relaxed().costProof(s.ctx, s.budget, boundWork)
-	case s.kin != nil:
-		extra = s.kin.anyCost(s.ctx, s.budget, boundWork, extra, tight)
+	extra, work := max(0, s.bound-s.base), boundWork+boundPart*int64(len(s.graph.Tasks))
+	if s.p.InOrder {
+		extra, s.alone = s.relaxed().costProof(s.ctx, s.budget, work)
+	} else {
+		extra = s.kin.anyCost(s.ctx, s.budget, work, extra, tight)
 		s.alone = s.kin.alone
 	}
 	s.bound = s.base + min(extra, math.MaxInt64-s.base)
