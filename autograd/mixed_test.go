@@ -3,9 +3,11 @@ package autograd_test
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -242,6 +244,75 @@ func TestMixedTypes(t *testing.T) {
 					require.Equal(t, want, j.Model.Graph.Values[v].Type.DType, name)
 				}
 			})
+		}
+	}
+}
+
+// TestMixedTraining: a net that is trained in mixed precision, with a loss scale and without, has the losses of
+// float32, and its updates wait for the norm with gradients in 16 bits.
+func TestMixedTraining(t *testing.T) {
+	gc := gradCase{Graph: `g (float[16, 8] x, int64[16] y, float[8, 32] w, float[32] b, float[32, 4] u) => (float loss) {
+		h = MatMul(x, w)  k = Add(h, b)  r = Tanh(k)  z = MatMul(r, u)  loss = SoftmaxCrossEntropyLoss(z, y) }`}
+	train := func(p precision.Precision, scale string) []float32 {
+		m := gc.parse(t)
+		inferred(t, m)
+		j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "b", "u"}, Precision: p,
+			LossScale: scale, LossOutput: true})
+		require.NoError(t, err)
+		require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: "sgd", LR: 0.5, MaxNorm: 1}))
+		if p != precision.AsIs {
+			late := 0
+			for _, n := range j.Model.Graph.Nodes {
+				if op.Of(n.Kind).Has(op.CastRole) && strings.HasPrefix(n.Name, "/optimizer/") &&
+					j.Model.Graph.Values[n.Inputs[0]].Type.DType == p.Half() {
+					late++
+				}
+			}
+			require.GreaterOrEqual(t, late, 3)
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		in := map[string]*executor.Tensor{}
+		for _, d := range j.Model.Graph.Inputs {
+			shape := executor.EvalShape(d.Type, nil)
+			n, _ := executor.Bytes(d.Type.DType, shape)
+			x := &executor.Tensor{DType: d.Type.DType, Shape: shape, Data: executor.Memory(make([]int64, (n+7)/8))[:n]}
+			switch name := j.Model.Graph.ValueName(d.Value); {
+			case name == scale:
+				executor.Of[float32](x)[0] = 1024
+			case d.Type.DType == graph.Int64:
+				for i := range executor.Of[int64](x) {
+					executor.Of[int64](x)[i] = int64(rng.IntN(4))
+				}
+			default:
+				for i := range executor.Of[float32](x) {
+					executor.Of[float32](x)[i] = float32(rng.NormFloat64()) / 2
+				}
+			}
+			in[j.Model.Graph.ValueName(d.Value)] = x
+		}
+		run := newRunner(t, j.Model, nil)
+		var losses []float32
+		for range 40 {
+			outs := run(in)
+			for i, d := range j.Model.Graph.Outputs {
+				name := j.Model.Graph.ValueName(d.Value)
+				if state, ok := strings.CutSuffix(name, autograd.NewSuffix); ok {
+					in[state] = outs[i]
+				} else if name == "loss" {
+					losses = append(losses, executor.Of[float32](outs[i])[0])
+				}
+			}
+		}
+		return losses
+	}
+	exact := train(precision.AsIs, "")
+	require.Less(t, exact[39], exact[0]/2, "the net learns")
+	for _, p := range mixed {
+		for _, scale := range []string{"", "scale"} {
+			got := train(p, scale)
+			for i, want := range exact {
+				require.InEpsilon(t, want, got[i], 0.02, "%s, step %d", p, i)
+			}
 		}
 	}
 }
