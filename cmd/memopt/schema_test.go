@@ -18,6 +18,19 @@ import (
 	"memopt/train/events"
 )
 
+// compiledStep is a program of XLA; @ stands for a shape.
+const compiledStep = `HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
+
+ENTRY main {
+  w = @ parameter(0)
+  a = @ dot(w, w), metadata={op_name="jit(step)/jvp()/dot" source_file="step.py" source_line=2}
+  b = @ sort(a), metadata={op_name="jit(step)/jvp()/sort" source_file="step.py" source_line=3}
+  c = @ dot(a, b), metadata={op_name="jit(step)/transpose(jvp())/dot" source_file="step.py" source_line=2}
+  d = @ subtract(w, c)
+  ROOT r = (@) tuple(d)
+}
+`
+
 // TestSchemas holds what the verbs print to the schemas in docs/schemas, of which each describes
 // every property.
 func TestSchemas(t *testing.T) {
@@ -25,6 +38,9 @@ func TestSchemas(t *testing.T) {
 	exitFolder(t)
 	writeGrid(t, sweepGrid)
 	writeModules(t)
+	for name, width := range map[string]string{"step.hlo": "32", "wider.hlo": "64"} {
+		require.NoError(t, os.WriteFile(name, []byte(strings.ReplaceAll(compiledStep, "@", "f32["+width+",32]")), 0o666))
+	}
 	require.Zero(t, inProcess(t.Context(), nil,
 		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)
 	checked := map[string]bool{}
@@ -89,6 +105,10 @@ func TestSchemas(t *testing.T) {
 		{"inspect", "inspect example:transformer"},
 		{"inspect", "inspect broken.onnx"},
 		{"inspect", "inspect strange.onnx --by category"},
+		{"inspect", "inspect step.hlo"},
+		{"plan", "plan step.hlo --level 1"},
+		{"explain", "explain step.hlo"},
+		{"diff", "diff step.hlo wider.hlo"},
 		{"ops", "ops"},
 		{"examples", "examples"},
 		{"devices", "devices h100 t4"},

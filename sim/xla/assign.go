@@ -42,12 +42,12 @@ func (p *Program) assign() {
 			p.ArgumentBytes += b.Bytes
 			p.DonatedBytes += b.Bytes
 			a.host(i)
-		case b.table && b.Role == Result:
-			p.ResultBytes += b.Bytes
-		case a.lodge(i):
 		case b.Role == Result:
 			p.ResultBytes += b.Bytes
-			a.host(i)
+			if !b.table {
+				a.host(i)
+			}
+		case a.lodge(i):
 		default:
 			heap = append(heap, i)
 		}
@@ -98,7 +98,7 @@ func (a *assigner) lodge(i int32) bool {
 // fits puts a buffer into a host if no buffer in it is in use at the same steps.
 func (a *assigner) fits(i, h int32) bool {
 	b, host := &a.Buffers[i], &a.Buffers[h]
-	if b.Bytes > host.Bytes || b.Role == Result && b.Bytes != host.Bytes {
+	if b.Bytes > host.Bytes {
 		return false
 	}
 	for _, l := range a.lodgers[h] {

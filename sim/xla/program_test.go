@@ -124,7 +124,17 @@ ENTRY e {
   c = @ dynamic-update-slice(b, s, i)
   ROOT r = f32[] reduce(c, a)
 }`, kib},
-		{"so does a fusion that ends in one", `
+		{"memory that is written in place takes no operand's", `
+ENTRY e {
+  a = @ parameter(0)
+  b = @ dot(a, a)
+  c = @ negate(b)
+  i = s32[] parameter(1)
+  s = f32[1]{0} slice(a)
+  d = @ dynamic-update-slice(c, s, i)
+  ROOT r = f32[] reduce(d, a)
+}`, 2 * kib},
+		{"a fusion that ends in a dynamic-update-slice works in place", `
 f {
   x = @ parameter(0)
   s = f32[1]{0} parameter(1)
@@ -197,6 +207,25 @@ ENTRY e {
   p = pred[] parameter(1)
   b = @ dot(a, a)
   c = @ conditional(p, b, b), true_computation=f, false_computation=g
+  ROOT r = f32[] reduce(c, a)
+}`, 3 * kib},
+		{"a result stays to the end, wherever it is made", `
+ENTRY e {
+  a = @ parameter(0)
+  ROOT r = @ dot(a, a)
+  b = @ dot(a, a)
+  c = @ dot(b, a)
+}`, 2 * kib},
+		{"so does the result of a called computation", `
+f {
+  x = @ parameter(0)
+  ROOT y = @ dot(x, x)
+  z = @ dot(x, x)
+  q = @ dot(z, z)
+}
+ENTRY e {
+  a = @ parameter(0)
+  c = @ call(a), to_apply=f
   ROOT r = f32[] reduce(c, a)
 }`, 3 * kib},
 		{"constants are no memory of the run", `
