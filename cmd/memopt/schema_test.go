@@ -39,7 +39,8 @@ func TestSchemas(t *testing.T) {
 	writeGrid(t, sweepGrid)
 	writeModules(t)
 	for name, width := range map[string]string{"step.hlo": "32", "wider.hlo": "64"} {
-		require.NoError(t, os.WriteFile(name, []byte(strings.ReplaceAll(compiledStep, "@", "f32["+width+",32]")), 0o666))
+		text := strings.ReplaceAll(compiledStep, "@", "f32["+width+",32]")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	require.Zero(t, inProcess(t.Context(), nil,
 		"run forward.onnx --dim batch=4 --init random:1 --save-outputs outputs.npz -q").code)

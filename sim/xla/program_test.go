@@ -228,6 +228,15 @@ ENTRY e {
   c = @ call(a), to_apply=f
   ROOT r = f32[] reduce(c, a)
 }`, 3 * kib},
+		{"of several arrays that are sorted, one lies in its operand", `
+ENTRY e {
+  a = @ parameter(0)
+  b = @ dot(a, a)
+  c = f32[128]{0} dot(a, a)
+  t = (f32[128]{0}, @) sort(c, b)
+  x = @ get-tuple-element(t), index=1
+  ROOT r = f32[] reduce(x, c)
+}`, kib + 2*512 + 16},
 		{"constants are no memory of the run", `
 ENTRY e {
   a = @ parameter(0)
@@ -273,6 +282,17 @@ ENTRY e {
 			p := run(t, text)
 			require.Equal(t, c.heap, p.HeapBytes)
 			require.GreaterOrEqual(t, p.ArenaBytes, p.HeapBytes)
+			g, err := p.Graph()
+			require.NoError(t, err)
+			_, err = op.Infer(g)
+			require.NoError(t, err)
+			sizes, err := live.EvalSizes(g.Graph, nil)
+			require.NoError(t, err)
+			order, err := graph.Topological(g.Graph)
+			require.NoError(t, err)
+			line, err := live.Simulate(g.Graph, order, sizes)
+			require.NoError(t, err)
+			require.Equal(t, c.heap, line.Peak.Bytes, "the graph")
 		})
 	}
 }
@@ -521,4 +541,47 @@ ENTRY e {
 	require.Equal(t, map[string]bool{"plain": true, "of_donated": true, "too_late": false, "sum": false,
 		"foreign": false, "random": false, "inside": false, "first": false, "new": false, "after": false, "r": false},
 		again, "sum lies in a, which too_late would read again for after; first lies in the memory of after")
+}
+
+// TestAgainInARow: a step is not repeatable either where a step that reads its result may be wanted too late.
+func TestAgainInARow(t *testing.T) {
+	m, err := hlo.ReadText([]byte("HloModule m, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }\n" +
+		strings.ReplaceAll(`
+ENTRY e {
+  a = @ parameter(0)
+  k = @ parameter(1)
+  n = @ dot(a, k)
+  m = @ dot(n, k)
+  new = @ dot(m, k)
+  late = f32[] dot(m, k)
+  ROOT r = (@, f32[]) tuple(new, late)
+}`, "@", "f32[256]{0}")))
+	require.NoError(t, err)
+	p, err := xla.Run(m)
+	require.NoError(t, err)
+	g, err := p.Graph()
+	require.NoError(t, err)
+	for _, n := range g.Graph.Nodes {
+		require.Equal(t, n.Name == "m", n.Domain == op.DomainXLA, n.Name)
+	}
+}
+
+// TestBoundary: the backward half begins where the fewest nodes are on the wrong side.
+func TestBoundary(t *testing.T) {
+	p := run(t, `
+ENTRY e {
+  a = @ parameter(0)
+  z = @ dot(a, a), metadata={op_name="jit(f)/transpose(jvp())/zeros"}
+  f = @ dot(a, a), metadata={op_name="jit(f)/jvp()/first"}
+  g = @ dot(f, a), metadata={op_name="jit(f)/jvp()/second"}
+  h = @ dot(g, z), metadata={op_name="jit(f)/transpose(jvp())/third"}
+  i = @ dot(h, f), metadata={op_name="jit(f)/transpose(jvp())/checkpoint/rematted_computation/fourth"}
+  ROOT r = f32[] reduce(i, a)
+}`)
+	m, err := p.Graph()
+	require.NoError(t, err)
+	text, ok := m.Meta(live.BoundaryKey)
+	require.True(t, ok)
+	require.Contains(t, text, `"backward":"transpose(jvp())/third"`)
+	require.Contains(t, text, `"node":"jvp()/second"`)
 }

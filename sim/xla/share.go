@@ -38,8 +38,6 @@ func (p *Program) mayShare(c *hlo.Computation, in *hlo.Instruction, o int, index
 	case "fusion":
 		return (in.Kind == "kLoop" || in.Kind == "kInput") && len(in.Called) == 1 &&
 			p.throughElementwise(p.Module.Computations[in.Called[0]], o)
-	case "dynamic-update-slice", "scatter":
-		return o == 0 && count(in.Operands, in.Operands[o]) == 1
 	case "triangular-solve":
 		return o == 1 && count(in.Operands, in.Operands[o]) == 1
 	case "sort":
