@@ -20,7 +20,8 @@ func TestOfMoves(t *testing.T) {
 		Link: offload.Link{BytesPerSecond: 2.5e9}, HostBudget: 1 << 30})
 	require.NoError(t, err)
 	require.NotEmpty(t, p.Moves)
-	p.Overhead += 0.5 // as if the step waited
+	p.Overhead += 0.5                             // as if the step waited
+	p.Moved, p.HostPeak = p.Moved+2, p.HostPeak+1 // so that no two figures are equal
 	s, err := OfMoves(p, "moved")
 	require.NoError(t, err)
 	want := map[string]Value{
