@@ -3,15 +3,19 @@ package instancecmd
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/load"
 	"memopt/internal/inputfile"
+	"memopt/internal/timelimit"
 	"memopt/planner/remat"
 	"memopt/view/report"
 )
@@ -20,6 +24,7 @@ import (
 type solveFlags struct {
 	out, budget, solver string
 	optimal             bool
+	patience            time.Duration
 	moves               cli.MoveFlags
 	cli.LimitFlags
 }
@@ -72,6 +77,8 @@ than the budget, else with the lowest peak found; and prints the lower bound.`,
 	f.StringVar(&sf.solver, "solver", "auto", "auto, greedy, lns, exact (up to 128 nodes) or chain")
 	sf.moves.Register(f, "none")
 	sf.RegisterLimit(f)
+	f.DurationVar(&sf.patience, "patience", 0, "where --time-limit is over and no schedule was found, search for the "+
+		"first one for so much longer")
 	f.BoolVar(&sf.optimal, "require-optimal", false, "exit with 8 unless the schedule is proved "+
 		"to be optimal")
 	return cmd
@@ -101,8 +108,15 @@ func solveFile(a *cli.App, path string, sf *solveFlags) error {
 			opts.Nodes /= 4 // its steps take longer
 		}
 	}
+	found := func() {}
+	if sf.patience > 0 && !opts.First {
+		var release context.CancelFunc
+		ctx, found, release = patient(a, sf.Limit+sf.patience)
+		defer release()
+	}
 	a.Status.Say("searching for a schedule")
 	opts.Progress = func(p remat.Progress) {
+		found()
 		a.Keeper.Keep()
 		a.Status.Say("searching, best %s", report.Overhead(p.Overhead))
 	}
@@ -146,6 +160,25 @@ func solveFile(a *cli.App, path string, sf *solveFlags) error {
 			Err: errors.New("interrupted: this is the best schedule found so far")}
 	}
 	return classifySolve(path, err)
+}
+
+// patient is the context of a search that goes on beyond the time limit until its first schedule is found, for at most
+// so long in all; found tells it of each schedule.
+func patient(a *cli.App, most time.Duration) (ctx context.Context, found func(), release context.CancelFunc) {
+	ctx, end := timelimit.With(a.Ctx, a.Began.Add(most))
+	var known atomic.Bool
+	stop := context.AfterFunc(a.Search, func() {
+		if known.Load() {
+			end()
+		}
+	})
+	found = func() {
+		known.Store(true)
+		if a.Search.Err() != nil {
+			end()
+		}
+	}
+	return ctx, found, func() { stop(); end() }
 }
 
 // classifySolve gives an error of the solver its code.

@@ -39,7 +39,8 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
         time_limit: seconds of the search; None: one for 1,000 nodes, at least half of one. If none fits then, without
             a proof that none can, the search goes on for longer.
         began: when the planning began that these seconds are for (``time.perf_counter``), the graphs to be written
-            behind it included; None: they are for the search alone.
+            behind it included, so that a search that goes on ends with its first schedule; None: they are for the
+            search alone.
 
     Raises:
         Infeasible: none fits.
@@ -50,8 +51,10 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
     def ask() -> dict[str, Any]:
         if time_limit is not None:
             return _asked(instance, time_limit)
-        spent = time.perf_counter() - began + nodes * _WRITING if began is not None else 0
-        answer = _asked(instance, max(_LEAST, most - spent))
+        if began is not None:
+            spent = time.perf_counter() - began + nodes * _WRITING
+            return _asked(instance, max(_LEAST, most - spent), _LONGER * most)
+        answer = _asked(instance, most)
         if answer.get("infeasible") and not answer["output"]["proved"]:
             answer = _asked(instance, _LONGER * most)
         return answer
@@ -62,9 +65,10 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
     return answer
 
 
-def _asked(instance: dict[str, Any], time_limit: float) -> dict[str, Any]:
-    """The answer of the program; of an instance without a schedule, its message and its output."""
-    flags = ("-o", "-", "--time-limit", f"{time_limit:g}s", "-O", "json")
+def _asked(instance: dict[str, Any], time_limit: float, patience: float = 0) -> dict[str, Any]:
+    """The answer of the program, which searches for its first schedule for some seconds more; of an instance without a
+    schedule, its message and its output."""
+    flags = ("-o", "-", "--time-limit", f"{time_limit:g}s", "--patience", f"{patience:g}s", "-O", "json")
     try:
         answer = memopt.run("solve", "-", *flags, stdin=json.dumps(instance), variables=False)
     except memopt.Error as e:
