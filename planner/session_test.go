@@ -301,7 +301,7 @@ func TestSessionUnfused(t *testing.T) {
 // TestSessionNames: ORTModule refuses a graph in which two clones of nodes without names have one name, and a level of
 // such a graph says so; a plan to a budget names its clones apart.
 func TestSessionNames(t *testing.T) {
-	m, dims := ofORTModule(t, "mlp")
+	m, dims := ofORTModule(t, "gpt2") // with nodes that several candidates have
 	o := planner.Options{Dims: dims, ORTModule: true, SkipLayout: true}
 	warnings := func(s planner.Strategy) string {
 		o.Strategy = s
@@ -312,11 +312,12 @@ func TestSessionNames(t *testing.T) {
 	}
 	const told = "ORTModule refuses this graph (two nodes with same node name (_recompute))"
 	require.NotContains(t, warnings(planner.Level(1)), "refuses")
+	require.NotContains(t, warnings(planner.Level(2)), "refuses")
 	for _, n := range m.Graph.Nodes {
 		n.Name = ""
 	}
 	require.Contains(t, warnings(planner.Level(1)), told)
-	require.NotContains(t, warnings(planner.Budget{Share: 0.95, ORTModule: true, Runtime: true}), "refuses")
+	require.NotContains(t, warnings(planner.Budget{Share: 0.9, ORTModule: true, Runtime: true}), "refuses")
 }
 
 // TestSessionTiny: in a net whose unchanged graph takes less memory in the order of the file than in the

@@ -60,7 +60,7 @@ def fork():
     while not os.path.exists(os.environ["STARTED"]):
         time.sleep(0.01)
     if os.fork() == 0:
-        time.sleep(60)
+        time.sleep(3600)
         os._exit(0)
     open(os.environ["STARTED"] + ".forked", "w").close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import warnings
@@ -123,7 +122,7 @@ def planned(graph: MemoryFile, dims: Mapping[str, int], settings: Settings) -> P
         rewritten = out.read()
     for text in chosen["warnings"]:
         if text.startswith("config entry"):  # the others are of ORTModule's own optimizer, which is off
-            _warn(f"{settings}: {text}")
+            warnings.warn(f"{settings}: {text}", stacklevel=2)
     if any(text.startswith("ORTModule refuses") for text in (level or {}).get("warnings", ())):
         level = {}
     baseline, promised = _peaks(chosen, written)
@@ -135,12 +134,6 @@ def planned(graph: MemoryFile, dims: Mapping[str, int], settings: Settings) -> P
         clones=written["clones"],
         overhead=(chosen.get("recompute") or {}).get("overhead", 0.0),
     )
-
-
-@functools.cache
-def _warn(text: str) -> None:
-    """Warns once, however many graphs are planned."""
-    warnings.warn(text, stacklevel=2)
 
 
 def _peaks(chosen: Mapping[str, Any], written: Mapping[str, Any]) -> tuple[int, int]:
