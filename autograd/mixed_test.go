@@ -68,6 +68,32 @@ func checkWidths(t *testing.T, m *graph.Model, j *autograd.Joint, low graph.DTyp
 		require.True(t, ok, name)
 		require.Equal(t, graph.Float32, g.Values[v].Type.DType, name)
 	}
+	// The backward half keeps no cast that it can make again of fewer bytes, or of what is there anyway, and no float32
+	// value with a copy in 16 bits.
+	copied := map[graph.ValueID]bool{}
+	for _, n := range g.Nodes[:j.Backward] {
+		if op.Of(n.Kind).Has(op.CastRole) && g.Values[n.Outputs[0]].Type.DType == low {
+			copied[n.Inputs[0]] = true
+		}
+	}
+	for _, n := range g.Nodes[j.Backward:] {
+		for _, v := range n.Inputs {
+			if v == graph.NoValue || g.Values[v].Def == graph.NoNode || g.Values[v].Def >= j.Backward {
+				continue
+			}
+			require.False(t, copied[v] && !op.Of(n.Kind).Has(op.ShapeOf), "%s keeps %s", n.Name, g.ValueName(v))
+			cast := g.Nodes[g.Values[v].Def]
+			if !op.Of(cast.Kind).Has(op.CastRole) || !g.Values[v].Type.DType.IsFloat() {
+				continue
+			}
+			from := &g.Values[cast.Inputs[0]]
+			require.NotEqual(t, graph.NoNode, from.Def, "%s keeps %s", n.Name, cast.Name)
+			if from.Type.DType.IsFloat() {
+				require.GreaterOrEqual(t, from.Type.DType.Bits(), g.Values[v].Type.DType.Bits(), "%s keeps %s", n.Name,
+					cast.Name)
+			}
+		}
+	}
 	require.NoError(t, graph.Verify(j.Model))
 }
 
@@ -192,6 +218,9 @@ func TestMixedTypes(t *testing.T) {
 		{"image of bytes", `g (uint8[B, 8] x, float[8, 8] w) => (float loss) <float f = {0.01}> {
 			a = Cast<to = 1>(x)  b = Mul(a, f)  k = MatMul(b, w)  loss = ReduceSum<keepdims = 0>(k) }`,
 			map[string]graph.DType{"a": single, "b": single, "k": half}, nil},
+		{"bytes that scale", `g (float[B, 8] x, float[8, 8] w, uint8[B, 8] m) => (float loss) {
+			h = MatMul(x, w)  a = Cast<to = 1>(m)  s = Mul(h, a)  k = MatMul(s, w)  loss = ReduceSum<keepdims = 0>(k) }`,
+			map[string]graph.DType{"h": half, "a": single, "s": half, "k": half}, nil},
 		{"embedding", `g (int64[B] x, float[1000, 8] w, float[8, 8] u) => (float loss) {
 			a = Gather(w, x)  k = MatMul(a, u)  loss = ReduceSum<keepdims = 0>(k) }`,
 			map[string]graph.DType{"a": single, "k": half}, nil},
