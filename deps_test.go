@@ -24,7 +24,8 @@ const dependencies = `
 
 	# Graphs: they know no plan, no gradient and no executor.
 	symbolic < graph;
-	graph < graph/examples, graph/op, executor/small;
+	graph, internal/lowbit < graph/op;
+	graph < graph/examples, executor/small;
 	graph/op, hint < graph/live;
 	graph/op, internal/half < graph/pattern;
 	graph, internal/inputfile < graph/modules;

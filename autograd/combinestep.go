@@ -33,7 +33,7 @@ func combineStep(of *Joint, r Ranks, version int64) (out *Joint, err error) {
 		}
 	}()
 	u := newStep(of, Optimizer{Ranks: r}, version, "combine")
-	u.importRanks(u.j.m)
+	u.importOwn(u.j.m)
 	if u.j.types, err = op.NewExtender(u.j.m); err != nil {
 		return nil, err
 	}
@@ -72,6 +72,9 @@ func newStep(of *Joint, o Optimizer, version int64, name string) *updater {
 func (u *updater) finishStep() (*Joint, error) {
 	m, out := u.j.m, u.j.out
 	live.RecordStates(m, u.states)
+	if err := op.Define(m); err != nil {
+		return nil, err
+	}
 	b := live.Boundary{Kind: live.RecordedBoundary, Node: 0, Loss: m.Graph.Nodes[0].Output(0), Backward: 1}
 	m.SetMeta(live.BoundaryKey, b.Record(m.Graph))
 	out.Backward = b.Backward

@@ -29,7 +29,13 @@ func (e *emitter) Op(name string, attrs Attrs, in ...Value) Value {
 
 // Ops emits a node with several outputs.
 func (e *emitter) Ops(name string, outputs int, attrs Attrs, in ...Value) []Value {
-	n := &graph.Node{Name: e.j.nodeName(name), Op: name, Attrs: attrs, Inputs: append([]Value(nil), in...)}
+	return e.node("", name, outputs, attrs, in)
+}
+
+// node emits a node of a domain.
+func (e *emitter) node(domain, name string, outputs int, attrs Attrs, in []Value) []Value {
+	n := &graph.Node{Name: e.j.nodeName(name), Op: name, Domain: domain, Attrs: attrs,
+		Inputs: append([]Value(nil), in...)}
 	n.Outputs = make([]Value, 0, outputs)
 	for i := range outputs {
 		n.Outputs = append(n.Outputs, e.j.newValue(n.Name+"_output_"+itoa(i)))
@@ -48,6 +54,11 @@ func (e *emitter) Own(name, output string, attrs Attrs, in ...Value) Value {
 	n.Outputs = []Value{e.j.newValue(output)}
 	e.emit(n)
 	return n.Outputs[0]
+}
+
+// Owns emits a node of memopt's own domain with several outputs.
+func (e *emitter) Owns(name string, outputs int, attrs Attrs, in ...Value) []Value {
+	return e.node(op.DomainMemopt, name, outputs, attrs, in)
 }
 
 // emit adds a node to the graph.

@@ -47,6 +47,9 @@ func (u *updater) shareScalars() {
 		return
 	}
 	for i, m := range u.members {
+		if u.packs(u.params[i]) {
+			continue // the node that updates it has the condition as an input
+		}
 		p, grad := u.pace(m.scale), u.grads[i]
 		d := u.DType(grad)
 		if u.unbiased() {
@@ -69,8 +72,8 @@ func (u *updater) shareScalars() {
 		factors = []float64{u.Beta1}
 	}
 	for _, x := range factors {
-		for _, grad := range u.grads {
-			if x != 0 {
+		for i, grad := range u.grads {
+			if x != 0 && !u.packs(u.params[i]) {
 				u.factor(x, grad)
 			}
 		}

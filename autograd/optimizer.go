@@ -48,28 +48,11 @@ type Optimizer struct {
 	Ranks Ranks
 }
 
-// OptimizerKinds lists the optimizers that there are.
-var OptimizerKinds = []string{"sgd", "adam", "adamw", "lion"}
-
-// States are the suffixes of the states that an optimizer keeps of a parameter, for example MomentumSuffix; nil: it
-// keeps none. Each state has the shape of the parameter.
-func (o *Optimizer) States() []string {
-	switch {
-	case o.Kind == "adam" || o.Kind == "adamw":
-		return []string{AvgSuffix, SqAvgSuffix}
-	case o.Kind == "lion":
-		return []string{AvgSuffix}
-	case o.Momentum != 0:
-		return []string{MomentumSuffix}
-	}
-	return nil
-}
-
 // shrinks reports whether weight decay shrinks the parameter, and leaves the gradient alone.
-func (o *Optimizer) shrinks() bool { return o.Kind == "adamw" || o.Kind == "lion" }
+func (o *Optimizer) shrinks() bool { return o.rule() == "adamw" || o.rule() == "lion" }
 
 // unbiased reports whether an update depends on the number of updates before it.
-func (o *Optimizer) unbiased() bool { return o.Kind == "adam" || o.Kind == "adamw" }
+func (o *Optimizer) unbiased() bool { return o.rule() == "adam" || o.rule() == "adamw" }
 
 // Names of the values that an optimizer adds to the graph. The updated form of input x is output x
 // + NewSuffix: w_new of w, for example.
@@ -78,8 +61,9 @@ const (
 	LRInput        = "lr"           // input: float scalar
 	StepInput      = "step"         // input and output of adam and adamw: int64 scalar, the number of updates so far
 	MomentumSuffix = "_momentum"    // state of sgd
-	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion
-	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw
+	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion; with few bits its codes
+	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw; with few bits its codes
+	ScaleSuffix    = "_scale"       // behind these: the scales of a state of few bits, a float for each block
 	NormOutput     = "grad_norm"    // output with MaxNorm or Guard: the norm of all gradients, before it is bounded
 	FiniteOutput   = "grads_finite" // output, bool: with a loss scale or Guard, whether the update took place
 )
@@ -89,7 +73,8 @@ const (
 // are outputs. A parameter that is an initializer becomes a graph input as well, with the
 // initializer as its default.
 //
-// Parameters of float16 and bfloat16 are updated in float32, and their states are float32. With a
+// Parameters of float16 and bfloat16 are updated in float32, and their states are float32, but for optimizers of few
+// bits. With a
 // loss scale the gradients are divided by it, and if one of them is not finite, the update is
 // skipped; the scale becomes a graph input if the graph does not have one of that name.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
@@ -116,7 +101,7 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 			constants: map[string]Value{},
 			out:       j, base: "/optimizer/", prefix: "/optimizer/"}},
 		finite: None, bound: None, copies: map[Value]bool{}}
-	u.importRanks(j.Model)
+	u.importOwn(j.Model)
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
 	}
@@ -131,6 +116,9 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 		return err
 	}
 	live.RecordStates(j.Model, append(u.before, u.states...))
+	if err := op.Define(j.Model); err != nil {
+		return err
+	}
 	return names.Verify(j.Model)
 }
 
@@ -147,11 +135,14 @@ func (o *Optimizer) complete() error {
 	}
 	switch {
 	case !slices.Contains(OptimizerKinds, o.Kind):
-		return fmt.Errorf("optimizer %q: wanted sgd, adam, adamw or lion", o.Kind)
+		return fmt.Errorf("optimizer %q: wanted %s", o.Kind, Kinds())
 	case o.Nesterov && o.Momentum == 0:
 		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
 	case o.Kind != "sgd" && o.Momentum != 0:
 		return fmt.Errorf("optimizer %s: has no momentum", o.Kind)
+	case o.Bits() > 0 && o.Ranks.several() && o.Ranks.Zero > 0:
+		return fmt.Errorf("optimizer %s: its states have blocks of their own, and ZeRO stage %d would divide them: "+
+			"wanted stage 0, or an optimizer with states in float32", o.Kind, o.Ranks.Zero)
 	}
 	def := func(v *float64, d float64) {
 		if *v == 0 {
@@ -235,6 +226,10 @@ func (u *updater) run() {
 		if u.bound != None || u.finite != None {
 			grad = u.late(i)
 		}
+		if u.packs(p) {
+			u.updatePacked(i, p, grad, u.bound)
+			continue
+		}
 		if u.bound != None {
 			grad = u.Mul(grad, u.Cast(u.bound, u.DType(grad)))
 		}
@@ -261,7 +256,10 @@ func (u *updater) findGrads() {
 		if v := &g.Values[p]; !v.Input {
 			u.must(g.AddInput(graph.Decl{Value: p, Type: v.Type}))
 		}
-		u.params, u.grads = append(u.params, p), append(u.grads, u.work(grad))
+		if !u.packs(p) || u.Ranks.several() { // sums over ranks are float
+			grad = u.work(grad)
+		}
+		u.params, u.grads = append(u.params, p), append(u.grads, grad)
 	}
 }
 
@@ -284,7 +282,7 @@ func (u *updater) unscale() {
 	sum := None
 	u.perScale, u.multiplied = factor, slices.Clone(u.grads)
 	for i, g := range u.grads {
-		g = u.Mul(g, u.Cast(factor, u.DType(g)))
+		g = u.Mul(u.work(g), u.Cast(factor, updateType(u.DType(g))))
 		u.grads[i], sum = g, u.plus(sum, u.zero(g))
 	}
 	if u.Guard && len(u.grads) > 0 {
@@ -350,7 +348,7 @@ func (u *updater) clip() {
 
 // squares adds up the squares of a gradient.
 func (u *updater) squares(g Value) Value {
-	return u.Cast(u.Op("ReduceSumSquare", Attrs{A("keepdims", int64(0))}, g), u.widest())
+	return u.Cast(u.Op("ReduceSumSquare", Attrs{A("keepdims", int64(0))}, u.work(g)), u.widest())
 }
 
 // clipFactor is the factor of the gradients, given the sums of their squares; None means 1.

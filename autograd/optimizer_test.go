@@ -288,7 +288,7 @@ func TestOptimizerErrors(t *testing.T) {
 		o    autograd.Optimizer
 		want string
 	}{
-		{autograd.Optimizer{Kind: "lamb"}, "wanted sgd, adam, adamw or lion"},
+		{autograd.Optimizer{Kind: "lamb"}, "wanted " + autograd.Kinds()},
 		{autograd.Optimizer{Kind: "sgd", Nesterov: true}, "needs a momentum"},
 		{autograd.Optimizer{Kind: "adam", Momentum: 0.9}, "has no momentum"},
 		{autograd.Optimizer{Kind: "lion", Momentum: 0.9}, "has no momentum"},

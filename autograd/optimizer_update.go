@@ -14,7 +14,7 @@ func (u *updater) update(i int, param, grad Value) {
 		from = u.Mul(old, u.scalar(u.kept(pace, decay), u.DType(grad), 1))
 	}
 	var updated Value
-	switch u.Kind {
+	switch u.rule() {
 	case "sgd":
 		updated = u.sgd(param, from, grad, pace)
 	case "lion":

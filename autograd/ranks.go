@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"memopt/graph"
-	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -93,13 +92,6 @@ type rankWork struct {
 	full    Value                         // of last
 }
 
-// importRanks imports the operators of ranks into a model.
-func (u *updater) importRanks(m *graph.Model) {
-	if u.Ranks.several() {
-		op.Import(m, op.DomainMemopt)
-	}
-}
-
 // addRanks adds the inputs that steps of several ranks have.
 func (u *updater) addRanks() {
 	u.counts = u.newInput(CountsInput, graph.Tensor(graph.Bool, graph.Dims(symbolic.Const(int64(u.Ranks.Count)))))
@@ -129,6 +121,10 @@ func (u *updater) runOverRanks() {
 	for i := range u.params {
 		u.begin = append(u.begin, len(u.j.g.Nodes))
 		p, grad := u.taken(i)
+		if u.packs(p) {
+			u.updatePacked(i, p, grad, factor)
+			continue
+		}
 		u.update(i, p, u.scaled(grad, factor))
 	}
 	u.finishGather()
@@ -139,6 +135,7 @@ func (u *updater) weighGrads() {
 	if j := u.j.out; j.Weights.Weighing == Weighted && !j.seeded {
 		w := u.j.g.Value(WeightOutput)
 		for i, g := range u.grads {
+			g = u.work(g)
 			u.grads[i] = u.Mul(g, u.Cast(w, u.DType(g)))
 		}
 	}

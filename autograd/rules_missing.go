@@ -87,6 +87,8 @@ var missingRules = []Row{
 	{Kind: op.TanhGrad, Why: whyBackward},
 	{Kind: op.YieldOp, Why: whyBackward},
 	{Kind: op.ZeroGradient, Why: whyBackward},
+	{Kind: op.Adam4bit, Why: whyBackward},
+	{Kind: op.Adam8bit, Why: whyBackward},
 	{Kind: op.AdamOptimizer, Why: whyBackward},
 	{Kind: op.AdamWOptimizer, Why: whyBackward},
 	{Kind: op.SGDOptimizerV2, Why: whyBackward},

@@ -43,7 +43,7 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 		}
 	}()
 	u := newStep(of, o, version, "update")
-	u.importRanks(u.j.m)
+	u.importOwn(u.j.m)
 	if u.j.types, err = op.NewExtender(u.j.m); err != nil {
 		return nil, err
 	}
@@ -84,6 +84,10 @@ func (u *updater) applySums(of *Joint) {
 	u.shareScalars()
 	for i := range u.params {
 		p, grad := u.taken(i)
+		if u.packs(p) {
+			u.next(of.Wrt[i]+SumSuffix, u.zerosAfter(grad, u.updatePacked(i, p, grad, factor)))
+			continue
+		}
 		grad = u.scaled(grad, factor)
 		if u.whole == nil {
 			u.next(of.Wrt[i]+SumSuffix, u.zeros(grad))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memopt/answers/estimate/parts"
+	"memopt/autograd"
 	"memopt/hint"
 	"memopt/view/report"
 )
@@ -359,8 +360,12 @@ func (r *Result) details(verbose bool) (list []string) {
 		if t.Master.Valid() {
 			master = fmt.Sprintf("master weights %v", t.Master)
 		}
+		moments := fmt.Sprint(t.Moments)
+		if bits := (&autograd.Optimizer{Kind: r.Optimizer}).Bits(); bits > 0 {
+			moments = fmt.Sprintf("of %d bits with a scale per block, %s where a tensor is small", bits, moments)
+		}
 		list = append(list, fmt.Sprintf("Counted as if in %s: weights %v, activations %v, gradients %v, %s, "+
-			"moments %v.", r.Precision, t.Weights, t.Activations, t.Gradients, master, t.Moments))
+			"moments %s.", r.Precision, t.Weights, t.Activations, t.Gradients, master, moments))
 	}
 	if text := r.copiesText(r.Plain, "The graph moves values to the host"); text != "" {
 		list = append(list, text)

@@ -3,9 +3,11 @@ package estimate
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"memopt"
 	"memopt/answers/estimate/parts"
+	"memopt/autograd"
 	"memopt/graph"
 	"memopt/graph/precision"
 	"memopt/train"
@@ -79,6 +81,9 @@ func (s *step) stateType(t parts.Types, name string, own graph.DType) graph.DTyp
 	case gradient:
 		return t.Gradients
 	case moment:
+		if s.opts.Recipe.Optimizer.Bits() > 0 && strings.HasSuffix(name, autograd.ScaleSuffix) {
+			return own
+		}
 		return t.Moments
 	}
 	return own

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"memopt/autograd"
 	"memopt/cmd/memopt/internal/cli"
 )
 
@@ -113,7 +114,7 @@ func TestTorchRefused(t *testing.T) {
 		{"modules.onnx --runtime torch --dp 2", cli.ExitUsage, "--dp cannot be combined with --runtime torch"},
 		{"modules.onnx --runtime torch --precision bf16", cli.ExitUsage, "--precision cannot be combined"},
 		{"modules.onnx --runtime torch --check", cli.ExitUsage, "--check cannot be combined"},
-		{"modules.onnx --runtime torch --optimizer lamb", cli.ExitUsage, "wanted sgd, adam, adamw, lion or none"},
+		{"modules.onnx --runtime torch --optimizer lamb", cli.ExitUsage, "wanted " + autograd.Kinds("none")},
 		{"example:mlp --runtime torch", cli.ExitInvalid, "leave out --runtime torch"},
 		{tracedStep + " --runtime memopt", cli.ExitUsage, "is a step that PyTorch traced"},
 		{tracedStep + " --dim batch=2", cli.ExitUsage, "--dim has no effect on it"},

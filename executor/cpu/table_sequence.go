@@ -7,6 +7,8 @@ const takesSequences = "takes sequences of tensors"
 
 // sequenceRows: recurrences, transforms of signals, random draws, optimizers.
 var sequenceRows = []Row{
+	{Kind: op.Adam4bit, New: newLowBitAdam(4)},
+	{Kind: op.Adam8bit, New: newLowBitAdam(8)},
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.AdamWOptimizer, Why: takesSequences},
 	{Kind: op.Bernoulli, New: newRandom},

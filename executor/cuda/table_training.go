@@ -2,8 +2,13 @@ package cuda
 
 import "memopt/graph/op"
 
+// noLowBits is why the host updates states of few bits.
+const noLowBits = "no kernel reads and writes codes with a scale per block"
+
 // trainingRows: the operators of training graphs on all gradients and weights.
 var trainingRows = []Row{
+	{Kind: op.Adam4bit, Why: noLowBits},
+	{Kind: op.Adam8bit, Why: noLowBits},
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.BroadcastGradientArgs, Why: hostShapes},
 	{Kind: op.DivGrad, New: newDivGrad},

@@ -2,6 +2,7 @@ package op
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // other operator has one.
 func TestDefinitions(t *testing.T) {
 	written := map[graph.Kind]bool{}
-	for _, info := range memoptRows {
+	for _, info := range slices.Concat(memoptRows, lowBitRows) {
 		written[info.Kind] = true
 	}
 	for k := Unknown + 1; k < NumKinds; k++ {
@@ -35,7 +36,7 @@ func TestDefinitions(t *testing.T) {
 			require.Equal(t, attrs, f.AttrNames, info.Name)
 		}
 	}
-	require.Len(t, defined(), 2)
+	require.Len(t, defined(), 4)
 }
 
 const added = `<ir_version: %v, opset_import: ["": 17]>

@@ -294,6 +294,8 @@ const (
 	AdamWOptimizer
 
 	// Operators that memopt writes: table_memopt.go.
+	Adam4bit
+	Adam8bit
 	FusedMatMulAdd
 	MatMulAdd
 	AllGatherStart

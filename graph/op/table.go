@@ -35,7 +35,7 @@ var dialects = map[opKey][]graph.Kind{}
 // init fills the table. It is no initial value because the rules of control-flow operators infer
 // bodies and so read the table.
 func init() {
-	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, rankRows,
+	table = buildTable(mathRows, shapeRows, nnRows, controlRows, microsoftRows, memoptRows, lowBitRows, rankRows,
 		copyRows, xlaRows, deeployRows)
 	for k := Unknown + 1; k < NumKinds; k++ {
 		key := opKey{table[k].Domain, table[k].Name}

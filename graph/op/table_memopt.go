@@ -47,9 +47,19 @@ var memoptRows = []Info{
 		factors(matMulAddFactors(matMulFactors)), inPlace(2), throughout(0, 1), flops(matMulFLOPs)),
 }
 
-// definitions are the functions of memoptRows, in the text format of package graph. They import the
+// lowBitRows are optimizers whose states have few bits. Like memoptRows, files define them.
+var lowBitRows = []Info{
+	own(Adam4bit, "Adam4bit", exactly(11), exactly(5), Never, lowBitAdamRule(4), role(Gradient),
+		states(lowBitStates...)),
+	own(Adam8bit, "Adam8bit", exactly(11), exactly(5), Never, lowBitAdamRule(8), role(Gradient),
+		states(lowBitStates...)),
+}
+
+// definitions are the functions of memoptRows and lowBitRows, in the text format of package graph. They import the
 // operator set of the model that they are written to in place of this one.
-const definitions = `<ir_version: 8, opset_import: ["": 13]>
+var definitions = productDefinitions + lowBitAdamDefinition(4) + lowBitAdamDefinition(8)
+
+const productDefinitions = `<ir_version: 8, opset_import: ["": 13]>
 definitions () => () {}
 
 <domain: "memopt", opset_import: ["": 13]>

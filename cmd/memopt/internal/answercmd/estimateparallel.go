@@ -66,6 +66,10 @@ func (f *estimateFlags) parallel() (parallel.Layout, error) {
 // estimateParallel answers whether a step fits the devices of a layout.
 func estimateParallel(a *cli.App, name string, m *memopt.Model, f *estimateFlags, o *estimate.Options,
 	format report.Format) error {
+	if f.step.Optimizer.Bits() > 0 {
+		return cli.Usage("--optimizer %s: an estimate for several devices divides states by elements, and not by "+
+			"blocks: wanted an optimizer with states in float32", f.step.Optimizer.Kind)
+	}
 	l, err := f.parallel()
 	if err != nil {
 		return err

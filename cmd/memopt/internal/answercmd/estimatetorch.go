@@ -48,6 +48,10 @@ func estimateTorch(a *cli.App, name string, traced *torchsim.Traced, hash string
 		return cli.Usage("%s cannot be combined with --runtime torch, which estimates one device of PyTorch's eager "+
 			"mode in the types of the file", given[0])
 	}
+	if f.step.Optimizer.Bits() > 0 {
+		return cli.Usage("--optimizer %s cannot be combined with --runtime torch: PyTorch's own optimizers have no "+
+			"states of few bits", f.step.Optimizer.Kind)
+	}
 	var r *estimate.Result
 	var m *memopt.Model
 	var err error
@@ -129,7 +133,7 @@ func estimateForward(a *cli.App, name string, m *memopt.Model, f *estimateFlags,
 func ofTorch(s *gradcmd.StepFlags, of string, parameters int) string {
 	by := "no optimizer"
 	if s.Updates() {
-		by = gradcmd.OptimizerTitles[s.Optimizer.Kind]
+		by = s.Optimizer.Title()
 	}
 	gradients := fmt.Sprintf("gradients of %d %s", parameters, cli.Plural(parameters, "parameter", "parameters"))
 	if s.Micros > 1 {

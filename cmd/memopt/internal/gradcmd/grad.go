@@ -116,8 +116,8 @@ func (gf *gradFlags) check() error {
 		return cli.Usage("grad --gradient-accumulation-steps --optimizer %s makes two steps: -o gets the micro-step, "+
 			"and --apply-out, which is missing, names the file for the step that updates", s.Optimizer.Kind)
 	case gf.applyOut != "" && !(several && s.Updates()):
-		return cli.Usage("--apply-out is for the update of accumulated gradients: add --gradient-accumulation-steps " +
-			"N and --optimizer sgd, adam, adamw or lion")
+		return cli.Usage("--apply-out is for the update of accumulated gradients: add --gradient-accumulation-steps "+
+			"N and --optimizer %s", autograd.Kinds())
 	case gf.out == cli.StreamName && gf.applyOut == cli.StreamName:
 		return cli.Usage("-o and --apply-out are both standard output: name a file for one of them")
 	}

@@ -29,8 +29,8 @@ type optimizerFlags struct {
 }
 
 func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
-	f.StringVar(&o.Kind, "optimizer", kind, "the optimizer that updates the parameters: sgd, adam, adamw, "+
-		"lion, or none")
+	f.StringVar(&o.Kind, "optimizer", kind, "the optimizer that updates the parameters: "+
+		autograd.Kinds(cli.NoOptimizer))
 	cli.NumberVar(f, &o.WeightDecay, "weight-decay", "", 0, cli.NotNegative,
 		"weight decay, of parameters with two dims or "+
 			"more")
@@ -47,6 +47,12 @@ func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
 	f.StringArrayVar(&o.Groups, "group", nil, "parameters with a rate of so many times the others', or a decay of "+
 		"their own: GLOBS:lr=0.1,weight-decay=0 (repeatable; the first that matches counts)")
 }
+
+// Title names the optimizer in texts.
+func (o *optimizerFlags) Title() string { return (&autograd.Optimizer{Kind: o.Kind}).Title() }
+
+// Bits is how many bits an element of the optimizer's states has; 0: they are floats.
+func (o *optimizerFlags) Bits() int { return (&autograd.Optimizer{Kind: o.Kind}).Bits() }
 
 // RegisterRate adds the flags of an update outside of a job, which has a schedule of rates instead.
 func (o *optimizerFlags) RegisterRate(f *pflag.FlagSet) {

@@ -135,11 +135,11 @@ func (s *StepFlags) likeTrain() bool { return s.job || s.Updates() && s.Optimize
 func (s *StepFlags) Check() error {
 	kind := s.Optimizer.Kind
 	if s.Updates() && !slices.Contains(autograd.OptimizerKinds, kind) {
-		return cli.Usage("--optimizer: optimizer %q: wanted sgd, adam, adamw, lion or none", kind)
+		return cli.Usage("--optimizer: optimizer %q: wanted %s", kind, autograd.Kinds("none"))
 	}
 	if given := s.Asked(OptimizerDetails...); len(given) > 0 && !s.Updates() {
-		return cli.Usage("%s configures an optimizer, but the step has no optimizer: add --optimizer sgd, adam, "+
-			"adamw or lion", given[0])
+		return cli.Usage("%s configures an optimizer, but the step has no optimizer: add --optimizer %s", given[0],
+			autograd.Kinds())
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 	}
 	by := "no optimizer"
 	if s.Updates() && (step.Made || !j.Updates) {
-		step.Optimizer, by = &s.Optimizer.Kind, OptimizerTitles[s.Optimizer.Kind]
+		step.Optimizer, by = &s.Optimizer.Kind, s.Optimizer.Title()
 		if s.Optimizer.rate > 0 {
 			by += fmt.Sprintf(" at the constant rate %g", s.Optimizer.rate)
 		}
@@ -271,9 +271,6 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 	}
 	return step
 }
-
-// OptimizerTitles are the names of optimizers in texts.
-var OptimizerTitles = map[string]string{"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "lion": "Lion"}
 
 // Kept names the outputs of a forward model that stay.
 func (s *StepFlags) Kept(m *memopt.Model) string {

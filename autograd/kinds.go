@@ -1,0 +1,68 @@
+package autograd
+
+import "strings"
+
+// optimizerKind is a rule of updates with a number of bits for its states.
+type optimizerKind struct {
+	name, title string
+	rule        string // of the update: the name of the kind with states in float32
+	bits        int    // of an element of a state that is stored in codes; 0: states are float32
+}
+
+var optimizerKinds = []optimizerKind{
+	{"sgd", "SGD", "sgd", 0},
+	{"adam", "Adam", "adam", 0},
+	{"adamw", "AdamW", "adamw", 0},
+	{"lion", "Lion", "lion", 0},
+	{"adam8bit", "Adam with moments of 8 bits (inexact)", "adam", 8},
+	{"adamw8bit", "AdamW with moments of 8 bits (inexact)", "adamw", 8},
+	{"adam4bit", "Adam with moments of 4 bits (inexact)", "adam", 4},
+	{"adamw4bit", "AdamW with moments of 4 bits (inexact)", "adamw", 4},
+}
+
+// OptimizerKinds lists the optimizers that there are.
+var OptimizerKinds = func() (names []string) {
+	for _, k := range optimizerKinds {
+		names = append(names, k.name)
+	}
+	return names
+}()
+
+// Kinds lists the optimizers in a phrase, with further words in their row: "sgd, adam or none".
+func Kinds(more ...string) string {
+	names := append(OptimizerKinds[:len(OptimizerKinds):len(OptimizerKinds)], more...)
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// kind is the row of an optimizer; the zero row for Kind "".
+func (o *Optimizer) kind() optimizerKind {
+	for _, k := range optimizerKinds {
+		if k.name == o.Kind {
+			return k
+		}
+	}
+	return optimizerKind{name: o.Kind, rule: o.Kind}
+}
+
+func (o *Optimizer) rule() string { return o.kind().rule }
+
+// Title names an optimizer in texts; one whose states lose digits says so.
+func (o *Optimizer) Title() string { return o.kind().title }
+
+// Bits is how many bits an element of a state has; 0: states are not stored in codes.
+func (o *Optimizer) Bits() int { return o.kind().bits }
+
+// States are the suffixes of the states that an optimizer keeps of a parameter, for example MomentumSuffix; nil: it
+// keeps none. Each state has the shape of the parameter, or is stored in codes with scales (ScaleSuffix).
+func (o *Optimizer) States() []string {
+	switch {
+	case o.unbiased():
+		return []string{AvgSuffix, SqAvgSuffix}
+	case o.rule() == "lion":
+		return []string{AvgSuffix}
+	case o.Momentum != 0:
+		return []string{MomentumSuffix}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package train_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt"
+	"memopt/internal/lowbit"
+	"memopt/train/checkpoint"
+)
+
+// wideText has two parameters whose moments are stored in codes, and a small one.
+const wideText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 8] w1, float[8, 1088] w2, float[1088, 4] w3) => (float loss) {
+	a = MatMul(x, w1)  h = Tanh(a)  b = MatMul(h, w2)  r = Tanh(b)  o = MatMul(r, w3)
+	loss = SoftmaxCrossEntropyLoss(o, y)
+}`
+
+// TestLowBitGoesOn: a job with moments of few bits learns, has equal bits with any number of threads and whatever is
+// recomputed, goes on from a checkpoint bit for bit, and its checkpoints hold codes and scales of the stated bytes.
+func TestLowBitGoesOn(t *testing.T) {
+	for _, bits := range []int{8, 4} {
+		for _, micros := range []int{1, 3} {
+			fresh := func() *task {
+				k := newTask(t, wideText)
+				k.recipe.Micros, k.config.Micros = micros, int64(micros)
+				k.recipe.Optimizer.Kind, k.config.Schedule.LR = fmt.Sprintf("adamw%dbit", bits), 0.002
+				return k
+			}
+			plain := fresh()
+			plain.recipe.Optimizer.Kind = "adamw"
+			exact, _ := plain.run(t, context.Background(), t.TempDir())
+			whole := fresh()
+			r, want := whole.run(t, context.Background(), t.TempDir())
+			require.InDelta(t, exact.LossLast, r.LossLast, 0.05*exact.LossFirst, "as with moments in float32")
+			c, err := checkpoint.Load(r.Saved)
+			require.NoError(t, err)
+			saved := int64(0)
+			for _, name := range []string{"w2_exp_avg", "w2_exp_avg_scale", "w2_exp_avg_sq", "w2_exp_avg_sq_scale"} {
+				x, ok := c.Others.Tensor(name)
+				require.True(t, ok, name)
+				saved += int64(len(x.Data))
+			}
+			require.Equal(t, 2*lowbit.Of(bits, true).Bytes(8*1088), saved)
+			require.NoError(t, c.Close())
+
+			other := fresh()
+			other.sel.Strategy, other.config.Session.Threads = memopt.Level(1), 2
+			_, got := other.run(t, context.Background(), t.TempDir())
+			require.Equal(t, want, got, "%d bits, %d micro-batches: recomputed, 2 threads", bits, micros)
+
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancel(context.Background())
+			stopped := fresh()
+			stopped.watch.after, stopped.watch.end = 2, cancel
+			r, _ = stopped.run(t, ctx, dir)
+			require.True(t, r.Stopped)
+			next := fresh()
+			next.config.Resume, err = checkpoint.Load(dir)
+			require.NoError(t, err)
+			_, got = next.run(t, context.Background(), dir)
+			require.NoError(t, next.config.Resume.Close())
+			require.Equal(t, want, got, "%d bits, %d micro-batches: stopped", bits, micros)
+		}
+	}
+}
