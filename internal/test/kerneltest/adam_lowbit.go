@@ -9,7 +9,6 @@ import (
 	"memopt/graph"
 	"memopt/graph/op"
 	"memopt/internal/half"
-	"memopt/internal/lowbit"
 )
 
 func init() { register(lowBitAdamCases) }
@@ -29,13 +28,24 @@ type lowBitSetting struct {
 // Attributes and scalars of all cases.
 const lowBitShare1, lowBitShare2, lowBitEpsilon, lowBitRate, lowBitRoot = 0.125, 0.03125, 1e-6, 0.0625, 0.75
 
+// lowBitNumbers are the numbers that codes of so many bits stand for.
+type lowBitNumbers struct {
+	bits, block int
+	numbers     []float32
+}
+
+func newLowBitNumbers(bits int, signed bool) *lowBitNumbers {
+	block, numbers := op.LowBitNumbers(bits, signed)
+	return &lowBitNumbers{bits, block, numbers}
+}
+
 func (s lowBitSetting) make(name string) Case {
 	n := 1
 	for _, d := range s.shape {
 		n *= d
 	}
-	signed, unsigned := lowbit.Of(s.bits, true), lowbit.Of(s.bits, false)
-	blocks, codes := n/signed.Block, s.shape
+	signed, unsigned := newLowBitNumbers(s.bits, true), newLowBitNumbers(s.bits, false)
+	blocks, codes := n/signed.block, s.shape
 	if s.bits == 4 {
 		codes = []int{n / 2}
 	}
@@ -128,44 +138,44 @@ func lowBitFloats(t *executor.Tensor) (out []float32) {
 	return out
 }
 
-func lowBitDecoded(f *lowbit.Format, codes, scales *executor.Tensor) (out []float32) {
+func lowBitDecoded(f *lowBitNumbers, codes, scales *executor.Tensor) (out []float32) {
 	for _, c := range codes.Data {
-		if f.Bits == 4 {
-			out = append(out, f.Numbers[c>>4], f.Numbers[c&15])
+		if f.bits == 4 {
+			out = append(out, f.numbers[c>>4], f.numbers[c&15])
 		} else {
-			out = append(out, f.Numbers[c])
+			out = append(out, f.numbers[c])
 		}
 	}
 	for i := range out {
-		out[i] *= executor.Of[float32](scales)[i/f.Block]
+		out[i] *= executor.Of[float32](scales)[i/f.block]
 	}
 	return out
 }
 
 // lowBitEncoded rounds to codes by torchao's search.
-func lowBitEncoded(f *lowbit.Format, shape []int, x []float32) (codes, scales *executor.Tensor) {
+func lowBitEncoded(f *lowBitNumbers, shape []int, x []float32) (codes, scales *executor.Tensor) {
 	var list []uint8
 	var of []float32
 	for i, v := range x {
-		if i%f.Block == 0 {
+		if i%f.block == 0 {
 			largest := float32(1e-12)
-			for _, u := range x[i : i+f.Block] {
+			for _, u := range x[i : i+f.block] {
 				largest = max(largest, u, -u)
 			}
 			of = append(of, largest)
 		}
 		v /= of[len(of)-1]
 		at := 0
-		for at+1 < len(f.Numbers) && v >= f.Numbers[at+1] {
+		for at+1 < len(f.numbers) && v >= f.numbers[at+1] {
 			at++
 		}
-		if up := min(at+1, len(f.Numbers)-1); v-f.Numbers[at] >= (f.Numbers[up]-f.Numbers[at])*0.5 {
+		if up := min(at+1, len(f.numbers)-1); v-f.numbers[at] >= (f.numbers[up]-f.numbers[at])*0.5 {
 			at = up
 		}
-		if f.Bits == 4 && i%2 == 1 {
+		if f.bits == 4 && i%2 == 1 {
 			list[len(list)-1] |= uint8(at)
 		} else {
-			list = append(list, uint8(at)<<(8-f.Bits))
+			list = append(list, uint8(at)<<(8-f.bits))
 		}
 	}
 	return executor.NewTensor(graph.Uint8, shape, list...), executor.NewTensor(graph.Float32, []int{len(of)}, of...)
@@ -205,7 +215,7 @@ func lowBitAdamCases() (cs []Case) {
 		wrong("input 1 is", 1, seqTensor(graph.Float32, []int{2}, []float64{1, 2}))
 		wrong("input 5 is", 5, seqTensor(graph.Float32, []int{2}, []float64{1, 2}))
 		wrong("input 7 is", 7, seqTensor(graph.Float32, []int{2}, []float64{1, 2}))
-		wrong(fmt.Sprintf("input 0 has 100 elements, wanted blocks of %d", lowbit.Of(bits, true).Block), 0,
+		wrong(fmt.Sprintf("input 0 has 100 elements, wanted blocks of %d", newLowBitNumbers(bits, true).block), 0,
 			seqTensor(graph.Float32, []int{100}, seqValues(100, 1)))
 	}
 	return cs
