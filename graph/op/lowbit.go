@@ -191,9 +191,9 @@ func lowBitEncode(line func(string, ...any), f *lowbit.Format, name string) {
 	line("%s_flat = Reshape (%s_code, W_shape)  %s_encoded = Cast <to = 2> (%s_flat)", name, name, name, name)
 }
 
-// LowBitNumbers returns the elements of a block of Adam8bit's and Adam4bit's codes, and the numbers that the codes stand
-// for, by code and in ascending order, as the definitions of both operators have them. For example, 4 unsigned bits have
-// blocks of 128 and the numbers 1/16, 2/16 to 1.
+// LowBitNumbers returns the elements of a block of Adam8bit's and Adam4bit's codes, and the numbers that the codes
+// stand for, by code and in ascending order, as the definitions of both operators have them. For example, 4 unsigned
+// bits have blocks of 128 and the numbers 1/16, 2/16 to 1.
 func LowBitNumbers(bits int, signed bool) (block int, numbers []float32) {
 	f := lowbit.Of(bits, signed)
 	return f.Block, f.Numbers
