@@ -3,17 +3,19 @@ package kernels
 import (
 	"archive/zip"
 	"bytes"
-	"compress/flate"
+	"compress/bzip2"
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 	"sync"
 )
 
 // The PTX of all modules is one archive. Its entries are compressed one by one, so that a change of
-// one kernel keeps the bytes of the others, and have no times.
+// one kernel keeps the bytes of the others, and have no times. bzip2 takes three quarters of the bytes that deflate
+// does.
 //
 //go:embed ptx.zip
 var archive []byte
@@ -52,8 +54,15 @@ func SourceSum() string {
 
 // opened is the directory of the archive.
 var opened = sync.OnceValues(func() (*zip.Reader, error) {
-	return zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err == nil {
+		r.RegisterDecompressor(methodBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
+	}
+	return r, err
 })
+
+// methodBzip2 is bzip2 in a zip file (PKWARE, "APPNOTE.TXT", 4.4.5).
+const methodBzip2 = 12
 
 // PTX returns a module.
 func PTX(module string) ([]byte, error) {
@@ -73,15 +82,13 @@ func PTX(module string) ([]byte, error) {
 	return image, nil
 }
 
-// WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same
-// modules give the same bytes with the same release of Go, whose compressor it is.
+// WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same modules give the same
+// bytes. It runs the program bzip2, since Go's library only decompresses.
 func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 	z := zip.NewWriter(w)
-	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		return flate.NewWriter(w, flate.BestCompression)
-	})
+	z.RegisterCompressor(methodBzip2, func(w io.Writer) (io.WriteCloser, error) { return &compressor{to: w}, nil })
 	for _, name := range names {
-		entry, err := z.CreateHeader(&zip.FileHeader{Name: name + ".ptx", Method: zip.Deflate})
+		entry, err := z.CreateHeader(&zip.FileHeader{Name: name + ".ptx", Method: methodBzip2})
 		if err != nil {
 			return err
 		}
@@ -90,6 +97,22 @@ func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 		}
 	}
 	return z.Close()
+}
+
+// compressor compresses all that was written to it when it is closed.
+type compressor struct {
+	bytes.Buffer
+	to io.Writer
+}
+
+// Close runs bzip2.
+func (c *compressor) Close() error {
+	cmd := exec.Command("bzip2", "-9", "-c")
+	cmd.Stdin, cmd.Stdout = &c.Buffer, c.to
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("bzip2: %w", err)
+	}
+	return nil
 }
 
 // Manifest is the text that goes with an archive of modules that a compiler made.
