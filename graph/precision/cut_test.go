@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"memopt/graph/op"
+	_ "memopt/internal/test/rapidflags" // how many instances TestCut draws
 )
 
 // TestCut compares the choice with all choices that are allowed.
