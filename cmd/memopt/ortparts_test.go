@@ -41,7 +41,7 @@ func TestORTParts(t *testing.T) {
 	for _, f := range ortParts {
 		t.Run(f.name, func(t *testing.T) {
 			args := familyArgs(t, f.name, f.inputs, f.dims, f.nodes, nil)
-			args = append(args, "--plan", savedPlan(t, args, "--chunk", f.mode, "--budget", f.budget, "--effort", "0.3",
+			args = append(args, "--plan", savedPlan(t, args, "--chunk", f.mode, "--budget", f.budget, "--effort", "1",
 				"--time-limit", "2m"))
 			exact, chunks := ortPeaks(t, append(args, "--ort-arena", "exact")), ortPeaks(t, args)
 			for i, side := range []string{"baseline", "planned"} {
