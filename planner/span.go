@@ -45,7 +45,7 @@ type OwnPrice struct {
 }
 
 // maxRepairs is how many plans are given up before a span is.
-const maxRepairs = 6
+const maxRepairs = 12
 
 // MakeSpan plans for all bindings of a box at once: one set of placements that keeps within the budget at
 // every size. The strategy must be a Budget of bytes, in memopt's own arena. The plan is that of the largest
