@@ -126,7 +126,7 @@ func (r *restash) read(v Value) Value {
 
 func (r *restash) bits(v Value) int { return r.g.Values[v].Type.DType.Bits() }
 
-// cast converts a value to what a forward value is.
+// cast converts a value to the type and the shape of a forward value.
 func (r *restash) cast(from, like Value) Value {
 	t := r.g.Values[like].Type
 	v := r.g.Value(r.names.Value(r.g.ValueName(like) + "_again"))

@@ -68,7 +68,7 @@ func checkWidths(t *testing.T, m *graph.Model, j *autograd.Joint, low graph.DTyp
 		require.True(t, ok, name)
 		require.Equal(t, graph.Float32, g.Values[v].Type.DType, name)
 	}
-	// The backward half keeps no cast that it can make again of fewer bytes, or of what is there anyway, and no float32
+	// The backward half keeps no cast that it can make again from fewer bytes, or from a value that is live anyway, and no float32
 	// value with a copy in 16 bits.
 	copied := map[graph.ValueID]bool{}
 	for _, n := range g.Nodes[:j.Backward] {

@@ -21,7 +21,7 @@ func (u *updater) packs(param Value) bool {
 		u.must(fmt.Errorf("optimizer %s: parameter %q is %v: wanted a fixed shape, whose elements fall into blocks",
 			u.Kind, u.j.g.ValueName(param), t))
 	}
-	return lowbit.Of(u.Bits(), true).Takes(n)
+	return lowbit.FormatOf(u.Bits(), true).Takes(n)
 }
 
 // updatePacked emits the update of a parameter whose states are codes, in one node: so no state of it is there in
@@ -43,7 +43,7 @@ func (u *updater) updatePacked(i int, param, grad, factor Value) (scales Value) 
 	if update == None {
 		update = u.always()
 	}
-	f := lowbit.Of(u.Bits(), true)
+	f := lowbit.FormatOf(u.Bits(), true)
 	n, _ := t.Shape.Elements().Const()
 	vector := func(d graph.DType, n int64) graph.Type { return graph.Tensor(d, graph.Dims(symbolic.Const(n))) }
 	codes := graph.Tensor(graph.Uint8, t.Shape)

@@ -223,7 +223,7 @@ func TestLowBitStates(t *testing.T) {
 				bytes += n
 			}
 		}
-		want := 2 * lowbit.Of(c.bits, true).Bytes(int64(c.n))
+		want := 2 * lowbit.FormatOf(c.bits, true).Bytes(int64(c.n))
 		if !c.codes {
 			want = 2 * 4 * int64(c.n)
 			if c.dtype == graph.Float64 {

@@ -44,7 +44,7 @@ func TestLowBitGoesOn(t *testing.T) {
 				require.True(t, ok, name)
 				saved += int64(len(x.Data))
 			}
-			require.Equal(t, 2*lowbit.Of(bits, true).Bytes(8*1088), saved)
+			require.Equal(t, 2*lowbit.FormatOf(bits, true).Bytes(8*1088), saved)
 			require.NoError(t, c.Close())
 
 			other := fresh()

@@ -40,7 +40,7 @@ type victim struct {
 }
 
 // startVictim starts a command line, in which WORK stands for the folder of outputs. input is where
-// it reads from; nil: nothing. It has more files from number 3 on.
+// it reads from; nil: an empty input. It has more files from number 3 on.
 func startVictim(t *testing.T, input *os.File, env []string, line string, more ...*os.File) *victim {
 	t.Helper()
 	path, err := os.Executable()

@@ -1,5 +1,5 @@
-// Package hlo reads the modules of XLA's compiler (HLO): what `jax.jit(f).lower(...).compile().as_text()` returns and
-// what XLA dumps (--xla_dump_to), as text or as a protocol buffer, HloModuleProto or HloProto. Both forms give one
+// Package hlo reads the modules of XLA's compiler (HLO): the text of `jax.jit(f).lower(...).compile().as_text()`, and the
+// files that XLA dumps (--xla_dump_to), as text or as a protocol buffer, HloModuleProto or HloProto. Both forms give one
 // struct, [Module].
 //
 // The package knows shapes, operands, called computations, donated inputs, and where an instruction comes from in the

@@ -47,21 +47,8 @@ func (p *parser) module() error {
 	if p.m.Name, err = p.name(); err != nil {
 		return err
 	}
-	for p.accept(",") {
-		key, err := p.name()
-		if err != nil {
-			return err
-		}
-		if err := p.want("="); err != nil {
-			return err
-		}
-		text, err := p.value()
-		if err != nil {
-			return err
-		}
-		if err := p.attribute(key, text); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
-		}
+	if err := p.attributes(p.attribute); err != nil {
+		return err
 	}
 	p.frames = frames{map[int64]string{}, map[int64][2]int64{}, map[int64]int64{}}
 	for p.peek() != 0 {

@@ -52,7 +52,7 @@ func lowBitAdamRule(bits int) func(*Ctx) {
 		if c.Failed() || !ok {
 			return
 		}
-		f := lowbit.Of(bits, true)
+		f := lowbit.FormatOf(bits, true)
 		if n%int64(f.Block) != 0 {
 			c.Errorf("input 0 has %d elements, wanted blocks of %d", n, f.Block)
 			return
@@ -88,7 +88,7 @@ func (c *Ctx) sameShape(i int, want graph.Shape) {
 func lowBitAdamDefinition(bits int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
-	signed := lowbit.Of(bits, true)
+	signed := lowbit.FormatOf(bits, true)
 	fmt.Fprintf(&b, `
 <domain: "memopt", opset_import: ["": 13]>
 Adam%dbit <decay, epsilon, share1, share2, to> (W, G, M, MS, V, VS, rate, root, keep, factor, update)
@@ -134,7 +134,7 @@ Adam%dbit <decay, epsilon, share1, share2, to> (W, G, M, MS, V, VS, rate, root, 
 
 // lowBitDecode makes NAME_old, in rows of a block, of the codes NAME and the scales NAMES.
 func lowBitDecode(line func(string, ...any), bits int, name string) {
-	f := lowbit.Of(bits, name == "M")
+	f := lowbit.FormatOf(bits, name == "M")
 	var numbers []string
 	for _, x := range f.Numbers {
 		numbers = append(numbers, strconv.FormatFloat(float64(x), 'e', -1, 32))
@@ -195,6 +195,6 @@ func lowBitEncode(line func(string, ...any), f *lowbit.Format, name string) {
 // stand for, by code and in ascending order, as the definitions of both operators have them. For example, 4 unsigned
 // bits have blocks of 128 and the numbers 1/16, 2/16 to 1.
 func LowBitNumbers(bits int, signed bool) (block int, numbers []float32) {
-	f := lowbit.Of(bits, signed)
+	f := lowbit.FormatOf(bits, signed)
 	return f.Block, f.Numbers
 }

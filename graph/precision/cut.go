@@ -60,8 +60,8 @@ func (c *choice) allowed(half []bool) bool {
 // solve finds the units that compute in 16 bits in the choice of the fewest bytes, and among these the one with the
 // fewest units in 16 bits. A minimum cut has the units in 16 bits on the side of the source:
 //
-//	source → u    what u's outputs take in float32
-//	u → sink      what they take in 16 bits
+//	source → u    the bytes of u's outputs in float32
+//	u → sink      their bytes in 16 bits
 //	u → up        the copy in float32 of an output; up → r without end for each reader
 //	low → u       the copy in 16 bits of an output; r → low without end for each reader
 func (c *choice) solve() []bool {

@@ -44,8 +44,8 @@ var (
 	Unsigned4 = newFormat(4, 128, linear(0, 1, 17)[1:]) // no code stands for 0
 )
 
-// Of returns the format of so many bits, nil where there is none.
-func Of(bits int, signed bool) *Format {
+// FormatOf returns the format of so many bits, nil where there is none.
+func FormatOf(bits int, signed bool) *Format {
 	switch {
 	case bits == 8 && signed:
 		return Signed8
@@ -63,7 +63,7 @@ func Of(bits int, signed bool) *Format {
 // not.
 func (f *Format) Takes(n int64) bool { return n >= least && n%int64(f.Block) == 0 }
 
-// CodeBytes returns the bytes that the codes of n elements take. Of two codes in a byte, the first has the high bits.
+// CodeBytes returns the bytes that the codes of n elements take. The first of two codes in a byte has the high bits.
 func (f *Format) CodeBytes(n int64) int64 { return n * int64(f.Bits) / 8 }
 
 // Bytes returns the bytes that n elements take, scales included.
@@ -134,7 +134,7 @@ func newFormat(bits, block int, numbers []float32) *Format {
 	return f
 }
 
-// firsts makes first. Of negative numbers with equal first bits, the one whose other bits are set is the least.
+// firsts makes first. The least of the negative numbers with equal first bits is the one whose other bits are set.
 func (f *Format) firsts() *[1 << 16]byte {
 	var codes [1 << 16]byte
 	for i := range codes {

@@ -30,7 +30,7 @@ func (h hexed) floats() []float32 {
 	return out
 }
 
-// TestTorchao: numbers, codes, scales and what they stand for are those of torchao 0.18, bit for bit
+// TestTorchao: numbers, codes, scales and decoded values are those of torchao 0.18, bit for bit
 // (testdata/vectors.py).
 func TestTorchao(t *testing.T) {
 	text, err := os.ReadFile("testdata/torchao.json")
@@ -47,7 +47,7 @@ func TestTorchao(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &want))
 	require.Len(t, want.Formats, 4)
 	for _, w := range want.Formats {
-		f := lowbit.Of(w.Bits, w.Signed)
+		f := lowbit.FormatOf(w.Bits, w.Signed)
 		require.Equal(t, w.Block, f.Block)
 		require.Equal(t, w.Numbers.floats(), f.Numbers, "%d bits, signed %v", w.Bits, w.Signed)
 		for _, c := range w.Cases {
@@ -135,5 +135,5 @@ func TestSizes(t *testing.T) {
 	}
 	require.EqualValues(t, 4096+16*4, lowbit.Signed8.Bytes(4096))
 	require.EqualValues(t, 2048+32*4, lowbit.Unsigned4.Bytes(4096))
-	require.Nil(t, lowbit.Of(5, true))
+	require.Nil(t, lowbit.FormatOf(5, true))
 }

@@ -26,7 +26,7 @@ type kinship struct {
 	highest []int32   // see ranked
 	bytes   []int64
 
-	// Of the task looked at last, by task; see look.
+	// The sides of all tasks, seen from the one looked at last; see look.
 	looked int32
 	side   []side
 	queue  []int32

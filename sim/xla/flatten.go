@@ -36,12 +36,12 @@ type flattener struct {
 
 // kinds of events, in their order at one step.
 const (
-	isTouched = iota // before isDefined: a step that works in place reads what it replaces
+	isTouched = iota // before isDefined: a step that works in place reads the bytes that it replaces
 	isDefined
 	isHeldTo // to is the end of a range without gaps
 )
 
-// event is what happens to the memory of a place at a step.
+// event is a change of the memory of a place at a step, or a read of it.
 type event struct {
 	place int32
 	kind  int8

@@ -70,7 +70,7 @@ func packBy(blocks []block, order func(a, b *block) int) (size int64) {
 	placed := make([]*block, 0, len(blocks)) // by offset
 	for _, b := range sorted {
 		best, gap := int64(0), int64(-1)
-		free := int64(0) // the end of what is taken below
+		free := int64(0) // the end of the buffers below
 		for _, o := range placed {
 			if !b.overlaps(o) {
 				continue

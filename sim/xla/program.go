@@ -18,7 +18,7 @@ type Step struct {
 // In is the step's instruction.
 func (s *Step) In() *hlo.Instruction { return &s.Computation.Instructions[s.Instruction] }
 
-// Role says what memory is for.
+// Role is the purpose of memory, for example a temporary.
 type Role uint8
 
 // The roles. The memory of a donated argument is a result's, too.

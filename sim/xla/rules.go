@@ -106,7 +106,7 @@ func (fr *frame) result() argument {
 	return argument{fr.first[fr.of.Root], &fr.of.Instructions[fr.of.Root].Shape}
 }
 
-// rules forwards what an instruction does not make, and notes what it reads.
+// rules forwards the places that an instruction does not make, and notes its reads.
 func (s *setter) rules() error {
 	in, f := s.in, s.f
 	reads := true

@@ -29,7 +29,7 @@ type Inspection struct {
 	Program  *Program // of a program that a compiler scheduled; nil for a graph
 }
 
-// Program is what the file of a compiled program says of it, and its memory in bytes.
+// Program is the properties of a compiled program, as its file states them, and its memory in bytes.
 type Program struct {
 	Instructions int  `json:"instructions"`
 	Computations int  `json:"computations"`
