@@ -68,8 +68,8 @@ func checkWidths(t *testing.T, m *graph.Model, j *autograd.Joint, low graph.DTyp
 		require.True(t, ok, name)
 		require.Equal(t, graph.Float32, g.Values[v].Type.DType, name)
 	}
-	// The backward half keeps no cast that it can make again from fewer bytes, or from a value that is live anyway, and no float32
-	// value with a copy in 16 bits.
+	// The backward half keeps no cast that it can make again from fewer bytes, or from a value that is live anyway, and
+	// no float32 value with a copy in 16 bits.
 	copied := map[graph.ValueID]bool{}
 	for _, n := range g.Nodes[:j.Backward] {
 		if op.Of(n.Kind).Has(op.CastRole) && g.Values[n.Outputs[0]].Type.DType == low {

@@ -34,7 +34,8 @@ func newLowBitAdam(bits int) func(*executor.Prep) (executor.Kernel, error) {
 			}
 		}
 		n := p.Node
-		return &lowBitAdam{m: lowbit.FormatOf(bits, true), v: lowbit.FormatOf(bits, false), share1: n.Float("share1", 0),
+		return &lowBitAdam{m: lowbit.FormatOf(bits, true), v: lowbit.FormatOf(bits, false),
+			share1: n.Float("share1", 0),
 			share2: n.Float("share2", 0), epsilon: n.Float("epsilon", 0), decay: n.Float("decay", 0)}, nil
 	}
 }

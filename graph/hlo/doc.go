@@ -1,6 +1,6 @@
-// Package hlo reads the modules of XLA's compiler (HLO): the text of `jax.jit(f).lower(...).compile().as_text()`, and the
-// files that XLA dumps (--xla_dump_to), as text or as a protocol buffer, HloModuleProto or HloProto. Both forms give one
-// struct, [Module].
+// Package hlo reads the modules of XLA's compiler (HLO): the text of `jax.jit(f).lower(...).compile().as_text()`, and
+// the files that XLA dumps (--xla_dump_to), as text or as a protocol buffer, HloModuleProto or HloProto. Both forms
+// give one struct, [Module].
 //
 // The package knows shapes, operands, called computations, donated inputs, and where an instruction comes from in the
 // source. It knows no operator: an opcode without a meaning here is read as any other, since every instruction states
