@@ -41,6 +41,11 @@ type Optimizer struct {
 	// of the squares of all gradients is not finite, as with a loss scale; outputs FiniteOutput and
 	// NormOutput say so.
 	Guard bool
+	// Stochastic rounds parameters of bfloat16 up or down by chance, so that small updates count in the mean, and
+	// stores their moments, where these are no codes, in bfloat16 likewise. Draws are a function of Seed, the number
+	// of the update and the place (op.StochasticRound).
+	Stochastic bool
+	Seed       int64
 	// KeepGrads keeps the gradients as graph outputs; otherwise each dies once its parameter is
 	// updated.
 	KeepGrads bool
@@ -59,7 +64,7 @@ func (o *Optimizer) unbiased() bool { return o.rule() == "adam" || o.rule() == "
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar
-	StepInput      = "step"         // input and output of adam and adamw: int64 scalar, the number of updates so far
+	StepInput      = "step"         // input and output, int64 scalar: the number of updates; of adam, adamw, Stochastic
 	MomentumSuffix = "_momentum"    // state of sgd
 	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion; with few bits its codes
 	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw; with few bits its codes
@@ -74,8 +79,7 @@ const (
 // initializer as its default.
 //
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32, but for optimizers of few
-// bits. With a
-// loss scale the gradients are divided by it, and if one of them is not finite, the update is
+// bits and with Stochastic. With a loss scale the gradients are divided by it, and if one of them is not finite, the update is
 // skipped; the scale becomes a graph input if the graph does not have one of that name.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if j.Accumulates {
@@ -143,6 +147,9 @@ func (o *Optimizer) complete() error {
 	case o.Bits() > 0 && o.Ranks.several() && o.Ranks.Zero > 0:
 		return fmt.Errorf("optimizer %s: its states have blocks of their own, and ZeRO stage %d would divide them: "+
 			"wanted stage 0, or an optimizer with states in float32", o.Kind, o.Ranks.Zero)
+	case o.Stochastic && o.Ranks.several() && o.Ranks.Zero > 0:
+		return fmt.Errorf("optimizer %s: stochastic rounding draws by the place in a parameter, and ZeRO stage %d "+
+			"would divide them: wanted stage 0, or another precision", o.Kind, o.Ranks.Zero)
 	}
 	def := func(v *float64, d float64) {
 		if *v == 0 {
@@ -193,7 +200,7 @@ type updater struct {
 	states []live.StatePair // the states of the next step
 	begin  []int            // by parameter: the first node of its update
 
-	step Value // of adam: after this update, int64
+	step Value // of adam and stochastic rounding: after this update, int64
 	// For adam, double: the root of the factor that removes the second mean's bias.
 	correction Value
 
@@ -387,14 +394,18 @@ func (u *updater) rates() {
 	}
 	if !u.unbiased() {
 		u.setPaces(rate, None)
+	}
+	if !u.unbiased() && !u.Stochastic {
 		return
 	}
 	old := u.newInput(StepInput, graph.Tensor(graph.Int64, graph.Dims()))
 	u.step = u.Add(old, u.Int(1))
-	t := u.Cast(u.step, graph.Float64)
-	unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
-	u.setPaces(rate, unbiased(u.Beta1))
-	u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
+	if u.unbiased() {
+		t := u.Cast(u.step, graph.Float64)
+		unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
+		u.setPaces(rate, unbiased(u.Beta1))
+		u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
+	}
 	step := u.step
 	if u.finite != None {
 		step = u.Where(u.finite, step, old)

@@ -28,7 +28,7 @@ func (u *updater) packs(param Value) bool {
 // float32. The node multiplies the gradient by factor, or by 1 for None, and has the condition of the update. It
 // returns the scales of a new state.
 func (u *updater) updatePacked(i int, param, grad, factor Value) (scales Value) {
-	u.need(13) // for the function that defines the node
+	u.need(13) // for the function that defines the node; byChance needs more
 	decay, pace := u.members[i].decay, u.pace(u.members[i].scale)
 	t, keep, added := u.Type(param), u.float(1), decay
 	if u.shrinks() {
@@ -58,9 +58,12 @@ func (u *updater) updatePacked(i int, param, grad, factor Value) (scales Value) 
 	}
 	in = append(in, u.Cast(pace.stepSize, graph.Float32), u.Cast(u.correction, graph.Float32), keep,
 		u.Cast(factor, graph.Float32), update)
-	out := u.Owns(fmt.Sprintf("Adam%dbit", u.Bits()), len(states), Attrs{A("decay", float32(added)),
-		A("epsilon", float32(u.Eps)), A("share1", float32(1-u.Beta1)), A("share2", float32(1-u.Beta2)),
-		A("to", int64(t.DType))}, in...)
+	name, last := fmt.Sprintf("Adam%dbit", u.Bits()), A("to", int64(t.DType))
+	if u.byChance(t.DType) {
+		name, last, in = "Stochastic"+name, A("seed", u.seedOf(u.j.g.ValueName(param))), append(in, u.step)
+	}
+	out := u.Owns(name, len(states), Attrs{A("decay", float32(added)), A("epsilon", float32(u.Eps)),
+		A("share1", float32(1-u.Beta1)), A("share2", float32(1-u.Beta2)), last}, in...)
 	for k, name := range states[1:] {
 		u.next(name, out[k+1])
 	}
@@ -84,7 +87,7 @@ func (u *updater) zerosAfter(sum, scales Value) Value {
 
 // importOwn imports memopt's operators where the update may have some.
 func (u *updater) importOwn(m *graph.Model) {
-	if u.Ranks.several() || u.Bits() > 0 {
+	if u.Ranks.several() || u.Bits() > 0 || u.Stochastic {
 		op.Import(m, op.DomainMemopt)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"memopt/autograd"
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/internal/lowbit"
 )
 
@@ -42,8 +43,12 @@ const lowBitText = `<ir_version: 8, opset_import: ["" : 17]> g (T[n] x, T[3] z, 
 func lowBitStep(
 	t *testing.T, dtype graph.DType, n int, o autograd.Optimizer, options autograd.Options,
 ) *autograd.Joint {
+	text := lowBitText
+	if o.Stochastic {
+		text = strings.Replace(text, ": 17]", fmt.Sprintf(": %d]", op.StochasticSince), 1)
+	}
 	m, err := graph.Parse(strings.NewReplacer("T[n]", fmt.Sprintf("%v[%d]", dtype, n), "T[3]", dtype.String()+"[3]").
-		Replace(lowBitText), "g")
+		Replace(text), "g")
 	require.NoError(t, err)
 	options.Losses = []autograd.Loss{{Name: "y", Seed: true}, {Name: "q", Seed: true}}
 	options.Wrt = []string{"w", "b"}

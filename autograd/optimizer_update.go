@@ -76,10 +76,12 @@ func (u *updater) lionFactor(like Value) Value {
 // the latter as the update uses it.
 func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
 	t := u.Type(param)
-	t.DType = updateType(t.DType)
+	if !u.Stochastic {
+		t.DType = updateType(t.DType)
+	}
 	name := u.j.g.ValueName(param) + suffix
-	old := u.newInput(name, t)
+	old := u.work(u.newInput(name, t))
 	updated := f(old)
-	u.next(name, u.chosen(updated, old))
+	u.next(name, u.rounded(u.chosen(updated, old), t.DType, name))
 	return updated
 }

@@ -414,7 +414,7 @@ func (u *updater) taken(i int) (param, grad Value) {
 func (u *updater) settle(i int, updated Value) {
 	if u.whole == nil {
 		p := u.params[i]
-		u.next(u.j.g.ValueName(p), u.Cast(updated, u.DType(p)))
+		u.next(u.j.g.ValueName(p), u.rounded(updated, u.DType(p), u.j.g.ValueName(p)))
 		return
 	}
 	b := u.buckets[i]

@@ -3,6 +3,7 @@ package cpu
 import (
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/half"
 	"memopt/internal/lowbit"
 	"memopt/internal/simd"
 )
@@ -13,6 +14,10 @@ type lowBitAdam struct {
 	m, v                           *lowbit.Format
 	share1, share2, epsilon, decay float32
 
+	stochastic bool // weights are rounded by chance
+	seed       uint64
+	stream     philoxStream // of the step
+
 	rate, root, keep, factor float32
 	update                   bool
 	in                       [6]*executor.Tensor // weights, gradient, then codes and scales of both moments
@@ -20,7 +25,7 @@ type lowBitAdam struct {
 }
 
 // newLowBitAdam returns the constructor of the kernel for codes of so many bits.
-func newLowBitAdam(bits int) func(*executor.Prep) (executor.Kernel, error) {
+func newLowBitAdam(bits int, stochastic bool) func(*executor.Prep) (executor.Kernel, error) {
 	return func(p *executor.Prep) (executor.Kernel, error) {
 		for i, want := range [...]graph.DType{2: graph.Uint8, 3: graph.Float32, 4: graph.Uint8, 5: graph.Float32,
 			6: graph.Float32, 7: graph.Float32, 8: graph.Float32, 9: graph.Float32, 10: graph.Bool} {
@@ -29,14 +34,17 @@ func newLowBitAdam(bits int) func(*executor.Prep) (executor.Kernel, error) {
 			}
 		}
 		for i := range 2 {
-			if d := p.DType(i); d != graph.Float32 && !isHalf(d) {
+			if d := p.DType(i); stochastic && i == 0 && d != graph.BFloat16 {
+				return nil, p.Errorf("input 0 has type %v, wanted bfloat16", d)
+			} else if d != graph.Float32 && !isHalf(d) {
 				return nil, p.Errorf("input %d has type %v, wanted float, float16 or bfloat16", i, d)
 			}
 		}
 		n := p.Node
 		return &lowBitAdam{m: lowbit.FormatOf(bits, true), v: lowbit.FormatOf(bits, false),
 			share1: n.Float("share1", 0),
-			share2: n.Float("share2", 0), epsilon: n.Float("epsilon", 0), decay: n.Float("decay", 0)}, nil
+			share2: n.Float("share2", 0), epsilon: n.Float("epsilon", 0), decay: n.Float("decay", 0),
+			stochastic: stochastic, seed: uint64(n.Int("seed", 0))}, nil
 	}
 }
 
@@ -65,6 +73,13 @@ func (k *lowBitAdam) Run(c *executor.Ctx) error {
 		}
 	}
 	k.update = c.In(10).Data[0] != 0
+	if k.stochastic {
+		step, err := roundingStep(c, 11)
+		if err != nil {
+			return err
+		}
+		k.stream = roundingStream(k.seed, step)
+	}
 	c.Parallel(blocks, 1<<13/k.m.Block, k)
 	return nil
 }
@@ -90,7 +105,7 @@ func (k *lowBitAdam) Range(lo, hi int) {
 		k.m.Decode(m, k.in[2].Data[b*bytes:], ms[b])
 		k.v.Decode(v, k.in[4].Data[b*bytes:], vs[b])
 		k.step(w, g, m, v, t, root)
-		adamStore(k.out[0], b*size, w)
+		k.storeWeights(b*size, w)
 		k.store(k.m, k.out[1], k.out[2], b, bytes, m)
 		k.store(k.v, k.out[3], k.out[4], b, bytes, v)
 	}
@@ -115,6 +130,18 @@ func (k *lowBitAdam) step(w, g, m, v, t, root []float32) {
 	simd.MulScalar(t, t, k.rate)
 	simd.MulScalar(w, w, k.keep)
 	simd.Sub(w, w, t)
+}
+
+// storeWeights writes weights from number lo on, where they are wanted.
+func (k *lowBitAdam) storeWeights(lo int, w []float32) {
+	if !k.stochastic || k.out[0] == nil {
+		adamStore(k.out[0], lo, w)
+		return
+	}
+	var buf [lowbit.MaxBlock]uint32
+	words := buf[:len(w)]
+	k.stream.fill(words, lo)
+	roundByChance(executor.Of[half.BFloat16](k.out[0])[lo:], w, words)
 }
 
 // store writes the codes and the scale of a block, where they are wanted.

@@ -7,8 +7,11 @@ const takesSequences = "takes sequences of tensors"
 
 // sequenceRows: recurrences, transforms of signals, random draws, optimizers.
 var sequenceRows = []Row{
-	{Kind: op.Adam4bit, New: newLowBitAdam(4)},
-	{Kind: op.Adam8bit, New: newLowBitAdam(8)},
+	{Kind: op.Adam4bit, New: newLowBitAdam(4, false)},
+	{Kind: op.Adam8bit, New: newLowBitAdam(8, false)},
+	{Kind: op.StochasticAdam4bit, New: newLowBitAdam(4, true)},
+	{Kind: op.StochasticAdam8bit, New: newLowBitAdam(8, true)},
+	{Kind: op.StochasticRound, New: newStochasticRound},
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.AdamWOptimizer, Why: takesSequences},
 	{Kind: op.Bernoulli, New: newRandom},

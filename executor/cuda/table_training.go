@@ -5,10 +5,16 @@ import "memopt/graph/op"
 // noLowBits is why the host updates states of few bits.
 const noLowBits = "no kernel reads and writes codes with a scale per block"
 
+// noRounding is why the host rounds stochastically.
+const noRounding = "no kernel draws the bits that round"
+
 // trainingRows: the operators of training graphs on all gradients and weights.
 var trainingRows = []Row{
 	{Kind: op.Adam4bit, Why: noLowBits},
 	{Kind: op.Adam8bit, Why: noLowBits},
+	{Kind: op.StochasticAdam4bit, Why: noLowBits},
+	{Kind: op.StochasticAdam8bit, Why: noLowBits},
+	{Kind: op.StochasticRound, Why: noRounding},
 	{Kind: op.AdamOptimizer, New: newAdamOptimizer},
 	{Kind: op.BroadcastGradientArgs, Why: hostShapes},
 	{Kind: op.DivGrad, New: newDivGrad},

@@ -50,6 +50,17 @@ func meaning(f *graph.Function) string {
 		graph.FormatOptions{})
 }
 
+// DefinedSince returns the version of ONNX's operator set that the definition of an operator of memopt's own needs; 0
+// for operators without a definition.
+func DefinedSince(k graph.Kind) int64 {
+	info := Of(k)
+	f := definitionOf(info.Domain, info.Name)
+	if f == nil {
+		return 0
+	}
+	return graph.OpsetVersion(f.Opsets, "")
+}
+
 // definesFrom is the first version of ONNX's file format that lets a file gain functions and keep its
 // meaning: before, initializers had to be inputs.
 const definesFrom = 4
@@ -70,6 +81,12 @@ func Define(m *graph.Model) error {
 	if !CanDefine(m) {
 		return fmt.Errorf("operator %s is defined by a function, which a file of IR version %d cannot have: "+
 			"wanted version %d or newer", list[0].Name, m.IRVersion, definesFrom)
+	}
+	for _, f := range list {
+		if least := graph.OpsetVersion(f.Opsets, ""); m.OpsetVersion("") < least {
+			return fmt.Errorf("operator %s is defined by operators of set %d, the model imports %d: raise it first",
+				f.Name, least, m.OpsetVersion(""))
+		}
 	}
 	m.IRVersion = max(m.IRVersion, functionsSince)
 	Import(m, DomainMemopt)

@@ -36,7 +36,7 @@ func TestDefinitions(t *testing.T) {
 			require.Equal(t, attrs, f.AttrNames, info.Name)
 		}
 	}
-	require.Len(t, defined(), 4)
+	require.Len(t, defined(), 7)
 }
 
 const added = `<ir_version: %v, opset_import: ["": 17]>

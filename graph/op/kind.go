@@ -298,6 +298,9 @@ const (
 	Adam8bit
 	FusedMatMulAdd
 	MatMulAdd
+	StochasticAdam4bit
+	StochasticAdam8bit
+	StochasticRound
 	AllGatherStart
 	AllReduceStart
 	CollectiveWait

@@ -19,7 +19,9 @@ import (
 //	g = factor·G + decay·W,  m = M + share1·(g - M),  v = V + share2·(g² - V)
 //	W' = keep·W - rate·m/(√v/root + epsilon), rounded to the type that the attribute to has
 //
-// M' and V' are the codes of m and v, of which W' is made before they are rounded. share1 is 1-β1.
+// M' and V' are the codes of m and v; W' is made of these before they are rounded. share1 is 1-β1.
+// StochasticAdam8bit and StochasticAdam4bit round W', of bfloat16, as StochasticRound does, and have its step behind
+// these inputs.
 const (
 	lowBitW = iota
 	lowBitG
@@ -36,12 +38,14 @@ var lowBitStates = []Update{{lowBitW, 0}, {lowBitM, 1}, {lowBitMS, 2}, {lowBitV,
 
 // lowBitAdamRule: a weight of whole blocks, codes in its shape or, of 4 bits, two in each element of a vector, and a
 // scale for each block. The outputs have the types of the inputs that they are the next values of.
-func lowBitAdamRule(bits int) func(*Ctx) {
+func lowBitAdamRule(bits int, stochastic bool) func(*Ctx) {
 	return dense(func(c *Ctx) {
 		for k, u := range lowBitStates {
 			c.Out(k, c.In(u.In))
 		}
-		if d := c.DTypeAttr("to", graph.Undefined); !c.Failed() && d != c.DType(lowBitW) {
+		if stochastic {
+			c.wantScalar(lowBitInputs)
+		} else if d := c.DTypeAttr("to", graph.Undefined); !c.Failed() && d != c.DType(lowBitW) {
 			c.Errorf("attribute to is %v, wanted the weight's type, %v", d, c.DType(lowBitW))
 		}
 		for i := lowBitRate; i < lowBitInputs; i++ {
@@ -84,16 +88,20 @@ func (c *Ctx) sameShape(i int, want graph.Shape) {
 	}
 }
 
-// lowBitAdamDefinition is the function of Adam8bit or Adam4bit.
-func lowBitAdamDefinition(bits int) string {
+// lowBitAdamDefinition is the function of Adam8bit or Adam4bit, or of StochasticAdam8bit or StochasticAdam4bit.
+func lowBitAdamDefinition(bits int, stochastic bool) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	signed := lowbit.FormatOf(bits, true)
+	version, prefix, attribute, input := 13, "", "to", ""
+	if stochastic {
+		version, prefix, attribute, input = StochasticSince, "Stochastic", "seed", ", step"
+	}
 	fmt.Fprintf(&b, `
-<domain: "memopt", opset_import: ["": 13]>
-Adam%dbit <decay, epsilon, share1, share2, to> (W, G, M, MS, V, VS, rate, root, keep, factor, update)
+<domain: "memopt", opset_import: ["": %d]>
+%sAdam%dbit <decay, epsilon, share1, share2, %s> (W, G, M, MS, V, VS, rate, root, keep, factor, update%s)
   => (W2, M2, MS2, V2, VS2) {
-`, bits)
+`, version, prefix, bits, attribute, input)
 	for _, name := range []string{"decay", "epsilon", "share1", "share2"} {
 		line("%s_ = Constant <value_float: float = @%s> ()", name, name)
 	}
@@ -122,7 +130,16 @@ Adam%dbit <decay, epsilon, share1, share2, to> (W, G, M, MS, V, VS, rate, root, 
 	}
 	line("V_root = Sqrt (V_new)  V_mean = Div (V_root, root)  V_safe = Add (V_mean, epsilon_)")
 	line("ratio = Div (M_new, V_safe)  moved = Mul (ratio, rate)  kept = Mul (w, keep)  w_new = Sub (kept, moved)")
-	line("w_chosen = Where (update, w_new, w)  w_to = Cast <to: int = @to> (w_chosen)  W2 = Reshape (w_to, W_shape)")
+	line("w_chosen = Where (update, w_new, w)")
+	if stochastic {
+		line("W_count = Size (w)") // ONNX Runtime has no Size of bfloat16
+		stochasticBits(line, "W_count")
+		line("w_random = Reshape (random, rows)")
+		stochasticRounding(line, "w_chosen", "w_random", "w_to")
+	} else {
+		line("w_to = Cast <to: int = @to> (w_chosen)")
+	}
+	line("W2 = Reshape (w_to, W_shape)")
 	for _, name := range []string{"M", "V"} {
 		lowBitEncode(line, signed, name)
 		line("%s2 = Where (update, %s_encoded, %s)", name, name, name)

@@ -78,7 +78,8 @@ func TestSeeds(t *testing.T) {
 // TestNothingWithStateIsMadeAgain: optimizers, accumulators, communication, control flow and the
 // boundary between the halves.
 func TestNothingWithStateIsMadeAgain(t *testing.T) {
-	for _, k := range []graph.Kind{Adam4bit, Adam8bit, AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy,
+	for _, k := range []graph.Kind{Adam4bit, Adam8bit, StochasticAdam4bit, StochasticAdam8bit, StochasticRound,
+		AdamOptimizer, AdamWOptimizer, SGDOptimizerV2, SGDDeeploy,
 		InPlaceAccumulator,
 		InPlaceAccumulatorV2,
 		ZeroGradient, NcclAllReduce, AllGatherStart, AllReduceStart, CollectiveWait, ReduceScatterStart,

@@ -47,17 +47,23 @@ var memoptRows = []Info{
 		factors(matMulAddFactors(matMulFactors)), inPlace(2), throughout(0, 1), flops(matMulFLOPs)),
 }
 
-// lowBitRows are optimizers whose states have few bits. Like memoptRows, files define them.
+// lowBitRows are optimizers whose states have few bits, and a rounding of weights. Like memoptRows, files define them.
 var lowBitRows = []Info{
-	own(Adam4bit, "Adam4bit", exactly(11), exactly(5), Never, lowBitAdamRule(4), role(Gradient),
+	own(Adam4bit, "Adam4bit", exactly(11), exactly(5), Never, lowBitAdamRule(4, false), role(Gradient),
 		states(lowBitStates...)),
-	own(Adam8bit, "Adam8bit", exactly(11), exactly(5), Never, lowBitAdamRule(8), role(Gradient),
+	own(Adam8bit, "Adam8bit", exactly(11), exactly(5), Never, lowBitAdamRule(8, false), role(Gradient),
 		states(lowBitStates...)),
+	own(StochasticAdam4bit, "StochasticAdam4bit", exactly(12), exactly(5), Never, lowBitAdamRule(4, true),
+		role(Gradient), states(lowBitStates...)),
+	own(StochasticAdam8bit, "StochasticAdam8bit", exactly(12), exactly(5), Never, lowBitAdamRule(8, true),
+		role(Gradient), states(lowBitStates...)),
+	own(StochasticRound, "StochasticRound", exactly(2), exactly(1), Never, stochasticRoundRule),
 }
 
 // definitions are the functions of memoptRows and lowBitRows, in the text format of package graph. They import the
 // operator set of the model that they are written to in place of this one.
-var definitions = productDefinitions + lowBitAdamDefinition(4) + lowBitAdamDefinition(8)
+var definitions = productDefinitions + lowBitAdamDefinition(4, false) + lowBitAdamDefinition(8, false) +
+	lowBitAdamDefinition(4, true) + lowBitAdamDefinition(8, true) + stochasticRoundDefinition()
 
 const productDefinitions = `<ir_version: 8, opset_import: ["": 13]>
 definitions () => () {}

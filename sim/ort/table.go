@@ -172,7 +172,7 @@ var unmeasured = []graph.Kind{
 	op.AllGatherStart, op.AllReduceStart, op.CollectiveWait, op.RankPiece, op.ReduceScatterStart, op.Unpack,
 	op.Offload, op.Reload, op.Wait,
 	op.Instruction, op.InstructionInPlace, op.InstructionOnce, op.InstructionOnceInPlace,
-	op.Adam4bit, op.Adam8bit,
+	op.Adam4bit, op.Adam8bit, op.StochasticAdam4bit, op.StochasticAdam8bit, op.StochasticRound,
 	op.ATen, op.AdamOptimizer, op.AttentionMS, op.BatchNormInternal, op.BatchNormalizationGrad,
 	op.BiasAdd, op.BiasDropout, op.BiasFastGeluGradDX, op.BiasGelu, op.BiasGeluGradDX,
 	op.BiasSoftmax, op.BiasSoftmaxDropout, op.BiasSplitGelu, op.BitmaskBiasDropout,

@@ -23,6 +23,7 @@ type lowBitSetting struct {
 	fresh        bool // moments of a first step
 	skipped      bool
 	withoutCodes bool // only the weight is wanted
+	stochastic   bool // rounding of the weight
 }
 
 // Attributes and scalars of all cases.
@@ -71,6 +72,11 @@ func (s lowBitSetting) make(name string) Case {
 	if s.bits == 4 {
 		c.Kind = op.Adam4bit
 	}
+	if s.stochastic {
+		c.Kind = map[int]graph.Kind{8: op.StochasticAdam8bit, 4: op.StochasticAdam4bit}[s.bits]
+		c.In = append(c.In, executor.NewTensor(graph.Int64, []int{}, int64(roundingStep)))
+		c.Attrs[4] = Attr("seed", int64(roundingSeed))
+	}
 	if s.skipped {
 		c.In[10].Data[0] = 0
 	}
@@ -78,7 +84,9 @@ func (s lowBitSetting) make(name string) Case {
 	if !s.skipped {
 		newW, newM, newV := s.update(lowBitFloats(w), lowBitFloats(g), lowBitDecoded(signed, m, ms),
 			lowBitDecoded(unsigned, v, vs))
-		c.Want[0] = seqTensor(s.w, s.shape, newW)
+		if c.Want[0] = seqTensor(s.w, s.shape, newW); s.stochastic {
+			c.Want[0] = roundedByChance(s.shape, newW)
+		}
 		c.Want[1], c.Want[2] = lowBitEncoded(signed, codes, newM)
 		c.Want[3], c.Want[4] = lowBitEncoded(unsigned, codes, newV)
 	}
@@ -205,6 +213,16 @@ func lowBitAdamCases() (cs []Case) {
 		with("only weights", func(s *lowBitSetting) { s.withoutCodes = true })
 		with("large", func(s *lowBitSetting) { s.shape = []int{130, 256} })
 		with("empty", func(s *lowBitSetting) { s.shape = []int{0, 256} })
+		with("stochastic", func(s *lowBitSetting) { s.w, s.g, s.stochastic = graph.BFloat16, graph.BFloat16, true })
+		with("stochastic with gradients in float", func(s *lowBitSetting) {
+			s.w, s.stochastic, s.shape, s.keep = graph.BFloat16, true, []int{130, 256}, 0.99
+		})
+		with("stochastic without update", func(s *lowBitSetting) {
+			s.w, s.stochastic, s.skipped = graph.BFloat16, true, true
+		})
+		with("stochastic, empty", func(s *lowBitSetting) {
+			s.w, s.stochastic, s.shape = graph.BFloat16, true, []int{0, 256}
+		})
 		wrong := func(text string, slot int, t *executor.Tensor) {
 			c := plain.make("")
 			c.In[slot] = t

@@ -75,7 +75,8 @@ var oracleGroups = []struct {
 		op.ZeroGradient,
 	}},
 	{by: Formula | Runtime, kinds: []graph.Kind{ // as their definitions
-		op.Adam4bit, op.Adam8bit, op.FusedMatMulAdd, op.MatMulAdd,
+		op.Adam4bit, op.Adam8bit, op.FusedMatMulAdd, op.MatMulAdd, op.StochasticAdam4bit, op.StochasticAdam8bit,
+		op.StochasticRound,
 	}},
 	{by: Formula, why: onGPUs, kinds: []graph.Kind{
 		op.BiasAdd, op.BiasSoftmax, op.BiasSplitGelu, op.GroupNorm, op.IsAllFinite,
