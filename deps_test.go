@@ -31,7 +31,7 @@ const dependencies = `
 	graph, internal/inputfile < graph/modules;
 	graph, internal/fileio, internal/inputfile, internal/mapfile < graph/onnx;
 	graph/modules, graph/onnx, graph/op, internal/half < graph/roles;
-	graph/pattern, internal/maxflow < graph/precision;
+	graph/pattern, internal/maxflow, internal/memlimit < graph/precision;
 	planner, autograd, recompute, executor !< graph/op, graph/live, graph/onnx, graph/roles;
 
 	# Other runtimes' memory.

@@ -59,8 +59,8 @@ type Options struct {
 	// fewer activations and rounds differently.
 	Unfused bool
 	// Precision computes the forward half in mixed precision, and so its gradients (precision.Rewrite). The inputs,
-	// initializers and outputs of the forward model keep their types. Precisions other than BF16 and FP16Mixed leave
-	// the graph as it is.
+	// initializers and outputs of the forward model keep their types, but weights with BF16Pure, whose optimizer is to
+	// be Stochastic. AsIs and FP32 leave the graph as it is.
 	Precision precision.Precision
 }
 

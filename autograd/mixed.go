@@ -19,14 +19,14 @@ func (j *joint) mix(opts Options) error {
 	if _, err := op.InferAsIs(j.m); err != nil {
 		return err
 	}
-	if needed := precision.Needs(j.m, half); needed > j.opset() {
+	if needed := precision.Needs(j.m, opts.Precision); needed > j.opset() {
 		return &raised{needed}
 	}
 	weight := func(v Value) bool {
 		return j.roles.Of(v).Kind == roles.Parameter || slices.Contains(opts.Wrt, j.g.ValueName(v))
 	}
 	var err error
-	j.out.Mixed, err = precision.Rewrite(j.m, half, weight, j.groups())
+	j.out.Mixed, err = precision.Rewrite(j.m, opts.Precision, weight, j.groups())
 	return err
 }
 

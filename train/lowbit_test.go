@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"memopt"
+	"memopt/graph"
+	"memopt/graph/precision"
 	"memopt/internal/lowbit"
 	"memopt/train/checkpoint"
 )
@@ -47,23 +49,68 @@ func TestLowBitGoesOn(t *testing.T) {
 			require.Equal(t, 2*lowbit.FormatOf(bits, true).Bytes(8*1088), saved)
 			require.NoError(t, c.Close())
 
-			other := fresh()
-			other.sel.Strategy, other.config.Session.Threads = memopt.Level(1), 2
-			_, got := other.run(t, context.Background(), t.TempDir())
-			require.Equal(t, want, got, "%d bits, %d micro-batches: recomputed, 2 threads", bits, micros)
+			goesOn(t, fmt.Sprintf("%d bits, %d micro-batches", bits, micros), fresh, want)
+		}
+	}
+}
 
-			dir := t.TempDir()
-			ctx, cancel := context.WithCancel(context.Background())
-			stopped := fresh()
-			stopped.watch.after, stopped.watch.end = 2, cancel
-			r, _ = stopped.run(t, ctx, dir)
-			require.True(t, r.Stopped)
-			next := fresh()
-			next.config.Resume, err = checkpoint.Load(dir)
+// goesOn requires the bits of a whole job of its twins: one with two threads that recomputes, and one that is stopped
+// and goes on from its checkpoint.
+func goesOn(t *testing.T, name string, fresh func() *task, want []byte) {
+	t.Helper()
+	other := fresh()
+	other.sel.Strategy, other.config.Session.Threads = memopt.Level(1), 2
+	_, got := other.run(t, context.Background(), t.TempDir())
+	require.NotZero(t, other.config.Plans.Step.Plan.Recompute.Nodes, name)
+	require.Equal(t, want, got, "%s: recomputed, 2 threads", name)
+
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := fresh()
+	stopped.watch.after, stopped.watch.end = 2, cancel
+	r, _ := stopped.run(t, ctx, dir)
+	require.True(t, r.Stopped)
+	next := fresh()
+	var err error
+	next.config.Resume, err = checkpoint.Load(dir)
+	require.NoError(t, err)
+	_, got = next.run(t, context.Background(), dir)
+	require.NoError(t, next.config.Resume.Close())
+	require.Equal(t, want, got, "%s: stopped", name)
+}
+
+// TestStochasticGoesOn: a job with weights of bfloat16 learns, has equal bits with any number of threads and whatever
+// is recomputed, and goes on bit for bit; another seed rounds otherwise.
+func TestStochasticGoesOn(t *testing.T) {
+	for _, kind := range []string{"sgd", "adamw", "lion", "adamw8bit", "adamw4bit"} {
+		for _, micros := range []int{1, 3} {
+			name := fmt.Sprintf("%s, %d micro-batches", kind, micros)
+			fresh := func() *task {
+				k := newTask(t, wideText)
+				k.recipe.Micros, k.config.Micros = micros, int64(micros)
+				k.recipe.Optimizer.Kind, k.config.Schedule.LR = kind, 0.002
+				if kind == "sgd" {
+					k.recipe.Optimizer.Momentum, k.config.Schedule.LR = 0.9, 0.02
+				}
+				k.recipe.Differentiate.Precision = precision.BF16Pure
+				return k
+			}
+			exact := fresh()
+			exact.recipe.Differentiate.Precision = precision.AsIs
+			plain, _ := exact.run(t, context.Background(), t.TempDir())
+			r, want := fresh().run(t, context.Background(), t.TempDir())
+			require.InDelta(t, plain.LossLast, r.LossLast, 0.08*plain.LossFirst, "%s: as in float32", name)
+			c, err := checkpoint.Load(r.Saved)
 			require.NoError(t, err)
-			_, got = next.run(t, context.Background(), dir)
-			require.NoError(t, next.config.Resume.Close())
-			require.Equal(t, want, got, "%d bits, %d micro-batches: stopped", bits, micros)
+			x, ok := c.Weights.Tensor("w2")
+			require.True(t, ok)
+			require.Equal(t, graph.BFloat16, x.DType, name)
+			require.NoError(t, c.Close())
+			goesOn(t, name, fresh, want)
+			drawn := fresh()
+			drawn.recipe.Seed++
+			_, got := drawn.run(t, context.Background(), t.TempDir())
+			require.NotEqual(t, want, got, "%s: another seed", name)
 		}
 	}
 }

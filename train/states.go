@@ -5,7 +5,9 @@ import (
 
 	"memopt/executor"
 	"memopt/executor/dataset"
+	"memopt/graph"
 	"memopt/hint"
+	"memopt/internal/half"
 	"memopt/internal/memlimit"
 	"memopt/train/safetensors"
 )
@@ -56,6 +58,7 @@ func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
 		return j.saved(s, shape)
 	}
 	if t := j.Begin[s.Name]; t != nil {
+		t = halved(t, s.Type.DType)
 		return t, sameType("the given weights", s, shape, t)
 	}
 	if s.Data != nil {
@@ -73,6 +76,20 @@ func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
 		return nil, nil
 	}
 	return dataset.NewFiller(j.Steps.Step.Graph, j.Steps.dims(j.Plans.Rows), *j.RandomSeed).Fill(v)
+}
+
+// halved is a given weight of float32 in bfloat16, where the precision of the step has made it so: rounded to the
+// nearest, as the model's weights are. Others stay as they are.
+func halved(t *executor.Tensor, d graph.DType) *executor.Tensor {
+	if t.DType != graph.Float32 || d != graph.BFloat16 {
+		return t
+	}
+	out := &executor.Tensor{DType: d, Shape: t.Shape, Data: make([]byte, len(t.Data)/2)}
+	to := executor.Of[half.BFloat16](out)
+	for i, x := range executor.Of[float32](t) {
+		to[i] = half.BFloat16From(x)
+	}
+	return out
 }
 
 // saved is a state's entry in a checkpoint.

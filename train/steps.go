@@ -11,6 +11,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
+	"memopt/graph/precision"
 	"memopt/recompute"
 	"memopt/symbolic"
 	"memopt/train/data"
@@ -177,6 +178,9 @@ func (r *Recipe) several() bool { return r.Micros > 1 || r.Optimizer.Ranks.Count
 
 // differentiate makes the models.
 func (s *Steps) differentiate(m *memopt.Model, r Recipe) error {
+	if r.Differentiate.Precision == precision.BF16Pure {
+		r.Optimizer.Stochastic, r.Optimizer.Seed = true, r.Seed
+	}
 	ranks := r.Optimizer.Ranks
 	if s.agreed = ranks.Count > 1 && r.Micros <= 1; s.agreed {
 		r.Optimizer.Guard = true

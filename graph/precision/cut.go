@@ -13,7 +13,8 @@ type choice struct {
 
 // traffic is a float value between units.
 type traffic struct {
-	maker    int   // its unit; none for a value that stays float32, such as a weight
+	maker    int   // its unit; none for a value that is no node's of a unit, such as a weight
+	low      bool  // of such a value: it has 16 bits; else it is float32
 	readers  []int // units
 	outside  bool  // a reader outside of all units needs float32
 	elements int64
@@ -24,19 +25,30 @@ const none = -1
 
 // bytes are those of a value: in the width that its maker gives it, and in the other one where a reader needs that.
 func (t *traffic) bytes(half []bool) int64 {
-	made := t.maker != none && half[t.maker]
-	wide, low := !made || t.outside, made
-	for _, r := range t.readers {
-		wide, low = wide || !half[r], low || half[r]
-	}
+	wide, low := t.wanted(half)
 	n := int64(0)
-	if wide && t.maker != none {
+	if wide && (t.maker != none || t.low) {
 		n += 4
 	}
-	if low {
+	if low && !t.low {
 		n += 2
 	}
 	return n * t.elements
+}
+
+// wanted reports whether a value is there in float32, and in 16 bits.
+func (t *traffic) wanted(half []bool) (wide, low bool) {
+	low = t.made(half)
+	wide = !low || t.outside
+	for _, r := range t.readers {
+		wide, low = wide || !half[r], low || half[r]
+	}
+	return wide, low
+}
+
+// made reports whether a value has 16 bits before any cast.
+func (t *traffic) made(half []bool) bool {
+	return t.low || t.maker != none && half[t.maker]
 }
 
 // cost is the bytes of all values. Values that no unit makes cost only their copies.
@@ -64,6 +76,7 @@ func (c *choice) allowed(half []bool) bool {
 //	u → sink      their bytes in 16 bits
 //	u → up        the copy in float32 of an output; up → r without end for each reader
 //	low → u       the copy in 16 bits of an output; r → low without end for each reader
+//	source → up   that in float32 of a value of 16 bits that no unit makes, low → sink that in 16 bits of one in float32
 func (c *choice) solve() []bool {
 	n := len(c.units)
 	source, sink := n, n+1
@@ -79,13 +92,16 @@ func (c *choice) solve() []bool {
 	for i := range c.values {
 		v := &c.values[i]
 		up, low := n+2+2*i, n+3+2*i
-		if v.maker == none {
-			net.Arc(low, sink, 2*v.elements)
-		} else {
+		switch {
+		case v.maker != none:
 			net.Arc(source, v.maker, 4*v.elements)
 			net.Arc(v.maker, sink, 2*v.elements)
 			net.Arc(v.maker, up, 4*v.elements)
 			net.Arc(low, v.maker, 2*v.elements)
+		case v.low:
+			net.Arc(source, up, 4*v.elements)
+		default:
+			net.Arc(low, sink, 2*v.elements)
 		}
 		if v.outside {
 			net.Arc(up, sink, maxflow.Endless)

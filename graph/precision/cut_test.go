@@ -22,6 +22,7 @@ func TestCut(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "values") {
 			v := traffic{maker: rapid.IntRange(none, n-1).Draw(t, "maker"), outside: rapid.Bool().Draw(t, "outside"),
 				elements: rapid.Int64Range(0, 9).Draw(t, "elements")}
+			v.low = v.maker == none && rapid.Bool().Draw(t, "low")
 			v.readers = rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 3).Draw(t, "readers")
 			c.values = append(c.values, v)
 		}
@@ -66,6 +67,9 @@ func TestBytes(t *testing.T) {
 		{traffic{maker: none, elements: 3}, []bool{true}, 0},
 		{traffic{maker: none, elements: 3, readers: []int{0}}, []bool{true}, 6},
 		{traffic{maker: none, elements: 3, readers: []int{0}}, []bool{false}, 0},
+		{traffic{maker: none, low: true, elements: 3, readers: []int{0}}, []bool{true}, 0},
+		{traffic{maker: none, low: true, elements: 3, readers: []int{0, 1}}, []bool{true, false}, 12},
+		{traffic{maker: none, low: true, elements: 3, outside: true}, []bool{true}, 12},
 		{traffic{maker: 0, elements: 3}, []bool{true}, 6},
 		{traffic{maker: 0, elements: 3}, []bool{false}, 12},
 		{traffic{maker: 0, elements: 3, outside: true}, []bool{true}, 18},

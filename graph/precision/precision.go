@@ -21,7 +21,8 @@ const (
 	// BF16 computes in bfloat16, gradients included, and updates master weights in float32 by moments
 	// in float32.
 	BF16 Precision = "bf16"
-	// BF16Pure keeps everything in bfloat16, moments included; there are no master weights.
+	// BF16Pure is BF16 with weights and moments in bfloat16, which updates round stochastically; there are no master
+	// weights.
 	BF16Pure Precision = "bf16-pure"
 	// FP16Mixed is BF16 with float16 in bfloat16's place, and a scale of the loss.
 	FP16Mixed Precision = "fp16-mixed"
@@ -45,11 +46,10 @@ func Parse(text string) (Precision, error) {
 	return AsIs, fmt.Errorf("precision %q: wanted one of %s", text, strings.Join(names, ", "))
 }
 
-// Half is the type of 16 bits that a precision computes in beside float32; graph.Undefined if it has none, or no
-// float32 beside it.
+// Half is the type of 16 bits that a precision computes in beside float32; graph.Undefined if it has none.
 func (p Precision) Half() graph.DType {
 	switch p {
-	case BF16:
+	case BF16, BF16Pure:
 		return graph.BFloat16
 	case FP16Mixed:
 		return graph.Float16

@@ -1,6 +1,7 @@
 package precision
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"memopt/graph/op"
 	"memopt/graph/pattern"
 	"memopt/internal/half"
+	"memopt/internal/memlimit"
 	"memopt/symbolic"
 )
 
@@ -23,12 +25,17 @@ type Rewritten struct {
 	Half         graph.DType // of 16 bits
 	Narrow, Wide int         // nodes that compute floats in 16 bits, and in float32
 	Casts        int         // added nodes
+	Weights      int         // of 16 bits, with BF16Pure
 }
 
-// Needs returns the operator set that a model has to import so that its nodes may have values of a type of 16 bits.
-func Needs(m *graph.Model, low graph.DType) int64 {
+// Needs returns the operator set that a model has to import so that its nodes may have the types of a precision, and
+// its updates the rounding.
+func Needs(m *graph.Model, p Precision) int64 {
 	version := int64(leastSet)
-	if low == graph.BFloat16 {
+	if p == BF16Pure {
+		version = op.StochasticSince
+	}
+	if p.Half() == graph.BFloat16 {
 		for _, n := range m.Graph.Nodes {
 			if graph.CanonicalDomain(n.Domain) == "" && op.WidthsOf(n.Kind) != op.Wide {
 				version = max(version, op.BFloat16Since(n.Kind))
@@ -44,7 +51,8 @@ const leastSet = 17
 // Rewrite has the nodes of a forward model compute in a type of 16 bits where the operator's row allows it
 // (op.WidthsOf) and the choice takes the fewest bytes, and adds the casts in between. A product computes in 16 bits, a
 // softmax, a loss or a sum in float32, and a node that may do either as a minimum cut of the bytes of all values has
-// it. Graph inputs, initializers and outputs keep their types.
+// it. Graph inputs, initializers and outputs keep their types; with BF16Pure, weights become bfloat16, but for those
+// that subgraphs read.
 //
 // A value that no weight reaches is computed in float32, for example the sines of positions. It stays float32 together
 // with its first readers that may be so where 16 bits do not hold it well: it is computed from integers, or from a
@@ -52,16 +60,16 @@ const leastSet = 17
 //
 // Sizes count 64 for each symbol, so that the result does not depend on a binding. Kinds of operators must be bound and
 // types inferred; the model must import the operator set of Needs. The types of the result are to be inferred anew.
-func Rewrite(m *graph.Model, low graph.DType, weight func(graph.ValueID) bool, groups []Group) (*Rewritten, error) {
+func Rewrite(m *graph.Model, p Precision, weight func(graph.ValueID) bool, groups []Group) (*Rewritten, error) {
 	order, err := graph.Topological(m.Graph)
 	if err != nil {
 		return nil, err
 	}
-	r := &rewrite{g: m.Graph, opsets: m.Opsets, low: low, unit: make([]int, len(m.Graph.Nodes)),
-		out: &Rewritten{Half: low}}
+	r := &rewrite{g: m.Graph, opsets: m.Opsets, low: p.Half(), unit: make([]int, len(m.Graph.Nodes)),
+		out: &Rewritten{Half: p.Half()}}
 	r.unitsOf(groups)
 	r.restrict(order, weight)
-	r.traffic()
+	r.traffic(func(v graph.ValueID) bool { return p == BF16Pure && weight(v) })
 	half := r.solve()
 	r.names = graph.NewNames(m)
 	r.apply(half)
@@ -221,8 +229,8 @@ func (r *rewrite) elements(v graph.ValueID) int64 {
 // mostElements keeps sums of bytes below maxflow.Endless.
 const mostElements = 1 << 32
 
-// traffic lists the float32 values with their makers and readers.
-func (r *rewrite) traffic() {
+// traffic lists the float32 values with their makers and readers, and chooses those that shall have 16 bits.
+func (r *rewrite) traffic(pure func(graph.ValueID) bool) {
 	uses := graph.NewUses(r.g)
 	r.captured = map[graph.ValueID]bool{}
 	for i := range r.g.Values {
@@ -246,6 +254,7 @@ func (r *rewrite) traffic() {
 				t.readers = append(t.readers, r.unit[use.Node])
 			}
 		}
+		t.low = pure(v) && val.Def == graph.NoNode && !val.Output && !r.captured[v]
 		r.values, r.value = append(r.values, t), append(r.value, v)
 	}
 }
@@ -260,12 +269,11 @@ func (r *rewrite) apply(half []bool) {
 	floats := make([]bool, len(r.g.Nodes))
 	for i := range r.values {
 		v, t := r.value[i], &r.values[i]
-		made := t.maker != none && half[t.maker]
-		low, wide := made, !made || t.outside
-		for _, u := range t.readers {
-			low, wide = low || half[u], wide || !half[u]
-		}
+		made := t.made(half)
+		wide, low := t.wanted(half)
 		switch {
+		case t.low:
+			r.shorten(v, wide, half)
 		case made && wide:
 			r.raise(v)
 		case made:
@@ -310,6 +318,55 @@ func (r *rewrite) retype(v graph.ValueID) {
 			d.Type.DType, d.Wire = r.low, nil
 		}
 	}
+}
+
+// shorten makes a weight one of 16 bits, and its copy in float32 ahead of the first reader where one needs that.
+func (r *rewrite) shorten(v graph.ValueID, wide bool, half []bool) {
+	r.retype(v)
+	for i := range r.g.Inputs {
+		if d := &r.g.Inputs[i]; d.Value == v {
+			d.Type.DType, d.Wire = r.low, nil
+		}
+	}
+	val := &r.g.Values[v]
+	if val.Data != nil && val.Data.Source != nil {
+		short := *val.Data
+		short.DType, short.Source, short.External, short.Wire = r.low, rounded{val.Data}, nil, nil
+		val.Data = &short
+	}
+	if r.out.Weights++; !wide {
+		return
+	}
+	w := r.copyOf(v, graph.Float32)
+	r.wide[v] = w
+	for _, n := range r.g.Nodes {
+		for slot, x := range n.Inputs {
+			if x == v && !r.readsShape(n.ID) && !(half[r.unit[n.ID]] && op.InputWidth(n, r.opsets, slot)) {
+				r.cast(&r.ahead, n.ID, v, w, graph.Float32)
+				return
+			}
+		}
+	}
+}
+
+// rounded has the contents of a float32 tensor in bfloat16, each rounded to the nearest.
+type rounded struct{ of *graph.TensorData }
+
+// Bytes returns the contents.
+func (r rounded) Bytes() ([]byte, error) {
+	raw, err := r.of.Source.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if err := memlimit.Check(int64(len(raw)/2), "initializer %q in bfloat16", r.of.Name); err != nil {
+		return nil, err
+	}
+	out := make([]byte, len(raw)/2)
+	for i := range len(raw) / 4 {
+		x := math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+		binary.LittleEndian.PutUint16(out[2*i:], uint16(half.BFloat16From(x)))
+	}
+	return out, nil
 }
 
 // raise makes a value one of 16 bits that some readers need in float32. Outputs of the graph, and values that subgraphs

@@ -73,7 +73,8 @@ func (s *StepFlags) register(f *pflag.FlagSet, optimizer string, outputs []strin
 		"micro-steps whose gradients are added "+
 			"up for an update")
 	f.StringVar(&s.precision, "precision", "", "inexact: bf16 or fp16-mixed: compute the step of a forward model in "+
-		"16 bits, but for weights, softmaxes, sums and losses; fp32: as the file is; estimate counts bf16-pure, too")
+		"16 bits, but for weights, softmaxes, sums and losses; bf16-pure: with weights and moments in bfloat16, too, "+
+		"rounded stochastically; fp32: as the file is")
 	s.Optimizer.register(f, optimizer)
 }
 
@@ -92,8 +93,6 @@ func (s *StepFlags) made(m *memopt.Model) (precision.Precision, error) {
 	switch {
 	case err != nil || s.Counted:
 		return precision.AsIs, err
-	case p == precision.BF16Pure:
-		return p, cli.Usage("--precision %s: estimate alone counts such a step: wanted fp32, bf16 or fp16-mixed", p)
 	case p != precision.AsIs && train.HasBackward(m):
 		return p, cli.Usage("--precision %s: %s has a backward half, whose types stay: give the forward model", p,
 			m.Path)
@@ -266,8 +265,12 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 	if x := j.Mixed; x != nil {
 		p, _ := s.Precision() // which has been read
 		step.Precision = string(p)
-		step.Text = fmt.Sprintf("inexact, %d of %d nodes of floats in %v (%d casts): ", x.Narrow, x.Narrow+x.Wide,
-			x.Half, x.Casts) + step.Text
+		pure := ""
+		if p == precision.BF16Pure {
+			pure = fmt.Sprintf(", %d weights in it and rounded stochastically", x.Weights)
+		}
+		step.Text = fmt.Sprintf("inexact, %d of %d nodes of floats in %v (%d casts)%s: ", x.Narrow, x.Narrow+x.Wide,
+			x.Half, x.Casts, pure) + step.Text
 	}
 	return step
 }
