@@ -64,7 +64,7 @@ func (o *Optimizer) unbiased() bool { return o.rule() == "adam" || o.rule() == "
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar
-	StepInput      = "step"         // input and output, int64 scalar: the number of updates; of adam, adamw, Stochastic
+	StepInput      = "step"         // input and output: int64 scalar, the number of updates; adam, adamw, Stochastic
 	MomentumSuffix = "_momentum"    // state of sgd
 	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion; with few bits its codes
 	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw; with few bits its codes
@@ -79,8 +79,8 @@ const (
 // initializer as its default.
 //
 // Parameters of float16 and bfloat16 are updated in float32, and their states are float32, but for optimizers of few
-// bits and with Stochastic. With a loss scale the gradients are divided by it, and if one of them is not finite, the update is
-// skipped; the scale becomes a graph input if the graph does not have one of that name.
+// bits and with Stochastic. With a loss scale the gradients are divided by it, and if one of them is not finite, the
+// update is skipped; the scale becomes a graph input if the graph does not have one of that name.
 func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 	if j.Accumulates {
 		return errors.New("optimizer: the training graph adds to sums of gradients; UpdateStep makes the step that " +

@@ -38,7 +38,10 @@ func bfloats(n int, f func(i int) float32) *executor.Tensor {
 func stochasticRun(t *testing.T, o autograd.Optimizer, updates int) map[string]*executor.Tensor {
 	j := lowBitStep(t, graph.BFloat16, 4352, o, autograd.Options{})
 	one := func(int) float32 { return 1 }
-	in := map[string]*executor.Tensor{"w": bfloats(4352, one), "x": bfloats(4352, one), "y_grad_seed": bfloats(4352, one)}
+	in := map[string]*executor.Tensor{}
+	for _, name := range []string{"w", "x", "y_grad_seed"} {
+		in[name] = bfloats(4352, one)
+	}
 	for range updates {
 		runStates(t, j.Model, in)
 	}

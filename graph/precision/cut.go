@@ -76,7 +76,8 @@ func (c *choice) allowed(half []bool) bool {
 //	u → sink      their bytes in 16 bits
 //	u → up        the copy in float32 of an output; up → r without end for each reader
 //	low → u       the copy in 16 bits of an output; r → low without end for each reader
-//	source → up   that in float32 of a value of 16 bits that no unit makes, low → sink that in 16 bits of one in float32
+//	source → up   the copy in float32 of a value of 16 bits that no unit makes
+//	low → sink    the copy in 16 bits of one of float32
 func (c *choice) solve() []bool {
 	n := len(c.units)
 	source, sink := n, n+1
