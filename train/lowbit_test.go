@@ -114,3 +114,30 @@ func TestStochasticGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// largeText has parameters of whole blocks alone.
+const largeText = `<ir_version: 8, opset_import: ["" : 17]>
+net (float[B, 6] x, int64[B] y, float[6, 2048] w1, float[2048, 1024] w2, float[1024, 4] w3) => (float loss) {
+	a = MatMul(x, w1)  h = Tanh(a)  b = MatMul(h, w2)  r = Tanh(b)  o = MatMul(r, w3)
+	loss = SoftmaxCrossEntropyLoss(o, y)
+}`
+
+// TestLowBitBytes: with weights of bfloat16, moments of 8 bits and updates among the backward half, a job takes at most
+// 4.1 bytes of a parameter, and the largest gradient, as measured; with 4 bits 3.1. Beside these are activations and
+// the blocks in which products are computed.
+func TestLowBitBytes(t *testing.T) {
+	const elements, largest, beside = 6*2048 + 2048*1024 + 1024*4, 2 * 2048 * 1024, 1 << 18
+	for bits, most := range map[int]float64{8: 4.1, 4: 3.1} {
+		k := newTask(t, largeText)
+		k.recipe.Optimizer.Kind, k.recipe.Optimizer.MaxNorm = fmt.Sprintf("adamw%dbit", bits), 0
+		k.recipe.Differentiate.Precision, k.config.Session.Threads = precision.BF16Pure, 1
+		k.config.Updates, k.config.Schedule.Total = 7, 7
+		r, _ := k.run(t, context.Background(), t.TempDir())
+		require.Equal(t, r.Predicted.Arena, r.MeasuredArena)
+		states := 2*elements + 2*lowbit.FormatOf(bits, true).Bytes(elements)
+		require.GreaterOrEqual(t, r.Predicted.States, states, "%d bits", bits)
+		require.Less(t, r.Predicted.States, states+128, "%d bits: the number of the update and constants", bits)
+		require.LessOrEqual(t, float64(r.Predicted.States), most*elements)
+		require.LessOrEqual(t, r.MeasuredArena, int64(largest+beside))
+	}
+}

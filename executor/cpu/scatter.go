@@ -150,8 +150,8 @@ type scatterNDKernel struct {
 }
 
 func newScatterND(p *executor.Prep) (executor.Kernel, error) {
-	if p.Node.Str("reduction", "none") != "none" {
-		return widened(makeScatterND)(p)
+	if p.Node.Str("reduction", "none") != "none" && isHalf(p.DType(0)) {
+		return makeHalfScatterND(p)
 	}
 	return makeScatterND(p)
 }
@@ -175,28 +175,38 @@ func (k *scatterNDKernel) Workspace(in, _ [][]int) int { return moveTupleBytes(i
 
 // Run copies the data, unless it is in place, and scatters.
 func (k *scatterNDKernel) Run(c *executor.Ctx) error {
-	x, u := c.In(0), c.In(2)
+	y, u, err := k.prepare(c)
+	if y == nil || err != nil {
+		return err
+	}
+	k.scatterRows.run(c, y.Data, u.Data)
+	return nil
+}
+
+// prepare finds the slices and copies the data, unless it is in place. It returns the result, nil where that is not
+// wanted, and the updates.
+func (k *scatterNDKernel) prepare(c *executor.Ctx) (y, u *executor.Tensor, err error) {
+	x := c.In(0)
+	u = c.In(2)
 	depth, err := k.index.tuples(c, x.Shape, 1, 0)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	rest, err := operand.CheckSlices(c, 2, x.Shape, 0, depth)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := k.index.run(c, 1); err != nil {
-		return err
+		return nil, nil, err
 	}
-	y := c.Out(0, x.Shape...)
-	if y == nil {
-		return nil
+	if y = c.Out(0, x.Shape...); y == nil {
+		return nil, nil, nil
 	}
 	if err := k.copyUnlessSame(c, y.Data, x.Data); err != nil {
-		return err
+		return nil, nil, err
 	}
 	k.outer, k.n, k.inner, k.stride = 1, k.index.Count, product(rest), x.Len()
-	k.scatterRows.run(c, y.Data, u.Data)
-	return nil
+	return y, u, nil
 }
 
 // scatterElementsKernel is a copy of the data that combines single elements with updates; updates
