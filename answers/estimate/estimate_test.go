@@ -109,6 +109,48 @@ func TestParameters(t *testing.T) {
 	}
 }
 
+// TestStateOfJobs: the state that an estimate states is that of the job, to the byte, in any precision: master weights
+// apart, which a job has as its weights.
+func TestStateOfJobs(t *testing.T) {
+	models := map[string]*memopt.Model{
+		"gpt2_6l_256": open(t, "gpt2_6l_256", map[string]int64{"batch": 1, "seq": 16}),
+		"mlp_8x1024":  open(t, "mlp_8x1024", map[string]int64{"batch": 4}),
+		"resnet18":    open(t, "resnet18", map[string]int64{"batch": 1}),
+		"gpt2_124m":   open(t, "gpt2_124m", map[string]int64{"batch": 1, "seq": 8}),
+	}
+	coded := 0
+	for name, m := range models {
+		for _, kind := range []string{"adam8bit", "adamw8bit", "adam4bit", "adamw4bit", "adamw", "lion", "sgd"} {
+			for _, p := range []precision.Precision{precision.AsIs, precision.BF16, precision.BF16Pure} {
+				if name == "gpt2_124m" && (p != precision.BF16Pure || kind != "adamw4bit") {
+					continue // one suffices of the large one
+				}
+				what := fmt.Sprintf("%s, %s, %s", name, kind, p)
+				recipe := adamw()
+				recipe.Optimizer.Kind = kind
+				r, err := estimate.Make(t.Context(), m, estimate.Options{Recipe: recipe, Precision: p})
+				require.NoError(t, err, what)
+				recipe.Differentiate.Precision = p
+				steps, err := train.Make(m, recipe)
+				require.NoError(t, err, what)
+				state := int64(0)
+				for _, s := range steps.States {
+					n, known := s.Type.Bytes().Const()
+					require.True(t, known, s.Name)
+					if !s.Model {
+						state += n
+					}
+					if s.Type.DType == graph.Uint8 {
+						coded++
+					}
+				}
+				require.Equal(t, state, r.Plain.Parts.State-r.Plain.Parts.Master, what)
+			}
+		}
+	}
+	require.Greater(t, coded, 100)
+}
+
 // TestAccumulation: gradients that are accumulated stay throughout, 4 bytes for each parameter, and
 // all of the optimizer's state is there though a micro-step does not read it.
 func TestAccumulation(t *testing.T) {

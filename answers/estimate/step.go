@@ -103,6 +103,10 @@ func (s *step) make(r train.Recipe) (*train.Steps, error) {
 	if s.opts.Precision == precision.FP16Mixed && r.LossScale == "" {
 		r.LossScale, r.Optimizer.Guard = "loss_scale", false
 	}
+	// Stochastic rounding counts updates, in a state. A file in bfloat16 is counted as it is: its own step may lack the
+	// operator set that rounds.
+	r.Optimizer.Stochastic = s.opts.Precision == precision.BF16Pure && !slices.ContainsFunc(s.read.Graph.Values,
+		func(v graph.Value) bool { return v.Type.DType == graph.BFloat16 })
 	made, err := train.Make(s.read, r)
 	if err != nil || s.opts.Precision == precision.AsIs {
 		return made, err

@@ -58,8 +58,8 @@ func products(make func(*executor.Prep) (executor.Kernel, error)) func(*executor
 func newHalfProduct(p *executor.Prep) *halfProduct {
 	blas.Warm()
 	n := p.Node
-	k := &halfProduct{p: p, dtype: p.DType(0), gemm: n.Op == "Gemm", alpha: n.Float("alpha", 1), beta: n.Float("beta", 1),
-		transA: n.Int("transA", 0) != 0, transB: n.Int("transB", 0) != 0}
+	k := &halfProduct{p: p, dtype: p.DType(0), gemm: n.Op == "Gemm", alpha: n.Float("alpha", 1),
+		beta: n.Float("beta", 1), transA: n.Int("transA", 0) != 0, transB: n.Int("transB", 0) != 0}
 	k.geometry.a.transM, k.geometry.a.transBat = k.transA, n.Int("transBatchA", 0) != 0
 	k.geometry.b.transM, k.geometry.b.transBat = k.transB, n.Int("transBatchB", 0) != 0
 	return k
