@@ -35,10 +35,11 @@ const dependencies = `
 	planner, autograd, recompute, executor !< graph/op, graph/live, graph/onnx, graph/roles;
 
 	# Other runtimes' memory.
-	graph/live < sim/ort;
-	graph/live, graph/modules, graph/pattern < sim/torch;
+	NONE < sim/allocator;
+	graph/live, sim/allocator < sim/ort;
+	graph/live, graph/modules, graph/pattern, sim/allocator < sim/torch;
 	graph/hlo, graph/live < sim/xla;
-	planner, recompute, executor !< sim/ort, sim/torch, sim/xla;
+	planner, recompute, executor !< sim/allocator, sim/ort, sim/torch, sim/xla;
 
 	# Gradients and recomputation know no plan.
 	graph/precision, graph/roles, sim/ort < autograd;

@@ -6,6 +6,7 @@ type Option int
 // The options, with the fields that they stand for.
 const (
 	Accumulation     Option = iota // Micros of train.Recipe and train.Config
+	AllocatorConf                  // Conf of estimate.Options
 	ArenaExtend                    // Exact of ort.Options
 	Batch                          // Batch of train.Settings
 	Blocking                       // Blocking of executor.Options
@@ -59,6 +60,7 @@ const (
 // names are the options in the library.
 var names = [NumOptions]string{
 	Accumulation:     "Micros",
+	AllocatorConf:    "Conf",
 	ArenaExtend:      "arena_extend_strategy",
 	Batch:            "Batch",
 	Blocking:         "Blocking",

@@ -41,9 +41,23 @@ func (s *step) advise(ctx context.Context) []Advice {
 	return list
 }
 
+// expandable is the advice to let segments grow, where PyTorch's allocator has memory for the step then.
+func (r *Result) expandable() []Advice {
+	s := r.Plain.Served
+	if s == nil || s.Error == "" || s.Expandable == nil || s.Expandable.Error != "" {
+		return nil
+	}
+	total := r.Plain.Total() - s.Peak.Reserved + s.Expandable.Peak.Reserved
+	return []Advice{{What: hint.AllocatorConf.With(expandableOn).String(), Total: total,
+		Price: "PYTORCH_CUDA_ALLOC_CONF=" + expandableOn + " in the program's environment; the same numbers"}}
+}
+
+// expandableOn is the option of PyTorch's allocator.
+const expandableOn = "expandable_segments:True"
+
 // trainWays are the ways that a training job would name, in the options of an estimate.
 func (s *step) trainWays(ctx context.Context) (list []Advice) {
-	if s.steps == nil {
+	if s.steps == nil || s.opts.Allocator != ByRuntime && s.opts.Allocator != InArena { // they count an arena
 		return nil
 	}
 	beside := s.memory - s.limit()

@@ -13,6 +13,7 @@ import (
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/chunk"
+	"memopt/sim/allocator"
 	"memopt/train"
 	"memopt/view/report"
 )
@@ -42,6 +43,9 @@ type Options struct {
 	// Moves let values move to the host in plans that make the step fit. The link is also that of copies which the
 	// graph has already.
 	Moves memopt.MoveOptions
+	// Allocator serves the step, and Conf are the options of PyTorch's.
+	Allocator Allocator
+	Conf      allocator.Conf
 	// Advise asks for further ways to make the step fit, if it does not.
 	Advise bool
 	// Found is called when there is a plan that fits; it may be nil.
@@ -107,6 +111,8 @@ type Outcome struct {
 	Node     string  // where memory is at its worst
 	// Copies are those of values that move to the host and back; nil without such.
 	Copies *planner.Copies
+	// Served says how the allocator serves the step; nil for memopt's arena that nobody asked about.
+	Served *Served
 	// Plans are those of the step and, where gradients are accumulated, of the update.
 	Plans   []*memopt.Plan
 	stopped bool
@@ -116,7 +122,16 @@ type Outcome struct {
 func (o *Outcome) Total() int64 { return o.Parts.Total() }
 
 // Fits reports whether the unchanged step fits; known is false if the memory is unknown.
-func (r *Result) Fits() (fits, known bool) { return r.Plain.Total() <= r.Memory, r.Memory > 0 }
+func (r *Result) Fits() (fits, known bool) { return r.Plain.fits(r.Memory), r.Memory > 0 }
+
+// fits reports whether the step fits in so much memory.
+func (o *Outcome) fits(memory int64) bool {
+	return o.Total() <= memory && (o.Served == nil || o.Served.Error == "")
+}
+
+// A plan that an allocator has too little memory for gives way to one of a smaller budget: by what it was too large,
+// and at least one part in so many of the memory. So many plans are tried.
+const tries, tightening = 8, 50
 
 // planShare is the part of the time for the search for a plan; the rest is for advice.
 const planShare = 0.7
@@ -147,8 +162,9 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Advice = r.expandable()
 	if o.Advise && ctx.Err() == nil {
-		r.Advice = s.advise(ctx)
+		r.Advice = append(r.Advice, s.advise(ctx)...)
 	}
 	return r, nil
 }
@@ -182,6 +198,13 @@ func (s *step) plan(ctx context.Context, r *Result) error {
 	b := memopt.Budget{Total: limit, Solver: "auto", Seed: s.opts.Seed, Effort: s.opts.Effort,
 		Found: s.opts.Found}
 	planned, err := s.outcome(ctx, b)
+	for i := 1; i < tries && err == nil && !planned.fits(s.memory) && ctx.Err() == nil; i++ {
+		// The allocator takes more than the plan: it needs a plan of less.
+		if b.Total -= max(planned.Total()-s.memory, s.memory/tightening); b.Total <= 0 {
+			break
+		}
+		planned, err = s.outcome(ctx, b)
+	}
 	var infeasible *planner.InfeasibleError
 	switch {
 	case errors.As(err, &infeasible):
@@ -198,9 +221,11 @@ func (s *step) plan(ctx context.Context, r *Result) error {
 	case err != nil:
 		return err
 	}
-	if planned.Total() <= r.Memory {
+	if planned.fits(r.Memory) {
 		r.Planned = planned
+	} else {
+		r.Lowest = min(planned.Total(), r.Plain.Total())
 	}
-	r.Stopped = planned.stopped
+	r.Stopped = planned.stopped || r.Planned == nil && ctx.Err() != nil
 	return nil
 }

@@ -30,9 +30,21 @@ func (r *Result) Answer() string {
 		return fmt.Sprintf("Yes: the step takes %s of %s; %s stay free.", total, where,
 			report.Bytes(r.Memory-r.Plain.Total()))
 	}
+	if r.Plain.Total() <= r.Memory {
+		return fmt.Sprintf("No: the step takes %s of %s, and the allocator may not take so much. %s", total, where,
+			r.planAnswer())
+	}
 	no := fmt.Sprintf("No: the step takes %s, %s more than %s.", total,
 		report.Bytes(r.Plain.Total()-r.Memory), where)
 	return no + " " + r.planAnswer()
+}
+
+// answers is Answer, and what an error would read where the allocator has no memory.
+func (r *Result) answers() []string {
+	if s := r.Plain.Served; s != nil && s.Error != "" {
+		return []string{r.Answer(), "An error would read: " + s.Error}
+	}
+	return []string{r.Answer()}
 }
 
 // planAnswer reports whether a plan makes the step fit.
@@ -61,11 +73,13 @@ type resultJSON struct {
 	Ranks    []RankJSON         `json:"ranks"`
 	Copies   *report.CopiesJSON `json:"copies,omitempty"`
 	WithPlan *parts.PlannedJSON `json:"with_plan"`
-	Lowest   *int64             `json:"lowest_bytes"`
-	Advice   []adviceJSON       `json:"advice"`
-	Sources  []string           `json:"sources"`
-	Notes    []string           `json:"notes"`
-	Check    *checkJSON         `json:"check,omitempty"`
+	// Allocator says how the allocator serves the step without a plan.
+	Allocator *parts.AllocatorJSON `json:"allocator,omitempty"`
+	Lowest    *int64               `json:"lowest_bytes"`
+	Advice    []adviceJSON         `json:"advice"`
+	Sources   []string             `json:"sources"`
+	Notes     []string             `json:"notes"`
+	Check     *checkJSON           `json:"check,omitempty"`
 }
 
 // checkJSON is a ledger.
@@ -113,9 +127,10 @@ func (r *Result) json() *resultJSON {
 		out.Step.Optimizer = &r.Optimizer
 	}
 	out.Ranks, out.Copies = []RankJSON{{0, out.Total, out.Breakdown}}, r.copies(r.Plain)
+	out.Allocator = r.Plain.Served.json()
 	if p := r.Planned; p != nil {
 		out.WithPlan = &parts.PlannedJSON{Total: p.Total(), Overhead: p.Overhead, Nodes: p.Nodes,
-			Breakdown: p.Parts.JSON(), Copies: r.copies(p)}
+			Breakdown: p.Parts.JSON(), Copies: r.copies(p), Allocator: p.Served.json()}
 	}
 	if r.Lowest > 0 {
 		out.Lowest = &r.Lowest
@@ -168,7 +183,7 @@ func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 			return err
 		}
 	}
-	if err := report.Sentences(w, format, r.Answer()); err != nil {
+	if err := report.Sentences(w, format, r.answers()...); err != nil {
 		return err
 	}
 	if err := r.partsTable().WriteAs(w, format); err != nil {
@@ -373,6 +388,10 @@ func (r *Result) details(verbose bool) (list []string) {
 		if text = r.copiesText(p, "The plan moves values to the host"); text != "" {
 			list = append(list, text)
 		}
+	}
+	list = append(list, r.Plain.Served.words()...)
+	if p := r.Planned; p != nil && p != r.Plain && p.Served != nil {
+		list = append(list, "With the plan: "+p.Served.words()[0])
 	}
 	list = append(list, r.Notes...)
 	if verbose {

@@ -229,7 +229,7 @@ func (s *step) outcome(ctx context.Context, strategy memopt.Strategy) (*Outcome,
 	out.Parts.Master = s.master
 	out.Parts.Rounding = s.rounding(worst.Arena.Bytes)
 	out.Parts.Reserve = s.reserve + out.Parts.Rounding
-	return out, nil
+	return out, s.serve(ctx, out)
 }
 
 // plans plans the models; only the step has a strategy. moving is the step's plan where values may move.

@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,6 +43,10 @@ type torchStep struct {
 
 // torchUpdate is the memory of an optimizer of torch.optim.
 type torchUpdate struct {
+	states      int   // tensors of a parameter's size in the state of each
+	counts      bool  // and a count of steps
+	copies      int   // tensors of a parameter's size that an update makes
+	together    bool  // of all parameters at one time
 	state       int64 // bytes of its state
 	temporaries int64 // the most that an update makes at one time beside parameters, gradients and state
 }
@@ -94,6 +99,9 @@ func newTorchStep(p *pytorch.Plan, inputs int64, o Options) *torchStep {
 	return s
 }
 
+// countBytes is the bytes of a parameter's count of steps, in float32.
+const countBytes = 4
+
 // updateOf is the memory of an optimizer in the form that PyTorch chooses by itself: on a GPU all parameters together
 // (foreach), else one by one (torch/optim/adam.py, adamw.py and sgd.py). bench/torch2/step.py measures both. Counts of
 // steps are on the host.
@@ -101,35 +109,36 @@ func updateOf(o *autograd.Optimizer, g torchsim.Gradients, gpu bool) torchUpdate
 	decays := o.WeightDecay > 0 || slices.ContainsFunc(o.Groups, func(g autograd.Group) bool {
 		return g.WeightDecay != nil && *g.WeightDecay > 0
 	})
-	u, copies := torchUpdate{}, int64(0)
+	u := torchUpdate{together: gpu}
 	switch {
 	case o.Kind == "adam" || o.Kind == "adamw":
-		const count = 4 // bytes of a parameter's count of steps, in float32
-		u.state = 2 * g.Bytes
-		if copies = 1; !gpu {
-			u.state += count * int64(g.Count)
-			copies = 2 // the root of the second moment, and its quotient by the correction of its bias
+		u.states = 2
+		if u.copies = 1; !gpu {
+			u.counts = true
+			u.copies = 2 // the root of the second moment, and its quotient by the correction of its bias
 			if o.Kind == "adam" && decays {
-				copies++ // the gradient with the decay
+				u.copies++ // the gradient with the decay
 			}
 		}
 	case o.Kind == "lion": // its authors' implementation goes through the parameters one by one
-		u.state, u.temporaries = g.Bytes, 2*g.Largest
-		return u
+		u.states, u.copies, u.together = 1, 2, false
 	case o.Kind == "sgd":
 		if o.Momentum > 0 {
-			u.state = g.Bytes
+			u.states = 1
 		}
 		if decays {
-			copies++
+			u.copies++
 		}
 		if o.Momentum > 0 && o.Nesterov && !gpu {
-			copies++
+			u.copies++
 		}
 	}
-	u.temporaries = copies * g.Largest
-	if gpu {
-		u.temporaries = copies * g.Bytes
+	u.state, u.temporaries = int64(u.states)*g.Bytes, int64(u.copies)*g.Largest
+	if u.counts {
+		u.state += countBytes * int64(g.Count)
+	}
+	if u.together {
+		u.temporaries = int64(u.copies) * g.Bytes
 	}
 	return u
 }
@@ -144,7 +153,7 @@ func (s *torchStep) result(ctx context.Context) (*Result, error) {
 		r.Device, r.DeviceSource = d.Name, d.Source
 	}
 	s.countParameters(r)
-	r.Plain = s.outcome(s.plan.Baseline)
+	r.Plain = s.outcome(ctx, s.plan.Baseline)
 	fits, known := r.Fits()
 	switch {
 	case !known:
@@ -152,6 +161,7 @@ func (s *torchStep) result(ctx context.Context) (*Result, error) {
 		r.Planned = r.Plain
 	default:
 		s.search(ctx, r)
+		r.Advice = r.expandable()
 	}
 	return r, nil
 }
@@ -174,33 +184,43 @@ func (s *torchStep) countParameters(r *Result) {
 
 // search looks for the cheapest choice of modules that makes the step fit.
 func (s *torchStep) search(ctx context.Context, r *Result) {
-	beside := s.reserve + s.update.state + s.sums
-	if s.rounds() {
-		beside += s.plan.Baseline.Usage.Blocks - s.plan.Baseline.Usage.Peak
+	limit := s.memory - s.reserve - s.update.state - s.sums
+	if s.allocator() != ByRuntime {
+		limit -= s.plan.Baseline.Usage.Blocks - s.plan.Baseline.Usage.Peak
 	}
-	limit := s.memory - beside
-	if limit <= s.plan.Program.Held {
-		return
+	for range tries {
+		if limit <= s.plan.Program.Held {
+			return
+		}
+		best, _ := s.plan.Within(ctx, limit)
+		r.Stopped = ctx.Err() != nil
+		if best == nil {
+			return
+		}
+		out := s.outcome(ctx, best)
+		if out.fits(s.memory) {
+			r.Planned, r.Lowest = out, 0
+			return
+		}
+		r.Lowest = min(cmp.Or(r.Lowest, out.Total()), out.Total(), r.Plain.Total())
+		if s.allocator() == ByRuntime || r.Stopped {
+			return
+		}
+		limit -= max(out.Total()-s.memory, s.memory/tightening) // the allocator takes more than the plan
 	}
-	best, _ := s.plan.Within(ctx, limit)
-	r.Stopped = ctx.Err() != nil
-	if best == nil {
-		return
-	}
-	out := s.outcome(best)
-	if out.Total() <= s.memory {
-		r.Planned = out
-		return
-	}
-	r.Lowest = min(out.Total(), r.Plain.Total())
 }
 
-// rounds reports whether the rounding of PyTorch's allocator for GPUs counts.
-func (s *torchStep) rounds() bool { return s.gpu && s.reserve > 0 }
+// allocator is the one that serves the step; ByRuntime: its bytes are counted as they are asked for.
+func (s *torchStep) allocator() Allocator {
+	if s.opts.Allocator == ByRuntime && s.gpu && s.reserve > 0 {
+		return Caching
+	}
+	return s.opts.Allocator
+}
 
 // outcome is the step with a choice of modules, at the worse of two moments: the peak of forward and backward, and
 // the update, when all gradients are live.
-func (s *torchStep) outcome(x *moduleplan.Plan) *Outcome {
+func (s *torchStep) outcome(ctx context.Context, x *moduleplan.Plan) *Outcome {
 	p := s.plan.Program
 	out := &Outcome{Overhead: s.plan.Overhead(x), Nodes: s.again(x)}
 	held := parts.Parts{Weights: p.Held, Inputs: s.inputs, Gradients: s.sums, State: s.update.state}
@@ -213,22 +233,19 @@ func (s *torchStep) outcome(x *moduleplan.Plan) *Outcome {
 	if out.Node = s.plan.Source.Node(step); out.Node == "" {
 		out.Node = step.Op
 	}
-	rounding := usage.Blocks - usage.Peak
 	held.Gradients = s.plan.Gradients.Bytes
 	held.Temporaries = s.update.temporaries + p.Outputs()
 	if update := held.Total(); s.updates() && update > out.Parts.Total() {
 		out.Parts, out.Node = held, s.optimizer()
-		rounding = roundedUp(update) - update
 	}
-	if s.rounds() {
-		out.Parts.Rounding = rounding
+	out.Parts.Reserve = s.reserve
+	if name := s.allocator(); name != ByRuntime {
+		j := &job{held: s.heldSizes()}
+		events, kept, next := sim.Events(len(x.Calls), int32(len(j.held)))
+		out.serve(ctx, &s.opts, name, s.job(j, events, kept, next), memoryOf(s.memory, s.reserve))
 	}
-	out.Parts.Reserve = s.reserve + out.Parts.Rounding
 	return out
 }
-
-// roundedUp is bytes rounded up to the pages of PyTorch's allocator for GPUs.
-func roundedUp(n int64) int64 { return parts.Rounding(nil, n, 1) + n }
 
 // again counts the recomputed steps of the forward half.
 func (s *torchStep) again(x *moduleplan.Plan) (n int) {

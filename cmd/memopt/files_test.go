@@ -11,7 +11,7 @@ import (
 )
 
 // notFiles are the flags with a text for a value that names no file.
-var notFiles = []string{"check", "growth", "weight-type",
+var notFiles = []string{"check", "growth", "weight-type", "allocator", "allocator-conf",
 	"output", "color", "level", "probe", "order", "clone-bytes", "budget", "budget-in",
 	"budget-for", "select", "solver", "chunk", "time-limit", "anchor", "external-data",
 	"format", "loss-scale", "optimizer", "backend", "init", "mem-limit", "mem-pattern", "arena-extend-strategy",

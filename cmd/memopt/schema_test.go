@@ -74,6 +74,8 @@ func TestSchemas(t *testing.T) {
 		{"diff", "diff example:cnn example:mlp --dim batch=4096 --level 1 --fail-if peak>1KiB"},
 		{"estimate",
 			"estimate example:transformer --tp 2 --pp 2 --dp 2 --zero 3 --sequence-parallel --gpu 1GiB --time-limit 0"},
+		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --allocator torch"},
+		{"estimate", "estimate example:mlp --dim batch=64 --gpu 1GiB --reserve 0 --allocator bfc"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --pp 2 --microbatches 4"},
 		{"plan", "plan forward.onnx --dim batch=4 --precision bf16"},
 		{"explain", "explain forward.onnx --dim batch=4 --precision fp16"},

@@ -59,8 +59,9 @@ type Plan struct {
 	// Joint describes the differentiation of the model; nil for a step that PyTorch traced.
 	Joint *autograd.Joint
 	// Gradients are those that the step makes.
-	Gradients torchsim.Gradients
-	space     *moduleplan.Search
+	Gradients     torchsim.Gradients
+	GradientSizes []int64 // the bytes of each, in the order that the step makes them
+	space         *moduleplan.Search
 
 	Baseline    *moduleplan.Plan // without recomputation
 	Chosen      *moduleplan.Plan
@@ -193,7 +194,7 @@ func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
 
 // begin makes the plan without checkpoints.
 func (p *Plan) begin(o Options) {
-	p.Gradients = p.Program.Gradients()
+	p.Gradients, p.GradientSizes = p.Program.Gradients(), p.Program.GradientSizes()
 	if o.Accumulating {
 		p.Program = p.Program.Accumulating()
 	}

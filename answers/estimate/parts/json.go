@@ -85,5 +85,17 @@ type PlannedJSON struct {
 	Overhead float64 `json:"overhead"`
 	Nodes    int     `json:"nodes"`
 	Breakdown
-	Copies *report.CopiesJSON `json:"copies,omitempty"`
+	Copies    *report.CopiesJSON `json:"copies,omitempty"`
+	Allocator *AllocatorJSON     `json:"allocator,omitempty"`
+}
+
+// AllocatorJSON says how an allocator serves a step.
+type AllocatorJSON struct {
+	Name          string         `json:"name"`
+	Asked         int64          `json:"asked_bytes"`
+	Allocated     int64          `json:"allocated_bytes"`
+	Reserved      int64          `json:"reserved_bytes"`
+	Fragmentation float64        `json:"fragmentation"`
+	Error         *string        `json:"error"`
+	Expandable    *AllocatorJSON `json:"expandable,omitempty"`
 }

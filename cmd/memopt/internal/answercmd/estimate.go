@@ -26,6 +26,7 @@ type estimateFlags struct {
 	option.DeviceFlags
 	step    gradcmd.StepFlags
 	runtime string
+	served  allocatorFlags
 	chunk   string
 	cli.LimitFlags
 	check  bool
@@ -53,6 +54,14 @@ rounding of allocators.
 
 --runtime torch estimates PyTorch's own step in eager mode in its place: for a
 model that PyTorch exported, or for the file of a step that memopt.torch traced.
+
+--allocator replays the step through the allocator of a runtime, and says how
+many bytes that takes of the device, and what an error would read:
+  arena  memopt's own, places that are planned
+  torch  PyTorch's caching allocator; --allocator-conf has its options in the
+         form of PYTORCH_CUDA_ALLOC_CONF
+  bfc    the arena of TensorFlow and JAX, growing
+  ort    the arena of ONNX Runtime, growing
 
 --precision asks about a step that keeps its values in other types. It counts
 sizes and changes no file:
@@ -85,6 +94,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 	f.step.Optimizer.RegisterRate(s)
 	s.StringVar(&f.runtime, "runtime", string(estimate.Own), "whose step: memopt, as memopt train runs it, or torch, "+
 		"PyTorch's own in eager mode, of a model that it exported or of a step that memopt.torch traced")
+	f.served.register(s)
 	f.step.Counted = true
 	f.LimitFlags.Register(s)
 	option.RegisterChunk(s, &f.chunk)
@@ -120,10 +130,13 @@ func estimateModel(a *cli.App, name string, f *estimateFlags) error {
 	case f.layout.several():
 		return cli.Usage("--host-budget: on several devices no values move: leave out --dp, --tp, --pp and the like")
 	}
+	if o.Allocator != estimate.ByRuntime && f.layout.several() {
+		return cli.Usage("--allocator serves a step on one device: leave out --dp, --tp, --pp and the like")
+	}
 	if runtime == estimate.Torch {
 		return estimateTorch(a, name, traced, hash, f, o, format)
 	}
-	plain := !f.layout.several() && !f.check && o.Precision == precision.AsIs
+	plain := !f.layout.several() && !f.check && o.Precision == precision.AsIs && o.Allocator == estimate.ByRuntime
 	m, err := load.Model(a, name, load.Reading{States: f.states, Ranged: plain})
 	if err != nil {
 		return err
@@ -220,6 +233,9 @@ func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 	if o.Moves.Asked() && o.Memory == 0 {
 		return nil, cli.Usage("--host-budget: values move where a step does not fit: name the memory to fit with " +
 			"--gpu SIZE, or a device with --device NAME")
+	}
+	if err := f.served.read(o, estimate.Runtime(f.runtime)); err != nil {
+		return nil, err
 	}
 	o.Effort = f.Work()
 	o.Chunk, err = option.ChunkMode(f.chunk)

@@ -9,6 +9,7 @@ import (
 // flagOf are the flags that stand for options of the library, some with a verb that has them.
 var flagOf = [hint.NumOptions]string{
 	hint.Accumulation:     "--gradient-accumulation-steps",
+	hint.AllocatorConf:    "--allocator-conf",
 	hint.ArenaExtend:      "--arena-extend-strategy",
 	hint.Batch:            "--batch",
 	hint.Blocking:         "--blocking",
