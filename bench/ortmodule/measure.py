@@ -228,7 +228,7 @@ def answer(net: Net, *flags: str) -> dict:
         import onnx
 
         model = onnx.load_model_from_string(net.graph)
-        _patch._write_executed(net.manager, model, graph)
+        _patch._write_executed(net.manager, model, str(graph))
         dims = _patch._dims(model, net.manager._memopt_shapes)
         bound = ["--dim", ",".join(f"{k}={v}" for k, v in dims.items())] if dims else []
         return json.loads(

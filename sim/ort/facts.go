@@ -25,7 +25,7 @@ func NewFacts(m *graph.Model, env symbolic.Env) *Facts {
 	f := &Facts{
 		node: describeAll(g), same: sharedConstants(g), fixed: make([]bool, len(g.Values)), space: k.workspaces(),
 	}
-	f.shape, f.shapes = numberShapes(g)
+	f.shape, f.shapes = numberShapes(g, nil)
 	for v := range f.fixed {
 		f.fixed[v] = op.Contents(g, graph.ValueID(v)) != nil
 	}

@@ -16,16 +16,17 @@ type Shape int32
 // UnknownShape is the shape of scalars and of values whose shape ONNX Runtime does not know.
 const UnknownShape Shape = -1
 
-// numberShapes numbers the shapes of a graph's values. It also returns how many shapes there are.
-func numberShapes(g *graph.Graph) ([]Shape, int) {
+// numberShapes numbers the shapes of a graph's values. It also returns how many shapes there are. told says by value
+// which shapes the runtime has from the file, where they may be formulas; nil stands for no value.
+func numberShapes(g *graph.Graph, told []bool) ([]Shape, int) {
 	shape := make([]Shape, len(g.Values))
 	numbers := map[string]Shape{}
 	lost := lostShapes(g)
 	for i := range g.Values {
 		shape[i] = UnknownShape
 		t := &g.Values[i].Type
-		if lost[i] || t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() ||
-			slices.ContainsFunc(t.Shape.Dims, isFormula) {
+		if t.Form != graph.FormTensor || t.Shape.Rank() <= 0 || !t.Shape.Known() ||
+			(told == nil || !told[i]) && (lost[i] || slices.ContainsFunc(t.Shape.Dims, isFormula)) {
 			continue
 		}
 		var key strings.Builder

@@ -13,22 +13,63 @@ import (
 // that dead buffers serve again (enable_mem_reuse), so values share memory only as views and where a kernel
 // writes in place. The error is a *symbolic.UnboundError, or names invalid sizes.
 func TrainingPeak(m *graph.Model, order graph.Order, env symbolic.Env) (int64, error) {
-	sizes, err := live.EvalSizes(m.Graph, env)
+	t, err := newTraining(m, order, env)
 	if err != nil {
 		return 0, err
 	}
-	p := live.NewProgram(m.Graph, order, sizes)
-	if _, err := p.Simulate(); err != nil { // the sizes of all values together overflow int64
-		return 0, err
+	return t.plan.peak(t.program, t.steps, t.space), nil
+}
+
+// TrainingBuffers returns by value, for the session of [TrainingPeak], the value whose buffer it lies in: itself, that
+// of a view, or one that its node writes over; graph.NoValue for memory of the caller's, such as that of an input.
+func TrainingBuffers(m *graph.Model, order graph.Order, env symbolic.Env) ([]graph.ValueID, error) {
+	t, err := newTraining(m, order, env)
+	if err != nil {
+		return nil, err
 	}
-	steps := make([]int32, len(order))
-	for i := range steps {
-		steps[i] = int32(i)
+	return t.plan.root[:len(m.Graph.Values)], nil
+}
+
+// Told reports by value whether the file declares its shape. ORTModule's exporter computes shapes, and a session's file
+// has them.
+func Told(g *graph.Graph) []bool {
+	told := make([]bool, len(g.Values))
+	for _, list := range [][]graph.Decl{g.Inputs, g.Outputs, g.ValueInfo} {
+		for _, d := range list {
+			told[d.Value] = true
+		}
 	}
-	s := NewSimulator(NewFacts(m, env))
+	return told
+}
+
+// training is a step in a session of ORTModule, with the buffers of its values.
+type training struct {
+	program *live.Program
+	steps   []int32
+	space   [][]int64
+	plan    *bufferPlan
+}
+
+func newTraining(m *graph.Model, order graph.Order, env symbolic.Env) (*training, error) {
+	sizes, err := live.EvalSizes(m.Graph, env)
+	if err != nil {
+		return nil, err
+	}
+	t := &training{program: live.NewProgram(m.Graph, order, sizes), steps: make([]int32, len(order))}
+	if _, err := t.program.Simulate(); err != nil { // the sizes of all values together overflow int64
+		return nil, err
+	}
+	for i := range t.steps {
+		t.steps[i] = int32(i)
+	}
+	facts := NewFacts(m, env)
+	facts.shape, facts.shapes = numberShapes(m.Graph, Told(m.Graph))
+	s := NewSimulator(facts)
 	s.planner.apart = true
-	s.planner.bind(p, &Case{Program: p})
-	return s.planner.plan(p, steps, s.shape, s.Facts.shapes, true).peak(p, steps, s.space), nil
+	s.planner.bind(t.program, &Case{Program: t.program})
+	t.space = s.space
+	t.plan = s.planner.plan(t.program, t.steps, s.shape, s.Facts.shapes, true)
+	return t, nil
 }
 
 // Unfused lists the products of matrices that a session would fuse with the Transposes of their operands

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memopt/graph"
@@ -52,6 +53,37 @@ func detailTable(w io.Writer, p *planner.Plan, configPath string) error {
 	title := "MemoryInsight Summary - User config file path: " + configPath
 	note := "Note: use comma as a separator for enabling more than one subgraphs."
 	return writeBoxed(w, title, rows, note)
+}
+
+// ortmoduleTable writes the table of memory optimization plans that ORTModule prints itself at its log levels INFO and
+// DEVINFO, for graphs of ORTModule with sizes.
+func ortmoduleTable(w io.Writer, p *planner.Plan) error {
+	if p.Session == nil {
+		return nil
+	}
+	rows, err := p.ORTModuleRows()
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	t := Table{Title: "ORTModule's own table (INFO, DEVINFO)",
+		Header: []string{"Plan", "State", "Freq", "Max Saving(Bytes)", "Configs", "Saving Symbolic(Bytes)"},
+		Right:  []bool{true, false, true, true, false, false}, Fit: []Fit{Whole, Whole, Whole, Wrap, Wrap, Wrap}}
+	for i, r := range rows {
+		state := "OFF"
+		if r.On {
+			state = "ON"
+		}
+		t.Add(strconv.Itoa(i+1), state, strconv.Itoa(r.Frequency), r.Saving, r.Config, r.Formula)
+	}
+	if err := t.WriteText(w); err != nil {
+		return err
+	}
+	if err := Paragraph(w, "ORTModule counts one output of a node with several stashed ones, such as a norm: any of "+
+		"them, another one in the next run. Here it is the last."); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "\n")
+	return err
 }
 
 // separator stands for the line between two blocks until the width is known.

@@ -37,6 +37,9 @@ func PlanTable(w io.Writer, p *planner.Plan, view PlanView) error {
 		return err
 	}
 	if view.Details {
+		if err := ortmoduleTable(w, p); err != nil {
+			return err
+		}
 		if err := detailTable(w, p, view.ConfigPath); err != nil {
 			return err
 		}
