@@ -171,7 +171,7 @@ func (t *ortmoduleTable) counted(c *recompute.Candidate) (term ortmoduleTerm, ok
 		g := t.plan.Analysis.Graph
 		term = ortmoduleTerm{int64(g.Values[v].Type.DType.Bits()) / 8 * c.Ratio.Num, c.Ratio.Den, symbolic.Const(1)}
 		number := t.unknown[v]
-		if n := g.Nodes[c.Entry]; n.Op == "Reshape" && t.nameless(v) > 0 && t.nameless(n.Inputs[0]) == 0 {
+		if n := g.Nodes[c.Entry]; ortsim.SizedByInput(n) && t.nameless(v) > 0 && t.nameless(n.Inputs[0]) == 0 {
 			v = n.Inputs[0]
 		}
 		if !g.Values[v].Type.Shape.Ranked {
@@ -224,11 +224,11 @@ func (t *ortmoduleTable) numberUnknown() {
 	next := 0
 	for _, c := range slices.Backward(a.Candidates) {
 		for _, v := range c.Stashed {
-			n := t.nameless(v)
+			n, entry := t.nameless(v), a.Graph.Nodes[c.Entry]
 			t.unknown[v] = next
 			next += n
-			if n > 0 && a.Graph.Nodes[c.Entry].Op == "Reshape" {
-				next += n + t.nameless(a.Graph.Nodes[c.Entry].Inputs[0])
+			if n > 0 && ortsim.SizedByInput(entry) {
+				next += n + t.nameless(entry.Inputs[0])
 			}
 		}
 	}

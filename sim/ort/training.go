@@ -5,6 +5,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/live"
+	"memopt/graph/op"
 	"memopt/symbolic"
 )
 
@@ -41,6 +42,10 @@ func Told(g *graph.Graph) []bool {
 	}
 	return told
 }
+
+// SizedByInput reports whether ORTModule's memory optimizer counts a node's output by its input where it does not know
+// the output's dims (GetTensorElemCountInSymbolicString in orttraining/core/optimizer/memory_optimizer/common.cc).
+func SizedByInput(n *graph.Node) bool { return n.Kind == op.Reshape }
 
 // training is a step in a session of ORTModule, with the buffers of its values.
 type training struct {
