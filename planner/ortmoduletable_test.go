@@ -16,8 +16,8 @@ import (
 	"memopt/recompute"
 )
 
-// tableRow is a row of the table that ORTModule prints with its level of logging at INFO or DEVINFO: state, configuration,
-// frequency, saving, formula.
+// tableRow is a row of the table that ORTModule prints with its level of logging at INFO or DEVINFO: state,
+// configuration, frequency, saving, formula.
 var tableRow = regexp.MustCompile(`^ - Plan \d+ +: +(ON|OFF) +: +(\S+) +(\d+) +(\S.*?)  +(\S.*)$`)
 
 // named writes a formula with one name for dims that are equal in all batches. ORTModule's exporter takes any of the
