@@ -116,6 +116,7 @@ const dependencies = `
 	answers/estimate/parts, memopt, view/report < answers/estimate/parallel;
 	memopt, planner/moduleplan, view/report < python/pytorch;
 	answers/explain, python/pytorch < answers/diff;
+	python/pytorch < answers/emit;
 	answers/estimate/parts, python/pytorch, train < answers/estimate;
 	internal/caught, view/figure < answers/sweep;
 	answers/explain < view/webpage;
@@ -129,7 +130,7 @@ const dependencies = `
 	cmd/memopt/internal/cli, python/pytorch < cmd/memopt/internal/load;
 	cmd/memopt/internal/load, train < cmd/memopt/internal/gradcmd;
 	answers/estimate/parts, cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
-	answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
+	answers/emit, answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
 		view/webpage < cmd/memopt/internal/plancmd;
 	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;
 	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, check/planfile,

@@ -22,14 +22,14 @@ func (p *Plan) Lines(w io.Writer) error {
 	}
 	b.WriteString("import functools\nfrom torch.utils.checkpoint import checkpoint\n\nfor name in (\n")
 	for _, name := range p.Names(x) {
-		fmt.Fprintf(&b, "    %s,\n", pythonString(name))
+		fmt.Fprintf(&b, "    %s,\n", PythonString(name))
 	}
 	fmt.Fprintf(&b, `):
     module = model.get_submodule(name)
     module.forward = functools.partial(
         checkpoint, module.forward, use_reentrant=False, preserve_rng_state=%s
     )
-`, pythonBool(p.Random(x)))
+`, PythonBool(p.Random(x)))
 	if p.statistics() {
 		b.WriteString("# Running statistics of BatchNorm move twice in a module that runs again;\n" +
 			"# memopt.torch.apply keeps them, these lines do not. Gradients are the same.\n")
@@ -54,12 +54,13 @@ func (p *Plan) statistics() bool {
 	return false
 }
 
-// pythonString is a literal of a name.
-func pythonString(s string) string {
+// PythonString is a literal of a name in Python.
+func PythonString(s string) string {
 	return fmt.Sprintf("%q", report.Plain(s))
 }
 
-func pythonBool(b bool) string {
+// PythonBool is a literal of Python.
+func PythonBool(b bool) string {
 	if b {
 		return "True"
 	}

@@ -33,6 +33,7 @@ type Simulator struct {
 	maker []int32 // by storage: the step that makes it, or -1
 	state int64   // bytes of the state of the generator that each checkpoint keeps
 	// of one simulation
+	kept         []bool  // by step: its checkpoint keeps its results (RunKeeping); nil for none
 	over         []int32 // by call: the innermost checkpoint over it, an index of the selection; -1 outside of all
 	parent       []int32 // by checkpoint: the one around it, or -1
 	depth        []int32 // by checkpoint: how many are around it
@@ -73,7 +74,15 @@ func (p *Program) Simulator() *Simulator {
 func (p *Program) Simulate(calls []int32) Usage { return p.Simulator().Run(calls) }
 
 // Run is Simulate.
-func (s *Simulator) Run(calls []int32) Usage {
+func (s *Simulator) Run(calls []int32) Usage { return s.RunKeeping(calls, nil) }
+
+// RunKeeping is Run with checkpoints that keep the results of steps, by step, as
+// torch.utils.checkpoint.create_selective_checkpoint_contexts does: they are not run again, and what they made in
+// the forward half stays until the recomputation comes to them, and from there on as long as a recomputed result
+// would. No call may lie in another one. A step whose results are written over, or that autocast caches, may not be
+// kept (Keepable).
+func (s *Simulator) RunKeeping(calls []int32, kept []bool) Usage {
+	s.kept = kept
 	s.cover(calls)
 	s.sequence(len(calls))
 	s.lifetimes()
@@ -167,11 +176,14 @@ func (s *Simulator) need(c int32) {
 // rerun appends the forward steps of a checkpoint, those of checkpoints in it included.
 func (s *Simulator) rerun(c int32) {
 	for i := range s.p.Steps[:s.stop(c)] {
-		if s.under(s.of[i], c) {
+		if s.under(s.of[i], c) && !s.keeps(int32(i)) {
 			s.seq = append(s.seq, place{int32(i), c})
 		}
 	}
 }
+
+// keeps reports whether a checkpoint keeps the results of a step.
+func (s *Simulator) keeps(step int32) bool { return s.kept != nil && s.kept[step] && s.of[step] >= 0 }
 
 // stop is the forward step that ends the recomputation of a checkpoint: all tensors that it saves itself are made
 // by then, and the inputs of the checkpoints in it, whose own recomputation saves the rest.
@@ -287,6 +299,9 @@ func (s *Simulator) used(id StorageID, pl place, at int32) {
 // in it, else the first one, which the forward half made (-1); of stacked ones, that of the checkpoint around it.
 func (s *Simulator) found(id StorageID, c int32) int32 {
 	made := s.makes(id)
+	if made >= 0 && s.keeps(s.maker[id]) {
+		return -1
+	}
 	for ; c >= 0; c = s.parent[c] {
 		if s.under(made, c) {
 			return s.depth[c]
@@ -316,11 +331,40 @@ func (s *Simulator) results() {
 		for _, id := range s.p.Steps[i].Reads {
 			for a := s.makes(id); a >= 0 && !s.under(s.of[i], a); a = s.parent[a] {
 				if s.first[a] >= 0 {
-					s.hold(id, s.depth[a], s.end[a])
+					s.hold(id, s.found(id, a), s.end[a])
 				}
 			}
 		}
 	}
+	s.untaken()
+}
+
+// untaken keeps the results that a checkpoint keeps until its recomputation takes them; those behind its stop live as
+// long as the checkpoint does (the storage in _CachingTorchDispatchMode, torch/utils/checkpoint.py).
+func (s *Simulator) untaken() {
+	for i := range s.kept {
+		c := s.of[i]
+		if !s.kept[i] || c < 0 || s.first[c] < 0 {
+			continue
+		}
+		until := s.final[c]
+		if i < s.stop(c) {
+			until = s.taken(int32(i), c)
+		}
+		for _, id := range s.p.Steps[i].Makes {
+			s.hold(id, -1, until)
+		}
+	}
+}
+
+// taken is the place in the recomputation of a checkpoint where it takes the results of a step that it keeps: the
+// next step, or the last one; the step before where it has none.
+func (s *Simulator) taken(step, c int32) int32 {
+	at := s.first[c]
+	for at < s.end[c] && s.seq[at].step < step {
+		at++
+	}
+	return min(at, s.end[c])
 }
 
 // count adds up the live bytes.

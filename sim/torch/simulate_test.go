@@ -2,6 +2,7 @@ package torch_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -532,4 +533,91 @@ func TestSumsOfViews(t *testing.T) {
 	require.Equal(t, []string{"add"}, sums(p))
 	require.Equal(t, torchsim.Gradients{Bytes: 1600, Largest: 1600, Count: 1}, p.Gradients())
 	require.Equal(t, p.Held+3*1600, p.Simulate(nil).Peak)
+}
+
+// TestKeeping: peaks and the order of steps with results that checkpoints keep, worked out by hand.
+func TestKeeping(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 8] w2) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Tanh"] b = Tanh (a)
+	["/a/Gemm_1"] c = Gemm (b, w2)
+	["/a/Exp"] d = Exp (c)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (d)
+}`)
+	require.NoError(t, err)
+	const size, one = 1024, 4
+	s, call := p.Simulator(), callOf(t, p, "a")
+	run := func(kept ...int) (again []string, live []int64, u torchsim.Usage) {
+		list := make([]bool, len(p.Steps))
+		for _, i := range kept {
+			list[i] = true
+		}
+		u = s.RunKeeping([]int32{call}, list)
+		backward := false
+		s.Live(func(step int, bytes int64) {
+			if backward && step < p.Backward {
+				again, live = append(again, p.Steps[step].Op), append(live, bytes-p.Held)
+			}
+			backward = backward || step == p.Backward-1
+		})
+		return again, live, u
+	}
+	again, live, u := run()
+	require.Equal(t, []string{"addmm", "tanh", "addmm", "exp"}, again)
+	require.Equal(t, []int64{size + one, 2*size + one, 2*size + one, 3*size + one}, live)
+	require.Zero(t, u.Saved)
+
+	again, live, u = run(0)
+	require.Equal(t, []string{"tanh", "addmm", "exp"}, again)
+	require.Equal(t, int64(size), u.Saved)
+	require.Equal(t, []int64{2*size + one, 2*size + one, 3*size + one}, live,
+		"the product is gone once tanh has read it")
+	require.Equal(t, p.Steps[1].Seconds+p.Steps[2].Seconds+p.Steps[3].Seconds, u.Seconds)
+
+	again, live, u = run(1, 2)
+	require.Equal(t, []string{"addmm", "exp"}, again)
+	require.Equal(t, int64(2*size), u.Saved)
+	require.Equal(t, []int64{3*size + one, 3*size + one}, live, "the first product has no reader")
+
+	// All kept: they are what autograd would not save too, and go when the recomputation, of no step, takes them.
+	again, _, u = run(0, 1, 2, 3)
+	require.Empty(t, again)
+	require.Equal(t, int64(4*size), u.Saved)
+	require.Equal(t, p.Held+4*size+one, u.Peak, "beside the gradient of the sum")
+	require.Zero(t, u.Seconds)
+
+	// A recomputation that stops before a step never takes what that one has kept, which stays to the end.
+	p.Early, p.Steps[2].Keeps, p.Steps[3].Keeps = true, torchsim.KeepsInputs, torchsim.KeepsNothing
+	again, _, u = run(3)
+	require.Equal(t, []string{"addmm", "tanh"}, again)
+	early := u.Peak
+	p.Storages[p.Steps[3].Makes[0]].Bytes += 100
+	_, _, u = run(3)
+	require.Equal(t, early+100, u.Peak, "in the backward half, where it is of no more use")
+	require.True(t, u.At >= p.Backward)
+
+	// Results that steps outside of the checkpoint read stay for these; without checkpoints nothing is kept.
+	plain := p.Simulate(nil)
+	require.Equal(t, plain, s.RunKeeping(nil, slices.Repeat([]bool{true}, len(p.Steps))))
+	require.Equal(t, p.Simulate([]int32{call}), s.Run([]int32{call}), "an earlier run leaves no mark")
+}
+
+// TestKeepable: which results a checkpoint may keep.
+func TestKeepable(t *testing.T) {
+	p := readStep(t, torchsim.KeepsResults)
+	require.NotContains(t, p.Keepable(), true, "no operator of PyTorch's, by its name")
+	for i, name := range []string{"aten.mm.default", "aten.mul.Tensor", "aten.sum.default"} {
+		p.Steps[i].Op = name
+	}
+	require.Equal(t, []bool{true, true, true, false, false, false}, p.Keepable())
+	p.Steps[1].Op = "aten.mul_.Tensor"
+	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable(), "mul_ writes over mm's result")
+	p.Steps[1].Op = "aten.mul.out"
+	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable())
+	p.Steps[1].Op, p.Steps[1].Random = "aten.native_dropout.default", true
+	require.Equal(t, []bool{true, false, true, false, false, false}, p.Keepable())
+	p.Storages[1].Cached = true
+	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable())
+	p.Steps[2].Makes = nil
+	require.NotContains(t, p.Keepable(), true)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memopt/answers/emit"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/cmd/memopt/internal/load"
@@ -20,7 +21,7 @@ import (
 	"memopt/view/report"
 )
 
-// torchFormat is the form of -O that is Python.
+// torchFormat is the form of -O that is Python, and the target of that text.
 const torchFormat = "torch"
 
 // notOfModules are the flags of plan that a plan of modules has no use for.
@@ -68,7 +69,11 @@ func planModules(a *cli.App, cmd *cobra.Command, name string, sel *option.Select
 		if infeasible != nil {
 			return infeasible
 		}
-		return p.Lines(a.Out)
+		t, err := emit.Lookup(torchFormat)
+		if err != nil {
+			return err
+		}
+		return emitPlan(a, t, p, report.TableFormat)
 	}
 	return cmp.Or(p.Report(a.Out, format), infeasible)
 }

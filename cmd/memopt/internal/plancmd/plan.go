@@ -4,10 +4,12 @@ package plancmd
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"memopt"
+	"memopt/answers/emit"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/gradcmd"
 	"memopt/cmd/memopt/internal/load"
@@ -22,7 +24,7 @@ func Plan(a *cli.App) *cobra.Command {
 	var sel option.SelectionFlags
 	var details, noChart, deeploy bool
 	var pareto int
-	var saveConfig, savePlan, planFormat, plot, moduleMap string
+	var saveConfig, savePlan, planFormat, plot, moduleMap, target string
 	var move cli.MoveFlags
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
@@ -43,6 +45,11 @@ With --select modules it plans for a PyTorch program whose model is an export:
 whole modules run again, as torch.utils.checkpoint does it, and the peak is the
 one that PyTorch will have. -O torch prints the lines of Python that do it;
 --save-plan writes a plan for memopt.torch.
+
+With --emit it plans for another framework's own way of recomputing: torch is
+torch.utils.checkpoint around whole modules, torch-policy the same with the
+operators that each keeps. It prints the text for that framework; the peak in
+its first line is the one that this way reaches, by a simulation of it.
 
 Where no plan fits a budget, plan says how low it went and which is the largest
 batch is that fits, and exits with 3.
@@ -65,10 +72,15 @@ formulas, exact bytes and whole names in any case.`,
         whether a plan that was saved still fits, and by how much: exit code 3 if not
   memopt plan model.onnx --select modules --budget 60% -O torch
         the modules to put under torch.utils.checkpoint, as Python
+  memopt plan step.json --emit torch-policy --budget 60%
+        modules under checkpoints, and the operators whose results they keep
   memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
         a schedule for Deeploy, planned and counted by the rules of its memory`,
 		Args: cli.ExactModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if target != "" {
+				return planEmit(a, cmd, args[0], target, &sel, moduleMap)
+			}
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
 			}
@@ -180,6 +192,8 @@ formulas, exact bytes and whole names in any case.`,
 	cmd.Flags().StringVar(&moduleMap, "module-map", "",
 		"with --select modules: JSON {\"h.0\": [\"/h.0/*\"], …}, the nodes of each module, by globs of names; "+
 			"default the exporter's metadata")
+	cmd.Flags().StringVar(&target, "emit", "", "print a plan for another framework's own way of recomputing, with the "+
+		"peak that it reaches: "+strings.Join(emit.Names(), ", "))
 	cli.NumberVar(cmd.Flags(), &pareto, "pareto", "", 0, cli.Bounds{Least: 2, Most: 1000},
 		"print the cost of this many budgets, from the lowest peak that was reached to no budget")
 	return cmd

@@ -359,6 +359,8 @@ class _Recorder(Recorder):
         made: list[torch.Tensor],
         fresh: list[int],
     ) -> None:
+        if func is torch.ops.prim.device.default:  # a question that PyTorch asks of fake tensors
+            return
         step = Step(str(func), self.watch.call if self.watch is not None else -1, makes=fresh)
         step.reads = _unique(n for t in given if (n := self.number(t)) not in fresh)
         if self.backward < 0:

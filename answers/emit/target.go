@@ -1,0 +1,48 @@
+// Package emit writes plans for other frameworks' own ways of recomputing: each has a vocabulary of decisions, for
+// example whole modules, or operators of a module by name. A plan is the best setting found in that vocabulary, and
+// its peak is that of a simulation of the mechanism, which keeps and recomputes other values than memopt would.
+package emit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"memopt/python/pytorch"
+)
+
+// Target is a mechanism of another framework.
+type Target struct {
+	Name    string
+	Title   string
+	Decides string // the decisions that it has words for
+	// Traced: it needs a step that PyTorch traced (sim/torch.Traced), since it names PyTorch's operators.
+	Traced bool
+	torch  func(ctx context.Context, p *pytorch.Plan, a *Answer) error
+}
+
+// targets has the known mechanisms, by name.
+var targets = []*Target{
+	{Name: "torch", Title: "torch.utils.checkpoint", Decides: "whole modules", torch: wholeModules},
+	{Name: "torch-policy", Title: "torch.utils.checkpoint with a policy", Decides: "operators of modules, each call",
+		Traced: true, torch: selective},
+}
+
+// Lookup returns the target of a name. The error lists the known ones.
+func Lookup(name string) (*Target, error) {
+	i := slices.IndexFunc(targets, func(t *Target) bool { return t.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%q is no target: wanted one of %s", name, strings.Join(Names(), ", "))
+	}
+	return targets[i], nil
+}
+
+// Names lists the targets.
+func Names() []string {
+	var out []string
+	for _, t := range targets {
+		out = append(out, t.Name)
+	}
+	return out
+}

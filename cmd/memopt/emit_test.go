@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/cmd/memopt/internal/cli"
+)
+
+// TestEmit: plans for other mechanisms, as text and as JSON; -O torch is one of them.
+func TestEmit(t *testing.T) {
+	exitFolder(t)
+	writeModules(t)
+	run := func(line string) ended { return inProcess(t.Context(), nil, "plan "+line) }
+	for _, model := range []string{tracedStep, "modules.onnx --dim batch=64"} {
+		got := run(model + " --emit torch --budget 90%")
+		require.Zero(t, got.code, got.errors)
+		require.Equal(t, run(model+" --select modules -O torch --budget 90%").out, got.out)
+		require.Contains(t, got.out, "torch.utils.checkpoint")
+	}
+	got := run(tracedStep + " --emit torch-policy --budget 80%")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "by torch.utils.checkpoint with a policy, instead of 887.48 KiB;")
+	require.Contains(t, got.out, "# memopt's own plan for the budget, of whole modules: ")
+	require.Contains(t, got.out, `"aten.addmm.default": {`)
+	text := got.out
+	got = run(tracedStep + " --emit torch-policy --budget 80% -O json")
+	require.Zero(t, got.code, got.errors)
+	var answer struct{ Text string }
+	require.NoError(t, json.Unmarshal([]byte(got.out), &answer))
+	require.Equal(t, text, answer.Text)
+
+	// Out of reach: the lowest peak is told, in the JSON too, and no text is printed.
+	got = run(tracedStep + " --emit torch-policy --budget 20%")
+	require.Equal(t, cli.ExitInfeasible, got.code)
+	require.Empty(t, got.out)
+	require.Contains(t, got.errors, "no setting of torch.utils.checkpoint with a policy (operators of modules, each "+
+		"call) fits: the lowest peak that was found is ")
+	got = run(tracedStep + " --emit torch-policy --budget 20% -O json")
+	require.Equal(t, cli.ExitInfeasible, got.code)
+	require.Contains(t, got.out, `"fits": false`)
+	require.Equal(t, cli.ExitInfeasible, run(tracedStep+" --emit torch --budget 20%").code)
+
+	// A search that is stopped at once has an answer.
+	got = run(tracedStep + " --emit torch-policy --budget 90% --time-limit 0")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "def apply(model):")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got = inProcess(ctx, nil, "plan "+tracedStep+" --emit torch-policy --budget 90%")
+	require.Equal(t, cli.ExitInterrupted, got.code, got.errors)
+}
+
+// TestEmitErrors: what is missing, and how to give it.
+func TestEmitErrors(t *testing.T) {
+	exitFolder(t)
+	writeModules(t)
+	require.NoError(t, os.WriteFile("bad.json", []byte(`{"format": "memopt-step", "version": 9}`), 0o644))
+	for line, want := range map[string]struct {
+		code int
+		text string
+	}{
+		tracedStep + " --emit torche --budget 80%": {cli.ExitUsage,
+			`--emit "torche" is no target: wanted one of torch, torch-policy`},
+		tracedStep + " --emit torch-policy": {cli.ExitUsage, "--budget is missing: give a size, for example 12GiB"},
+		tracedStep + " --emit torch-policy --budget 80% -O csv": {cli.ExitUsage,
+			`output "csv": with --emit wanted table, for the framework's text, or json`},
+		tracedStep + " --emit torch-policy --budget 80% -O torch": {cli.ExitUsage,
+			`output "torch": with --emit wanted table`},
+		tracedStep + " --emit torch-policy --budget 80% --save-plan p.json": {cli.ExitUsage,
+			"--save-plan cannot be combined with --emit"},
+		tracedStep + " --emit torch-policy --budget 80% --pareto 3": {cli.ExitUsage,
+			"--pareto cannot be combined with --emit"},
+		"modules.onnx --dim batch=64 --emit torch-policy --budget 80%": {cli.ExitInvalid,
+			"an ONNX file does not name PyTorch's operators, which a policy of --emit torch-policy decides by: trace " +
+				"the step with memopt.torch.trace(model, batch).to_json()"},
+		"unnamed.onnx --dim batch=64 --emit torch --budget 80%": {cli.ExitInvalid, "no node has the name of a module"},
+		"bad.json --emit torch-policy --budget 80%": {cli.ExitInvalid,
+			`of format "memopt-step", version 9`},
+	} {
+		got := inProcess(t.Context(), nil, "plan "+line)
+		require.Equal(t, want.code, got.code, line+": "+got.errors)
+		require.Contains(t, strings.ReplaceAll(got.errors, "\n", " "), want.text, line)
+		require.Empty(t, got.out, line)
+	}
+}
