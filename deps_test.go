@@ -101,8 +101,8 @@ const dependencies = `
 	graph/examples, graph/onnx, train/safetensors < train/checkpoint;
 	train/safetensors < train/weights;
 	executor/dataset, internal/caught < train/data;
-	memopt, executor/cpu, executor/null, executor/resident, train/checkpoint, train/data, train/events,
-		train/schedule < train;
+	memopt, executor/cpu, executor/null, executor/resident, internal/lowbit, train/checkpoint, train/data,
+		train/events, train/schedule < train;
 	train, train/collective, train/ortfiles, train/weights < train/prepare;
 	executor/cuda, view/report !< train;
 

@@ -102,9 +102,15 @@ func TestExport(t *testing.T) {
 	two := []int{2}
 	job := trained(t, "norm.onnx", []state{{"s", two, []float32{2, 3}}, {"b", two, []float32{10, 20}}},
 		[]state{{"mean", two, []float32{1, 2}}, {"var", two, []float32{4, 9}}, {"s_moment", two, []float32{7, 7}}})
-	got := inProcess(t.Context(), nil, "export "+job+" -o out.onnx -O json")
+	got := inProcess(t.Context(), nil, "export "+job+" -o out.onnx --moments moments.safetensors -O json")
 	require.Zero(t, got.code, got.errors)
 	schematest.Load(t, folder, "export").Check(t, []byte(got.out))
+	moments, err := safetensors.Open("moments.safetensors")
+	require.NoError(t, err)
+	moment, ok := moments.Tensor("s_moment")
+	require.True(t, ok)
+	require.Equal(t, []float32{7, 7}, executor.Of[float32](moment))
+	require.NoError(t, moments.Close())
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(got.out), &report))
 	require.Equal(t, []any{7.0, 4.0, 0.0, 1.0, 32.0}, []any{report["step"], report["weights"], report["added"],

@@ -7,6 +7,8 @@ import (
 
 	"memopt/executor"
 	"memopt/graph"
+	"memopt/internal/half"
+	"memopt/internal/memlimit"
 	"memopt/train/safetensors"
 )
 
@@ -81,11 +83,9 @@ func (c *Checkpoint) Export(m *graph.Model) (*Exported, error) {
 
 // fits returns an error unless a tensor can be the contents of a value.
 func fits(v *graph.Value, t *executor.Tensor) error {
-	typ := v.Type
-	if v.Data != nil {
-		typ = v.Data.Type()
-	}
-	same := typ.Form == graph.FormTensor && typ.DType == t.DType && typ.Shape.Rank() == t.Rank()
+	typ := typeOf(v)
+	same := typ.Form == graph.FormTensor && (typ.DType == t.DType || widens(typ.DType, t))
+	same = same && typ.Shape.Rank() == t.Rank()
 	for i := 0; same && i < t.Rank(); i++ {
 		n, known := typ.Shape.Dims[i].Const()
 		same = !known || n == int64(t.Shape[i])
@@ -96,6 +96,34 @@ func fits(v *graph.Value, t *executor.Tensor) error {
 	return nil
 }
 
+// typeOf is the type of an input or initializer.
+func typeOf(v *graph.Value) graph.Type {
+	if v.Data != nil {
+		return v.Data.Type()
+	}
+	return v.Type
+}
+
+// widens reports whether a weight that a job had in bfloat16 is one of float32 in the model.
+func widens(d graph.DType, t *executor.Tensor) bool {
+	return d == graph.Float32 && t.DType == graph.BFloat16
+}
+
+// widened has the contents of a tensor of bfloat16 in float32.
+type widened struct{ of *executor.Tensor }
+
+// Bytes returns the contents.
+func (w widened) Bytes() ([]byte, error) {
+	if err := memlimit.Check(int64(2*len(w.of.Data)), "a weight in float32"); err != nil {
+		return nil, err
+	}
+	out := make([]float32, w.of.Len())
+	for i, x := range executor.Of[half.BFloat16](w.of) {
+		out[i] = x.Float32()
+	}
+	return executor.Memory(out), nil
+}
+
 // initializersAreInputs is the last IR version that requires initializers to be inputs, too.
 const initializersAreInputs = 3
 
@@ -104,6 +132,9 @@ func put(m *graph.Model, id graph.ValueID, t *executor.Tensor) error {
 	g := m.Graph
 	v := &g.Values[id]
 	data := &graph.TensorData{Name: v.Name, DType: t.DType, Source: graph.Raw(t.Data)}
+	if d := typeOf(v).DType; widens(d, t) {
+		data.DType, data.Source = d, widened{t}
+	}
 	for _, d := range t.Shape {
 		data.Dims = append(data.Dims, int64(d))
 	}

@@ -19,6 +19,7 @@ type Exported struct {
 	Added      int    `json:"added"`
 	Kept       int    `json:"kept"`
 	Bytes      int64  `json:"bytes"`
+	Moments    string `json:"moments,omitempty"` // the file of the optimizer's states
 }
 
 // Export reports the written file and its source.
@@ -36,5 +37,8 @@ func Export(w io.Writer, format Format, r Exported) error {
 	t.Add("of these, inputs of the model", fmt.Sprint(r.Added))
 	t.Add("initializers kept", fmt.Sprint(r.Kept))
 	t.Add("bytes from the checkpoint", Bytes(r.Bytes))
+	if r.Moments != "" {
+		t.Add("moments, in float32", r.Moments)
+	}
 	return t.WriteAs(w, format)
 }

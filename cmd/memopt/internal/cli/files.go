@@ -26,7 +26,7 @@ var (
 	InputFlags = []string{"config", "plan", "cost", "device", "aliases", "data-dir", "model", "mpi-library",
 		"module-map", "trace"}
 	OutputFlags = []string{"out", "apply-out", "save-config", "save-plan", "save-steps", "save-instance",
-		"save-outputs", "profile", "plot"}
+		"save-outputs", "profile", "plot", "moments"}
 )
 
 // writesFolder has the verbs whose --out is a folder, which they announce, or package checkpoint keeps.

@@ -2,6 +2,7 @@ package traincmd
 
 import (
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -10,12 +11,13 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/onnx"
+	"memopt/train"
 	"memopt/train/checkpoint"
 	"memopt/view/report"
 )
 
 func Export(a *cli.App) *cobra.Command {
-	var out, model, external string
+	var out, model, external, moments string
 	cmd := &cobra.Command{
 		Use:   "export CHECKPOINT -o OUT",
 		Short: "Write the forward model with the weights of a training job's checkpoint",
@@ -35,14 +37,20 @@ model that has the same weights by name.`,
   memopt export job/checkpoints/step-500 -o model.onnx
         those of one step
   memopt export job -o model.onnx --model moved/forward.onnx --external-data 1MiB
-        a model that has moved, with large weights in model.onnx.data`,
+        a model that has moved, with large weights in model.onnx.data
+  memopt export job -o model.onnx --moments moments.safetensors
+        the moments of --optimizer adamw8bit, too, in float32`,
 		Args: exactCheckpoint,
-		RunE: func(_ *cobra.Command, args []string) error { return exportWeights(a, args[0], model, out, external) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			return exportWeights(a, args[0], model, out, external, moments)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "out", "o", "", "where to write the model; - is standard output")
 	f.StringVar(&model, "model", "", "the forward model, where it is not the one that the checkpoint names")
 	f.StringVar(&external, "external-data", "", "move tensors of at least this size to OUT.data, for example 1MiB")
+	f.StringVar(&moments, "moments", "", "also write the optimizer's states to this file of safetensors, in float32: "+
+		"moments of few bits are decoded")
 	return cmd
 }
 
@@ -54,7 +62,7 @@ func exactCheckpoint(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func exportWeights(a *cli.App, path, model, out, external string) error {
+func exportWeights(a *cli.App, path, model, out, external, moments string) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
@@ -91,12 +99,18 @@ func exportWeights(a *cli.App, path, model, out, external string) error {
 	if err := a.WriteModel("--out", out, m, o); err != nil {
 		return err
 	}
+	if moments != "" {
+		err := a.StreamArtefact("--moments", moments, func(w io.Writer) error { return train.WriteMoments(w, c) })
+		if err != nil {
+			return err
+		}
+	}
 	w := a.Out
 	if out == cli.StreamName {
 		w = a.Err
 	}
 	err = report.Export(w, format, report.Exported{Out: out, Checkpoint: c.Path, Step: c.Step, Model: m.Path,
-		Weights: len(given.Weights), Added: len(given.Added), Kept: given.Kept, Bytes: given.Bytes})
+		Weights: len(given.Weights), Added: len(given.Added), Kept: given.Kept, Bytes: given.Bytes, Moments: moments})
 	if err != nil {
 		return err
 	}
