@@ -82,8 +82,7 @@ func (o *PlanOptions) addWorkspaces(ctx context.Context, m *Model) error {
 func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions,
 	ranges map[string]symbolic.Range) (*Plan, error) {
 	if o.Device != nil {
-		return nil, &Error{OfCaller, errors.New("a plan for a range of sizes knows no workspaces of kernels: " +
-			"wanted options without a device")}
+		return nil, errSpanDevice
 	}
 	box, err := envelope.NewBox(ranges)
 	if err != nil {
@@ -96,6 +95,36 @@ func (m *Model) PlanSpan(ctx context.Context, b Budget, o PlanOptions,
 	}
 	return &Plan{p, m}, nil
 }
+
+// Bands are plans for sizes of one symbol that differ from step to step; see planner.Bands.
+type Bands struct {
+	*planner.Bands
+	Of *Model
+}
+
+// PlanBands makes at most so many plans for the sizes of a symbol that a histogram has, so that a share of the steps
+// (the quantile) is within the budget, in bytes; see planner.MakeBands. The model is bound without that symbol.
+func (m *Model) PlanBands(ctx context.Context, b Budget, o PlanOptions, h *planner.Histogram, most int,
+	quantile float64) (*Bands, error) {
+	if o.Device != nil {
+		return nil, errSpanDevice
+	}
+	o.Dims, o.Strategy = m.Dims, b
+	found, err := planner.MakeBands(ctx, m.Model, m.Types, o.Options, h, most, quantile)
+	if err != nil {
+		return nil, err
+	}
+	return &Bands{found, m}, nil
+}
+
+// File returns the plan of a band as a plan file, for Model.PlanFile.
+func (b *Bands) File(band int, seed int64) ([]byte, error) {
+	return (&Plan{b.List[band].Plan, b.Of}).File(seed)
+}
+
+// errSpanDevice says that a plan for many sizes is for no kernels in particular.
+var errSpanDevice = &Error{OfCaller, errors.New("a plan for a range of sizes knows no workspaces of kernels: wanted " +
+	"options without a device")}
 
 // Pareto plans for the given number of budgets, from the lowest peak that was reached up to the baseline. The
 // budget has the options of the search. The time that a context leaves is spread over the budgets; when it is

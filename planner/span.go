@@ -53,17 +53,25 @@ const maxRepairs = 12
 // proves that it fits everywhere. Errors are those of MakeContext and FormulaOf; if no plan is found that
 // fits everywhere, the error is an ErrInfeasible.
 func MakeSpan(ctx context.Context, m *graph.Model, types *op.Result, opts Options, box envelope.Box) (*Plan, error) {
-	b := opts.Budget()
-	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
-		return nil, errors.New("a plan for a range of sizes keeps within a number of bytes: no share, no limit of " +
-			"stashes, and no other runtime or device")
+	if err := checkSpan(&opts); err != nil {
+		return nil, err
 	}
-	s := &spanner{ctx: ctx, model: m, types: types, opts: opts, budget: *b, box: box}
+	s := &spanner{ctx: ctx, model: m, types: types, opts: opts, budget: *opts.Budget(), box: box}
 	p, err := s.find()
 	if err != nil {
 		return nil, err
 	}
 	return p, s.price(p)
+}
+
+// checkSpan wants a budget of bytes in memopt's own arena.
+func checkSpan(opts *Options) error {
+	b := opts.Budget()
+	if b == nil || b.Runtime || b.Share > 0 || len(b.StashLimits) > 0 || opts.Workspace != nil {
+		return errors.New("a plan for a range of sizes keeps within a number of bytes: no share, no limit of " +
+			"stashes, and no other runtime or device")
+	}
+	return nil
 }
 
 // spanner looks for a plan for a box.

@@ -148,7 +148,8 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 	f.StringVarP(&a.Global.Output, "output", "O", "table", "format of the report: table, json, "+
 		"csv or markdown")
 	f.StringArrayVar(&a.Global.Dims, "dim", nil, "bind symbols of the model, batch=8,seq=1024, or all dims of an "+
-		"input, input_ids=8x1024 (repeatable)")
+		"input, input_ids=8x1024; plan and fit also take ranges, seq=1..1024, and files of sizes, seq=lengths.json "+
+		"(repeatable)")
 	f.StringVar(&a.Global.Color, "color", "auto", "when to color messages: auto, always or never")
 	f.BoolVarP(&a.Global.Quiet, "quiet", "q", false, "print no warnings or hints")
 	f.BoolVarP(&a.Global.Verbose, "verbose", "v", false, "print more")

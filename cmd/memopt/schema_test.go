@@ -56,6 +56,8 @@ func TestSchemas(t *testing.T) {
 		{"plan", "plan example:transformer --dim batch=1..4,seq=64..128 --level 1"},
 		{"plan", "plan example:mlp --dim batch=64..4096 --budget 700MiB --time-limit 0"},
 		{"pareto", "plan example:mlp --dim batch=4096 --pareto 3"},
+		{"bands", "plan example:mlp --dim batch=256..4096 --plans 3 --quantile 0.9 --budget 500MiB --time-limit 0"},
+		{"bands", "plan example:mlp --dim batch=256..512 --plans 2 --budget 500MiB --time-limit 0 --save-plan plans"},
 		{"modules", "plan modules.onnx --select modules --dim batch=64 --budget 90%"},
 		{"modules", "plan modules.onnx --select modules --dim batch=64"},
 		{"emit", "plan modules.onnx --emit torch --dim batch=64"},

@@ -15,6 +15,7 @@ import (
 	"memopt"
 	"memopt/internal/fileio"
 	"memopt/internal/library"
+	"memopt/planner"
 	"memopt/view/report"
 )
 
@@ -32,9 +33,12 @@ type App struct {
 	Model   *memopt.Model   // that was read last, for the hint of an error; nil before
 	Verb    *cobra.Command  // that runs; nil before
 	ByInput map[string]bool // bindings of --dim that stand for dims of inputs, by their texts
-	Report  *ReportWriter   // where the report goes
-	Flush   func() error    // writes the report out
-	Status  *StatusLine     // nil: there is no terminal to show it on
+	// Histograms are by symbol the files of sizes that --dim names.
+	Histograms map[string]*planner.Histogram
+	ofFile     map[string]string // by the range that stands for a file of sizes in --dim: its binding
+	Report     *ReportWriter     // where the report goes
+	Flush      func() error      // writes the report out
+	Status     *StatusLine       // nil: there is no terminal to show it on
 	Clock
 }
 

@@ -176,7 +176,7 @@ func (a *App) dimsWith(more map[string]int64, free []string) string {
 		if _, again := more[b.Symbol]; again || slices.Contains(free, b.Symbol) {
 			continue
 		}
-		parts = append(parts, b.Text())
+		parts = append(parts, a.givenText(&b))
 	}
 	names := make([]string, 0, len(more))
 	for name := range more {

@@ -24,6 +24,12 @@ func (a *App) PrepareArguments(cmd *cobra.Command, find func() ([]string, error)
 		return err
 	}
 	a.fitScreen()
+	if err := a.readHistograms(); err != nil {
+		return err
+	}
+	if err := a.pickPlan(cmd); err != nil {
+		return err
+	}
 	if err := a.announceFiles(cmd, args); err != nil {
 		return err
 	}

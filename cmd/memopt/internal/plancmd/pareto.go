@@ -102,10 +102,23 @@ func newFolder(flag, what, path string) error {
 
 // saveCurve writes the plan files of all points of a curve, or leaves no file, and returns their names.
 func saveCurve(a *cli.App, m *memopt.Model, c *planner.Curve, path string) ([]string, error) {
+	names := make([]string, len(c.Points))
+	digits := len(fmt.Sprint(len(c.Points)))
+	for i := range names {
+		names[i] = fmt.Sprintf("plan-%0*d.json", digits, i+1)
+	}
+	return savePlans("for the plans of --pareto", path, names, func(i int) ([]byte, error) {
+		return m.PointFile(c, i, a.Global.Seed)
+	})
+}
+
+// savePlans writes plan files of these names into the folder of --save-plan, or leaves no file. Without a folder it
+// writes none, and returns no names.
+func savePlans(what, path string, names []string, file func(i int) ([]byte, error)) ([]string, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if err := newFolder("--save-plan", "for the plans of --pareto", path); err != nil { // the search took its time
+	if err := newFolder("--save-plan", what, path); err != nil { // the search took its time
 		return nil, err
 	}
 	folder, err := fileio.CreateFolder(filepath.Clean(path))
@@ -113,15 +126,12 @@ func saveCurve(a *cli.App, m *memopt.Model, c *planner.Curve, path string) ([]st
 		return nil, cli.Usage("--save-plan: %w", err)
 	}
 	defer folder.Discard()
-	names := make([]string, len(c.Points))
-	digits := len(fmt.Sprint(len(c.Points)))
-	for i := range c.Points {
-		data, err := m.PointFile(c, i, a.Global.Seed)
+	for i, name := range names {
+		data, err := file(i)
 		if err != nil {
 			return nil, cli.Classify(err)
 		}
-		names[i] = fmt.Sprintf("plan-%0*d.json", digits, i+1)
-		err = folder.Write(names[i], func(w io.Writer) error {
+		err = folder.Write(name, func(w io.Writer) error {
 			_, err := w.Write(data)
 			return err
 		})

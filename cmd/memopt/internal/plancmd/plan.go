@@ -26,6 +26,7 @@ func Plan(a *cli.App) *cobra.Command {
 	var pareto int
 	var saveConfig, savePlan, planFormat, plot, moduleMap, target string
 	var move cli.MoveFlags
+	var bands bandFlags
 	cmd := &cobra.Command{
 		Use:   "plan MODEL",
 		Short: "Show the nodes to recompute, their saving and the peak",
@@ -86,7 +87,8 @@ formulas, exact bytes and whole names in any case.`,
 			}
 			if o, err := MovesAsked(a, cmd, &move, &sel); o != nil || err != nil {
 				if err == nil {
-					err = o.alone(cmd, &sel, "save-config", "plot", "pareto", "format", "module-map")
+					err = o.alone(cmd, &sel, "save-config", "plot", "pareto", "format", "module-map",
+						"plans", "quantile")
 				}
 				if err != nil {
 					return err
@@ -124,6 +126,13 @@ formulas, exact bytes and whole names in any case.`,
 				return printCurve(a, args[0], &sel, format, pareto, savePlan, func(c *planner.Curve) error {
 					return plotCurve(a, c, args[0], plot, picture)
 				})
+			}
+			if bands.asked(a, cmd.Flags(), &sel) {
+				if saveConfig != "" || deeploy || plot != "" {
+					return cli.Usage("--plans makes several plans: leave out --save-config, --plot and -F deeploy; " +
+						"--save-plan DIR saves all of them")
+				}
+				return planBands(a, args[0], &sel, format, &bands, savePlan)
 			}
 			if saveConfig != "" && sel.BudgetFlags.Asks() && sel.What != "clusters" && sel.Plan == "" &&
 				sel.Config == "" {
@@ -178,12 +187,13 @@ formulas, exact bytes and whole names in any case.`,
 	}
 	sel.RegisterGraph(cmd.Flags())
 	move.Register(cmd.Flags(), option.LinkOfDevice)
+	bands.register(cmd.Flags())
 	cmd.Flags().BoolVar(&details, "details", false, "also print the node-level table")
 	cmd.Flags().BoolVar(&noChart, "no-chart",
 		false, "leave out the chart of live bytes that a terminal of 60 columns or more shows")
 	cmd.Flags().StringVar(&saveConfig, "save-config", "", "write the enabled clusters as an ONNX Runtime configuration")
 	cmd.Flags().StringVar(&savePlan, "save-plan", "", "write the placements as a plan.json; with "+
-		"--pareto, a folder with a plan for each budget")
+		"--pareto, a folder with a plan for each budget, with --plans one with a plan for each band")
 	cmd.Flags().StringVar(&plot, "plot", "",
 		"draw the live bytes over the step, by kind, as FILE.svg or FILE.png; with --pareto, the curve")
 	cmd.Flags().StringVarP(&planFormat, "format", "F", "memopt",
@@ -274,21 +284,30 @@ const spanSearches = 5
 // planSpan makes one plan for all sizes of the ranges that --dim gives.
 func planSpan(a *cli.App, ctx context.Context, m *memopt.Model, s memopt.Strategy,
 	o memopt.PlanOptions) (*memopt.Plan, error) {
-	b, ok := s.(memopt.Budget)
-	switch {
-	case !ok:
-		return nil, cli.Usage("--dim gives a range: one plan for all of it is made to a --budget alone; give " +
-			"one number, or leave out --plan and --config")
-	case b.Share > 0:
-		return nil, cli.Usage("--budget %s: a share of the baseline's peak is another number of bytes at every "+
-			"size; wanted a size such as 16GiB for a range", report.Percent(b.Share))
-	case b.Runtime || b.Clusters || len(b.StashLimits) > 0 || o.Device != nil:
-		return nil, cli.Usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, " +
-			"without --budget-in ort, --budget-for, --select and --device cpu")
+	b, err := spanBudget(s, o)
+	if err != nil {
+		return nil, err
 	}
 	b.Effort /= spanSearches
 	o.Ranges, o.RowPeaks, o.Alternatives = nil, false, false
 	return m.PlanSpan(ctx, b, o, a.Ranges())
+}
+
+// spanBudget is the budget of plans for many sizes.
+func spanBudget(s memopt.Strategy, o memopt.PlanOptions) (memopt.Budget, error) {
+	b, ok := s.(memopt.Budget)
+	switch {
+	case !ok:
+		return b, cli.Usage("--dim gives a range: one plan for all of it is made to a --budget alone; give " +
+			"one number, or leave out --plan and --config")
+	case b.Share > 0:
+		return b, cli.Usage("--budget %s: a share of the baseline's peak is another number of bytes at every "+
+			"size; wanted a size such as 16GiB for a range", report.Percent(b.Share))
+	case b.Runtime || b.Clusters || len(b.StashLimits) > 0 || o.Device != nil:
+		return b, cli.Usage("--dim gives a range: one plan for all of it is made to a --budget in bytes, " +
+			"without --budget-in ort, --budget-for, --select and --device cpu")
+	}
+	return b, nil
 }
 
 // compare adds what a plan is shown beside to reports for people and tables: level 1, of a plan to a

@@ -1,0 +1,265 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"memopt/graph"
+	"memopt/graph/op"
+	"memopt/internal/timelimit"
+	"memopt/planner/envelope"
+	"memopt/symbolic"
+)
+
+// Band is a plan for the sizes of a symbol from Lo to Hi.
+type Band struct {
+	Lo, Hi int64
+	// Share is that of the steps whose size is in the band, Mean their mean size.
+	Share float64
+	Mean  int64
+	Plan  *Plan // as MakeSpan returns it
+	// Seconds is the time of a step of the mean size without recomputation, Overhead its further time with the plan, as
+	// a share of that.
+	Seconds, Overhead float64
+}
+
+// Bands are plans for sizes that differ from step to step. All keep within one budget, so they share one arena as
+// large as the largest of theirs.
+type Bands struct {
+	Histogram *Histogram
+	// Quantile is the share of steps whose memory is within the budget. Longer ones have the plan of the last band
+	// and may take more: Beyond is their share, Longest the longest, and Most the bytes that it takes; all 0 where
+	// there are none.
+	Quantile float64
+	List     []Band // in ascending order of sizes
+	Beyond   float64
+	Longest  int64
+	Most     int64
+	// Overhead is the expected further time of a step within the quantile, as a share of the expected time without
+	// recomputation; One is that with one plan for all sizes; Single with a plan for each of the sizes that were tried
+	// as ends of bands.
+	Overhead, One, Single float64
+}
+
+// candidateEnds is how many sizes are tried as ends of bands.
+const candidateEnds = 8
+
+// enoughSaved is the share of the time by which a further band has to lower the expected time of a step.
+const enoughSaved = 1e-4
+
+// bandShare is the part of the time that the search for the ends of bands has.
+const bandShare = 0.5
+
+// MakeBands plans for sizes of a symbol that differ from step to step: at most so many plans, each for a band of
+// sizes, so that the expected time of a step is the least that was found, where a share of the steps (the quantile,
+// above 0 and at most 1) is within the budget. The strategy must be a Budget of bytes, in memopt's own arena. Errors
+// are those of MakeSpan.
+//
+// A plan is sought for each of up to 8 sizes. Its cost is known at all smaller ones, and a dynamic program picks the
+// ends of bands among them. The plan of each band is MakeSpan's, and proved to fit in all of it.
+func MakeBands(ctx context.Context, m *graph.Model, types *op.Result, opts Options, h *Histogram, most int,
+	quantile float64) (*Bands, error) {
+	if most < 1 || !(quantile > 0 && quantile <= 1) {
+		return nil, fmt.Errorf("%d plans for a share of %g of the steps: wanted 1 or more, and a share above 0 and of "+
+			"at most 1", most, quantile)
+	}
+	if err := checkSpan(&opts); err != nil {
+		return nil, err
+	}
+	b := &bander{spanner: spanner{ctx: ctx, model: m, types: types, opts: opts, budget: *opts.Budget()}, h: h}
+	b.lo, b.ends = h.Lengths[0].Size, h.ends(candidateEnds, h.Quantile(quantile))
+	if err := b.try(); err != nil {
+		return nil, err
+	}
+	out := &Bands{Histogram: h, Quantile: quantile, One: b.expected([]int{len(b.ends) - 1})}
+	every := make([]int, len(b.ends))
+	for i := range every {
+		every[i] = i
+	}
+	out.Single = b.expected(every)
+	if err := b.fill(out, b.pick(most)); err != nil {
+		return nil, err
+	}
+	return out, b.beyond(out)
+}
+
+// bander looks for plans for bands.
+type bander struct {
+	spanner
+	h     *Histogram
+	lo    int64
+	ends  []int64
+	share []float64 // by end: of the steps from the end before it on
+	means []int64
+	// seconds is by end the time of a step of the mean size without recomputation; cost by end j and end i <= j that
+	// with the plan for j.
+	seconds []float64
+	cost    [][]float64
+}
+
+// env binds the symbol.
+func (b *bander) env(size int64) symbolic.Env { return symbolic.Env{b.h.Symbol: size} }
+
+// try plans for each of the ends, and finds the cost of each plan at the smaller ones.
+func (b *bander) try() error {
+	n := len(b.ends)
+	low := int64(math.MinInt64)
+	for _, hi := range b.ends {
+		share, mean := b.h.part(low, hi)
+		b.share, b.means, low = append(b.share, share), append(b.means, mean), hi
+	}
+	b.seconds, b.cost = make([]float64, n), make([][]float64, n)
+	for i, mean := range b.means {
+		here, err := b.at(timelimit.Without(b.ctx), b.env(mean), nil)
+		if err != nil {
+			return err
+		}
+		b.seconds[i] = here.Step.Seconds
+	}
+	ctx, done := timelimit.Share(b.ctx, bandShare)
+	defer done()
+	free := false                 // the plan for a larger end recomputes nodes nowhere
+	for j := n - 1; j >= 0; j-- { // the largest first: where that does not fit, no other counts
+		b.cost[j] = make([]float64, j+1)
+		if free {
+			continue
+		}
+		within, end := timelimit.Share(ctx, 1/float64(j+1))
+		p, err := b.at(within, b.env(b.ends[j]), b.budget)
+		end()
+		if err != nil {
+			return fmt.Errorf("at %s=%d: %w", b.h.Symbol, b.ends[j], err)
+		}
+		if free = p.Overhead == 0; !free {
+			err = b.judge(p, b.cost[j])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judge finds the cost of a plan at the mean sizes up to its own.
+func (b *bander) judge(p *Plan, cost []float64) error {
+	for i := range cost {
+		here, err := b.at(timelimit.Without(b.ctx), b.env(b.means[i]), p.Saved())
+		if err != nil {
+			return err
+		}
+		cost[i] = here.Overhead
+	}
+	return nil
+}
+
+// expected is the further time of a step with plans for some of the ends, as a share.
+func (b *bander) expected(picked []int) float64 {
+	time, more, i := 0.0, 0.0, 0
+	for _, j := range picked {
+		for ; i <= j; i++ {
+			t := b.share[i] * b.seconds[i]
+			time, more = time+t, more+t*b.cost[j][i]
+		}
+	}
+	if time == 0 {
+		return 0
+	}
+	return more / time
+}
+
+// pick returns the ends of at most so many bands that take the least expected time. It takes fewer where a further
+// one saves next to nothing.
+func (b *bander) pick(most int) []int {
+	n := len(b.ends)
+	type state struct {
+		more float64
+		from int // the end of the band before, or -1
+	}
+	best := make([][]state, min(most, n)) // by number of bands less 1, by last end
+	for k := range best {
+		best[k] = make([]state, n)
+		for j := range n {
+			best[k][j] = state{b.more(0, j), -1}
+			for i := 0; k > 0 && i < j; i++ {
+				if x := best[k-1][i].more + b.more(i+1, j); x < best[k][j].more {
+					best[k][j] = state{x, i}
+				}
+			}
+		}
+	}
+	time := 0.0
+	for i := range b.ends {
+		time += b.share[i] * b.seconds[i]
+	}
+	k := 0
+	for x := 1; x < len(best); x++ {
+		if best[x][n-1].more < best[k][n-1].more-enoughSaved*time {
+			k = x
+		}
+	}
+	var picked []int
+	for j := n - 1; j >= 0; k-- {
+		picked = append([]int{j}, picked...)
+		j = best[k][j].from
+	}
+	return picked
+}
+
+// more is the further time of the steps of a band from one end to another.
+func (b *bander) more(from, to int) (sum float64) {
+	for i := from; i <= to; i++ {
+		sum += b.share[i] * b.seconds[i] * b.cost[to][i]
+	}
+	return sum
+}
+
+// fill makes the plans of the bands that end at the picked sizes.
+func (b *bander) fill(out *Bands, picked []int) error {
+	time, more, lo := 0.0, 0.0, b.lo
+	low := int64(math.MinInt64)
+	for k, j := range picked {
+		band := Band{Lo: lo, Hi: b.ends[j]}
+		band.Share, band.Mean = b.h.part(low, band.Hi)
+		ctx, done := timelimit.Share(b.ctx, 1/float64(len(picked)-k))
+		s := b.spanner
+		s.ctx, s.box = ctx, envelope.Box{{Symbol: b.h.Symbol, Lo: lo, Hi: band.Hi}}
+		p, err := s.find()
+		done()
+		if err != nil {
+			return err
+		}
+		here, err := b.at(timelimit.Without(b.ctx), b.env(band.Mean), p.Saved())
+		if err != nil {
+			return err
+		}
+		band.Plan, band.Overhead, band.Seconds = p, here.Overhead, here.Baseline().Step.Seconds
+		t := band.Share * band.Seconds
+		time, more = time+t, more+t*band.Overhead
+		out.List = append(out.List, band)
+		lo, low = band.Hi+1, band.Hi
+	}
+	if time > 0 {
+		out.Overhead = more / time
+	}
+	return nil
+}
+
+// beyond finds the memory of steps that are longer than the quantile.
+func (b *bander) beyond(out *Bands) error {
+	last := &out.List[len(out.List)-1]
+	longest := b.h.Range().Hi
+	if longest <= last.Hi {
+		return nil
+	}
+	here, err := b.at(timelimit.Without(b.ctx), b.env(longest), last.Plan.Saved())
+	if err != nil {
+		return err
+	}
+	out.Beyond, _ = b.h.part(last.Hi, longest)
+	out.Longest, out.Most = longest, here.Arena.Bytes
+	if b.budget.Total > 0 {
+		out.Most += here.Persistent
+	}
+	return nil
+}
