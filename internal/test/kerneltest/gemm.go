@@ -62,6 +62,12 @@ func gemmCases() []Case {
 		}
 		cases = append(cases, gemmCase(op.Gemm, d, 2, 3, 4, false, false, 1, 1, nil, nil))
 	}
+	for _, d := range []graph.DType{graph.Float16, graph.BFloat16} { // in several blocks of rows, columns and terms
+		for i, c := range [][]int{{270}, {200, 1}, {200, 270}, nil} {
+			cases = append(cases, gemmCase(op.Gemm, d, 200, 270, 400, i&1 != 0, i&2 != 0, 0.5, 2, c, nil))
+		}
+		cases = append(cases, gemmCase(op.Gemm, d, 3, 4, 0, false, false, 1, 0.5, []int{4}, nil))
+	}
 	for _, c := range [][]int{{}, {1}, {7}, {1, 7}, {6, 1}, {6, 7}, {1, 1}, nil} {
 		for _, version := range []int{7, 9, 11, 13} {
 			one := gemmCase(op.Gemm, graph.Float32, 6, 7, 3, false, true, 0.5, -2, c, nil)

@@ -39,6 +39,11 @@ func matMulCases() []Case {
 	} {
 		add(graph.Float32, s[0], s[1])
 	}
+	for _, d := range []graph.DType{graph.Float16, graph.BFloat16} { // in several blocks of rows, columns and terms
+		add(d, []int{200, 410}, []int{410, 300})
+		add(d, []int{1, 300}, []int{300, 600})
+		add(d, []int{2, 1, 195, 5}, []int{3, 5, 260})
+	}
 	fails := func(name, text string, a, b *executor.Tensor) {
 		cases = append(cases,
 			Case{Name: name, Kind: op.MatMul, In: []*executor.Tensor{a, b}, Out: []graph.DType{a.DType}, Fails: text})
@@ -93,22 +98,23 @@ func hasAttr(attrs []graph.Attr, name string) bool {
 // fusedMatMulCases cover all transpositions.
 func fusedMatMulCases() []Case {
 	var cases []Case
-	for bits := range 16 {
+	for k := range 32 {
+		d, bits := []graph.DType{graph.Float32, graph.BFloat16}[k/16], k%16
 		on := func(bit int) bool { return bits&bit != 0 }
 		a, b := productShape([]int{6, 2, 3}, on(1), on(4)), productShape([]int{6, 3, 4}, on(2), on(8))
-		x, y := productTensor(graph.Float32, 1, a...), productTensor(graph.Float32, 2, b...)
+		x, y := productTensor(d, 1, a...), productTensor(d, 2, b...)
 		want := productMatMul(productTurned(productWiden(x), on(1), on(4)),
 			productTurned(productWiden(y), on(2), on(8)))
 		for i := range want.v {
 			want.v[i] *= 0.5
 		}
 		flag := func(bit int) int64 { return int64(bits / bit & 1) }
-		cases = append(cases, Case{Name: fmt.Sprintf("transpositions %04b", bits), Kind: op.FusedMatMul,
+		cases = append(cases, Case{Name: fmt.Sprintf("%v, transpositions %04b", d, bits), Kind: op.FusedMatMul,
 			Attrs: []graph.Attr{Attr("transA", flag(1)), Attr("transB", flag(2)), Attr("transBatchA", flag(4)),
 				Attr("transBatchB", flag(8)),
 				Attr("alpha", float32(0.5))},
-			In: []*executor.Tensor{x, y}, Out: []graph.DType{graph.Float32},
-			Want: []*executor.Tensor{want.tensor(graph.Float32)}, Tol: 1e-5})
+			In: []*executor.Tensor{x, y}, Out: []graph.DType{d},
+			Want: []*executor.Tensor{want.tensor(d)}, Tol: productTolerance(d)})
 	}
 	x, y := productTensor(graph.Float16, 1, 4), productTensor(graph.Float16, 2, 3, 4)
 	want := productMatMul(productWiden(x), productWiden(y).swapped())

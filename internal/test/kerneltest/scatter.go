@@ -183,6 +183,9 @@ func moveScatterNDCases() []Case {
 		for _, d := range moveSums {
 			add("elements", how, d, []int{3, 4}, tuples([]int64{0, 1, -1, -1, 0, -3}, 3, 2))
 		}
+		for _, d := range []graph.DType{graph.Float16, graph.BFloat16} {
+			add("long rows", how, d, []int{4, 1100}, tuples([]int64{2, 0, -2, 3, 2}, 5, 1))
+		}
 		add("rows", how, graph.Float32, []int{4, 3, 2}, tuples([]int64{2, 0, -2}, 3, 1))
 		add("matrix of rows", how, graph.Float32, []int{4, 3, 2}, tuples([]int64{2, 0, 1, 1, 2, 0, -1, -1}, 2, 2, 2))
 		add("many elements", how, graph.Float32, []int{70, 60}, tuples(moveIndices(60000, 60), 30000, 2))
