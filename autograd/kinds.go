@@ -53,6 +53,21 @@ func (o *Optimizer) Title() string { return o.kind().title }
 // Bits is how many bits an element of a state has; 0: states are not stored in codes.
 func (o *Optimizer) Bits() int { return o.kind().bits }
 
+// FewerBits are the kinds with the rule of an optimizer whose states take fewer bits, the most bits first; nil: there
+// are none, or the optimizer keeps no states.
+func (o *Optimizer) FewerBits() (kinds []string) {
+	own := o.kind()
+	if len(o.States()) == 0 {
+		return nil
+	}
+	for _, k := range optimizerKinds { // the table has those with more bits first
+		if k.rule == own.rule && k.bits > 0 && (own.bits == 0 || k.bits < own.bits) {
+			kinds = append(kinds, k.name)
+		}
+	}
+	return kinds
+}
+
 // States are the suffixes of the states that an optimizer keeps of a parameter, for example MomentumSuffix; nil: it
 // keeps none. Each state has the shape of the parameter, or is stored in codes with scales (ScaleSuffix).
 func (o *Optimizer) States() []string {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"memopt"
+	"memopt/autograd"
 	"memopt/executor"
 	"memopt/hint"
 	"memopt/planner"
@@ -35,6 +36,7 @@ const (
 	ByAccumulation
 	ByNotClipping
 	ByOptimizer
+	ByStateBits
 )
 
 // Infeasible reports whether an error means that the job does not fit.
@@ -65,6 +67,7 @@ func WaysBesidePlan(ctx context.Context, s *Steps, r Recipe, rows, limit int64, 
 func (w *ways) others(s *Steps) {
 	w.accumulate(s)
 	w.unclip()
+	w.fewerBits()
 	w.optimizer()
 }
 
@@ -171,6 +174,24 @@ func (w *ways) planned(r Recipe, sel Selection) *Plans {
 		return nil
 	}
 	return p
+}
+
+// fewerBits tries optimizers whose states take fewer bits, up to the first that fits.
+func (w *ways) fewerBits() {
+	r := w.recipe
+	for i, kind := range r.Optimizer.FewerBits() {
+		r.Optimizer.Kind = kind
+		if p := w.planned(r, w.plain()); p != nil {
+			w.list = append(w.list, Way{Kind: ByStateBits, Total: p.Total(), Rank: 1<<32 + int64(i),
+				What: hint.Optimizer.With(kind).String(), Price: StateBitsPrice(&r.Optimizer)})
+			return
+		}
+	}
+}
+
+// StateBitsPrice is the price of an optimizer whose states are stored in codes, for readers.
+func StateBitsPrice(o *autograd.Optimizer) string {
+	return fmt.Sprintf("moments in codes of %d bits: updates differ by their rounding", o.Bits())
 }
 
 // optimizer tries one without moments.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"memopt"
 	"memopt/graph/precision"
@@ -25,15 +26,23 @@ type Advice struct {
 
 // The ranks of advice that train.Ways has not: halves are no slower, but other numbers.
 const (
-	rankHalf   = 1 << 20
-	rankPure   = 1 << 35
-	rankShrink = 1 << 41
+	rankHalf    = 1 << 20
+	rankPure    = 1 << 35
+	rankSeveral = 1 << 36
+	rankShrink  = 1 << 41
 )
 
-// advise looks for changes besides a plan that make the step fit, the cheapest first.
-func (s *step) advise(ctx context.Context) []Advice {
+// advise looks for changes besides a plan that make the step fit, the cheapest first; planned says that a plan does.
+// Where no change by itself helps, several together are tried.
+func (s *step) advise(ctx context.Context, planned bool) []Advice {
 	list := s.trainWays(ctx)
 	list = append(list, s.precisions(ctx)...)
+	if a := s.moved(ctx); a != nil {
+		list = append(list, *a)
+	}
+	if len(list) == 0 && !planned {
+		list = s.several(ctx)
+	}
 	if a := s.shrink(ctx); a != nil {
 		list = append(list, *a)
 	}
@@ -79,21 +88,107 @@ func (s *step) precisions(ctx context.Context) (list []Advice) {
 	}
 	least := int64(math.MaxInt64)
 	for _, c := range []struct {
-		p     precision.Precision
-		rank  int64
-		price string
-	}{
-		{precision.BF16, rankHalf, "activations and gradients of 16 bits, " +
-			"master weights of 32: results differ"},
-		{precision.BF16Pure, rankPure, "weights and moments of 16 bits too: small updates are lost to rounding"},
-	} {
+		p    precision.Precision
+		rank int64
+	}{{precision.BF16, rankHalf}, {precision.BF16Pure, rankPure}} {
 		total, ok := s.with(ctx, s.read, func(o *Options) { o.Precision = c.p })
 		if ok && total <= s.memory && total < least {
-			list = append(list, Advice{hint.Precision.With(string(c.p)).String(), total, c.price, c.rank})
+			list = append(list, Advice{hint.Precision.With(string(c.p)).String(), total, precisionPrice[c.p], c.rank})
 			least = total
 		}
 	}
 	return list
+}
+
+// moved is a plan whose values move to the host over the link of the device, unless that has been looked for.
+func (s *step) moved(ctx context.Context) *Advice {
+	link := s.profile().Link
+	if s.opts.Moves.Asked() || link <= 0 || s.opts.Device == nil || ctx.Err() != nil {
+		return nil
+	}
+	o := s.opts
+	o.Moves.Link.BytesPerSecond, o.Moves.HostBudget = link, math.MaxInt64
+	other, err := newStep(s.read, o)
+	if err != nil {
+		return nil
+	}
+	out, err := other.outcome(ctx, other.quick())
+	if err != nil || out.Total() > s.memory || out.Copies == nil {
+		return nil
+	}
+	host := (out.Copies.Arena + 1<<20 - 1) >> 20
+	return &Advice{hint.HostBudget.With(fmt.Sprintf("%dMiB", host)).String(), out.Total(),
+		fmt.Sprintf("values move to the host and back: an estimated %.1f %% more time", 100*out.Overhead),
+		int64(1000 * out.Overhead)}
+}
+
+// quick is a budget of all the device's memory, with the first plan found.
+func (s *step) quick() memopt.Strategy {
+	return memopt.Budget{Total: max(s.limit(), 1), Solver: "auto", Seed: s.opts.Seed}
+}
+
+// mostSeveral is how many sets of changes are named.
+const mostSeveral = 3
+
+// several tries a precision together with an optimizer whose states take fewer bits, and a plan where these do not
+// suffice.
+func (s *step) several(ctx context.Context) (list []Advice) {
+	kinds := []string{s.opts.Recipe.Optimizer.Kind}
+	if s.trained != nil {
+		kinds = append(kinds, s.opts.Recipe.Optimizer.FewerBits()...)
+	}
+	types := []precision.Precision{s.opts.Precision}
+	if s.opts.Precision == precision.AsIs || s.opts.Precision == precision.FP32 {
+		types = append(types, precision.BF16, precision.BF16Pure)
+	}
+	for i, p := range types {
+		for k, kind := range kinds {
+			if i+k == 0 || len(list) == mostSeveral || ctx.Err() != nil {
+				continue
+			}
+			o := s.opts
+			o.Precision, o.Recipe.Optimizer.Kind = p, kind
+			if a := s.together(ctx, o, i > 0, k > 0); a != nil {
+				list = append(list, *a)
+			}
+		}
+	}
+	return list
+}
+
+// together is the step with other options, and with a plan where it does not fit without; nil: it does not fit.
+func (s *step) together(ctx context.Context, o Options, typed, coded bool) *Advice {
+	other, err := newStep(s.read, o)
+	if err != nil {
+		return nil
+	}
+	out, err := other.outcome(ctx, nil)
+	if err != nil {
+		return nil
+	}
+	var what, price []string
+	if typed {
+		what = append(what, hint.Precision.With(string(o.Precision)).String())
+		price = append(price, precisionPrice[o.Precision])
+	}
+	if coded {
+		what = append(what, hint.Optimizer.With(o.Recipe.Optimizer.Kind).String())
+		price = append(price, train.StateBitsPrice(&o.Recipe.Optimizer))
+	}
+	if out.Total() > s.memory {
+		if out, err = other.outcome(ctx, other.quick()); err != nil || out.Total() > s.memory {
+			return nil
+		}
+		price = append(price, fmt.Sprintf("with a plan, an estimated %.1f %% more time", 100*out.Overhead))
+	}
+	return &Advice{strings.Join(what, " "), out.Total(), strings.Join(price, "; "),
+		rankSeveral + int64(1000*out.Overhead)}
+}
+
+// precisionPrice is what a precision costs, for readers.
+var precisionPrice = map[precision.Precision]string{
+	precision.BF16:     "activations and gradients of 16 bits, master weights of 32: results differ",
+	precision.BF16Pure: "weights and moments of 16 bits too: small updates are lost to rounding",
 }
 
 // with is the memory of a model's step with other options.

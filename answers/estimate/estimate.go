@@ -164,7 +164,7 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 	}
 	r.Advice = r.expandable()
 	if o.Advise && ctx.Err() == nil {
-		r.Advice = append(r.Advice, s.advise(ctx)...)
+		r.Advice = append(r.Advice, s.advise(ctx, r.Planned != nil)...)
 	}
 	return r, nil
 }

@@ -290,8 +290,8 @@ func TestAdvice(t *testing.T) {
 			o.Precision = precision.BF16
 		case a.What == "Precision bf16-pure":
 			o.Precision = precision.BF16Pure
-		case a.What == "Optimizer sgd":
-			o.Recipe.Optimizer.Kind = "sgd"
+		case strings.HasPrefix(a.What, "Optimizer "):
+			o.Recipe.Optimizer.Kind = strings.TrimPrefix(a.What, "Optimizer ")
 		case a.What == "MaxNorm 0":
 			o.Recipe.Optimizer.MaxNorm = 0
 		default:
@@ -316,6 +316,92 @@ func TestAdvice(t *testing.T) {
 	require.Empty(t, r.Advice, "nothing makes it fit")
 	require.True(t, slices.IsSorted(ranks), "the cheapest first: %v", seen)
 	require.True(t, seen["accumulate"] && seen["Precision bf16"], "%v", seen)
+}
+
+// TestAdviceTogether: where no change helps alone, several do that are named together, as they promise; the cheapest
+// first.
+func TestAdviceTogether(t *testing.T) {
+	m := open(t, "gpt2_6l_256", map[string]int64{"batch": 1, "seq": 16})
+	none := int64(0)
+	base := estimate.Options{Recipe: adamw(), Reserve: &none}
+	plain, err := estimate.Make(t.Context(), m, base)
+	require.NoError(t, err)
+	plans := 0
+	for _, percent := range []int64{32, 38, 45} {
+		base.Memory, base.Advise = plain.Plain.Total()*percent/100, true
+		r, err := estimate.Make(t.Context(), m, base)
+		require.NoError(t, err)
+		require.Nil(t, r.Planned)
+		require.NotEmpty(t, r.Advice, "%d %%", percent)
+		before := 0.0
+		for _, a := range r.Advice {
+			o := base
+			o.Advise = false
+			words := strings.Fields(a.What)
+			for i := 0; i+1 < len(words); i += 2 {
+				switch words[i] {
+				case "Precision":
+					o.Precision = precision.Precision(words[i+1])
+				case "Optimizer":
+					o.Recipe.Optimizer.Kind = words[i+1]
+				default:
+					require.Fail(t, a.What)
+				}
+			}
+			again, err := estimate.Make(t.Context(), m, o)
+			require.NoError(t, err)
+			require.NotNil(t, again.Planned, a.What)
+			require.InDelta(t, again.Planned.Total(), a.Total, 1<<12, a.What)
+			require.LessOrEqual(t, a.Total, base.Memory)
+			if again.Planned != again.Plain {
+				plans++
+				require.Contains(t, a.Price, fmt.Sprintf("with a plan, an estimated %.1f %% more time",
+					100*again.Planned.Overhead))
+			} else {
+				require.NotContains(t, a.Price, "with a plan")
+			}
+			require.GreaterOrEqual(t, again.Planned.Overhead, before-1e-3, "the cheapest first")
+			before = again.Planned.Overhead
+		}
+	}
+	require.Positive(t, plans)
+}
+
+// TestAdviceMoved: where the device has a link, moves to the host are named with the bytes that they take there.
+func TestAdviceMoved(t *testing.T) {
+	m := open(t, "gpt2_6l_256", map[string]int64{"batch": 16, "seq": 128})
+	none := int64(0)
+	device, err := configs.LoadDevice("a100")
+	require.NoError(t, err)
+	base := estimate.Options{Recipe: adamw(), Reserve: &none, Device: device}
+	r, err := estimate.Make(t.Context(), m, base)
+	require.NoError(t, err)
+	base.Memory, base.Advise = r.Plain.Total()*85/100, true
+	r, err = estimate.Make(t.Context(), m, base)
+	require.NoError(t, err)
+	found := false
+	for _, a := range r.Advice {
+		text, ok := strings.CutPrefix(a.What, "HostBudget ")
+		if !ok {
+			continue
+		}
+		var size int64
+		_, err := fmt.Sscanf(text, "%dMiB", &size)
+		require.NoError(t, err)
+		o := base
+		o.Advise, o.Moves.Link.BytesPerSecond, o.Moves.HostBudget = false, device.Link, size<<20
+		again, err := estimate.Make(t.Context(), m, o)
+		require.NoError(t, err)
+		require.NotNil(t, again.Planned)
+		require.InDelta(t, again.Planned.Total(), a.Total, 1<<20)
+		require.LessOrEqual(t, again.Planned.Copies.Arena, size<<20)
+		var more float64
+		_, err = fmt.Sscanf(a.Price, "values move to the host and back: an estimated %f %% more time", &more)
+		require.NoError(t, err)
+		require.InDelta(t, 100*again.Planned.Overhead, more, 5)
+		found = true
+	}
+	require.True(t, found, "%v", r.Advice)
 }
 
 // TestUnbound: sizes that are not known are an error that names the symbols.
