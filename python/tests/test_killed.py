@@ -105,7 +105,9 @@ def test_killed(tmp_path, job, program, killed):
         wait(lambda: "memopt" in names(process.pid), process)
         if job == FORKED:
             wait(Path(f"{started}.forked").exists, process)
+        time.sleep(0.3)  # neither ends by itself
         assert process.poll() is None
+        assert "memopt" in names(process.pid)
         os.kill(process.pid, killed)
         assert process.wait() == -killed
         wait(lambda: "memopt" not in [name(p) for p in (child, *family(process.pid)) if running(p)])
