@@ -70,3 +70,45 @@ func TestBandsPick(t *testing.T) {
 	}
 	require.Greater(t, fewer, 300)
 }
+
+// TestHistogramEnds: ends are different sizes of the histogram in ascending order, at most so many, up to the last one,
+// and no stretch between two has more than its part of the work and one size.
+func TestHistogramEnds(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 45))
+		h := &Histogram{Symbol: "N"}
+		size := int64(0)
+		for range 1 + rng.IntN(12) {
+			size += 1 + rng.Int64N(50)
+			h.Lengths = append(h.Lengths, Length{size, rng.ExpFloat64()})
+		}
+		last := h.Lengths[rng.IntN(len(h.Lengths))].Size
+		n := 1 + rng.IntN(8)
+		ends := h.ends(n, last)
+		require.LessOrEqual(t, len(ends), n)
+		require.Equal(t, last, ends[len(ends)-1])
+		total, largest, low := 0.0, 0.0, int64(0)
+		for _, l := range h.Lengths {
+			if l.Size <= last {
+				total += l.Share * float64(l.Size)
+				largest = max(largest, l.Share*float64(l.Size))
+			}
+		}
+		for _, end := range ends {
+			require.Greater(t, end, low, "seed %d: %v", seed, ends)
+			share, mean := h.part(low, end)
+			require.Positive(t, share)
+			work := 0.0
+			for _, l := range h.Lengths {
+				if l.Size > low && l.Size <= end {
+					work += l.Share * float64(l.Size)
+				}
+			}
+			require.LessOrEqual(t, work, total/float64(n)+largest+1e-9, "seed %d: %v", seed, ends)
+			require.Equal(t, min(end, int64(math.Ceil(work/share-1e-9))), mean)
+			low = end
+		}
+	}
+	h := &Histogram{Symbol: "N", Lengths: []Length{{1, 1}, {2, 1e-300}}} // too rare to count
+	require.Equal(t, []int64{2}, h.ends(1, 2))
+}

@@ -67,6 +67,9 @@ func TestMakeBands(t *testing.T) {
 			beyond++
 			require.Equal(t, h.Range().Hi, b.Longest)
 			require.GreaterOrEqual(t, b.Most, b.List[len(b.List)-1].Plan.Span.Most)
+		} else {
+			require.Zero(t, b.Longest)
+			require.Zero(t, b.Most)
 		}
 	}
 	require.Greater(t, found, 12)
