@@ -246,3 +246,94 @@ func TestJSON(t *testing.T) {
 	require.Equal(t, *a.Limit, got.Limit)
 	require.Equal(t, a.Own.Peak, got.Own.Peak)
 }
+
+// layered is the plan of the net with blocks of the names layers.0, layers.1 …
+func layered(t *testing.T, share float64, edit ...string) *pytorch.Plan {
+	t.Helper()
+	data, err := os.ReadFile(net)
+	require.NoError(t, err)
+	text := strings.NewReplacer(append([]string{`"h.`, `"layers.`}, edit...)...).Replace(string(data))
+	step, err := torchsim.ReadStep(strings.NewReader(text))
+	require.NoError(t, err)
+	return pytorch.MakeTraced(context.Background(), step, "net.step.json", "", pytorch.Options{Share: share})
+}
+
+// TestTitan: the save set is the cheapest of all, by the rules of torchtitan's checkpoints: around all layers, without
+// an early stop, and every second product of matrices runs again.
+func TestTitan(t *testing.T) {
+	_, err := emit.Torch(context.Background(), target(t, "torchtitan"), plan(t, 0.8))
+	require.ErrorIs(t, err, emit.ErrNoLayers)
+	a := answer(t, "torchtitan", layered(t, 1))
+	require.True(t, strings.HasSuffix(a.Text, "\nactivation_checkpoint = None\n"), a.Text)
+	require.Zero(t, a.Overhead)
+	saved := 0
+	for _, edit := range [][]string{nil, {"aten.addmm.default", "aten.mm.default"}} {
+		for _, share := range []float64{0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5, 0.3} {
+			p := layered(t, share, edit...)
+			a := answer(t, "torchtitan", p)
+			best, least := bruteTitan(p)
+			require.Equal(t, best >= 0, a.Fits, share)
+			if !a.Fits {
+				require.Equal(t, least, a.Peak)
+				continue
+			}
+			require.LessOrEqual(t, a.Peak, p.Limit)
+			require.InDelta(t, best, a.Overhead*p.Step, 1e-15, share)
+			require.Contains(t, a.Text, "preserve_rng_state=True", "blocks drop")
+			saved += strings.Count(a.Text, "torch.ops.aten.")
+		}
+	}
+	require.Greater(t, saved, 5)
+}
+
+// bruteTitan is the least time of recomputation of all save sets that fit, -1 for none, and the least peak.
+func bruteTitan(p *pytorch.Plan) (best float64, least int64) {
+	program := *p.Program
+	program.Early = false
+	keepable := program.Keepable()
+	var calls []int32
+	var ops []string
+	byOp := map[string][]int{}
+	for c := range program.Tree.Calls {
+		name := program.Tree.Modules[program.Tree.Calls[c].Module].Name
+		if strings.Count(name, ".") != 1 || !strings.HasPrefix(name, "layers.") {
+			continue
+		}
+		calls = append(calls, int32(c))
+		products := 0
+		for i := range program.Steps[:program.Backward] {
+			s := &program.Steps[i]
+			if s.Call < 0 || !program.Tree.Within(s.Call, int32(c)) || !keepable[i] {
+				continue
+			}
+			if s.Op == "aten.mm.default" {
+				if products++; products == 2 {
+					continue
+				}
+			}
+			if byOp[s.Op] == nil {
+				ops = append(ops, s.Op)
+			}
+			byOp[s.Op] = append(byOp[s.Op], i)
+		}
+	}
+	sim := program.Simulator()
+	best, least = -1, p.Baseline.Usage.Peak
+	if p.Baseline.Usage.Peak <= p.Limit {
+		best = 0
+	}
+	for bits := range 1 << len(ops) {
+		kept := make([]bool, len(program.Steps))
+		for k, op := range ops {
+			for _, step := range byOp[op] {
+				kept[step] = bits>>k&1 == 1
+			}
+		}
+		u := sim.RunKeeping(calls, kept)
+		least = min(least, u.Peak)
+		if u.Peak <= p.Limit && (best < 0 || u.Seconds < best) {
+			best = u.Seconds
+		}
+	}
+	return best, least
+}

@@ -27,6 +27,8 @@ var targets = []*Target{
 	{Name: "torch", Title: "torch.utils.checkpoint", Decides: "whole modules", torch: wholeModules},
 	{Name: "torch-policy", Title: "torch.utils.checkpoint with a policy", Decides: "operators of modules, each call",
 		Traced: true, torch: selective},
+	{Name: "torchtitan", Title: "torchtitan's activation checkpoints", Decides: "one set of operators for all layers",
+		Traced: true, torch: titan},
 }
 
 // Lookup returns the target of a name. The error lists the known ones.

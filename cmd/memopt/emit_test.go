@@ -66,8 +66,10 @@ func TestEmitErrors(t *testing.T) {
 		text string
 	}{
 		tracedStep + " --emit torche --budget 80%": {cli.ExitUsage,
-			`--emit "torche" is no target: wanted one of torch, torch-policy`},
-		tracedStep + " --emit torch-policy": {cli.ExitUsage, "--budget is missing: give a size, for example 12GiB"},
+			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan`},
+		tracedStep + " --emit torchtitan --budget 80%": {cli.ExitInvalid, "no module of the name layers.0 or the like"},
+		tracedStep + " --emit torch-policy": {cli.ExitUsage,
+			"--budget is missing: give a size, for example 12GiB"},
 		tracedStep + " --emit torch-policy --budget 80% -O csv": {cli.ExitUsage,
 			`output "csv": with --emit wanted table, for the framework's text, or json`},
 		tracedStep + " --emit torch-policy --budget 80% -O torch": {cli.ExitUsage,

@@ -1,14 +1,19 @@
 """Plans for other mechanisms of PyTorch, measured in real steps."""
 
 import copy
+import functools
 import json
+import sys
 import warnings
+from dataclasses import dataclass, field
+from types import ModuleType
 
 import pytest
 import torch
 import torch.nn.functional as F
 import transformers
 from torch import nn
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import memopt
 import models
@@ -84,6 +89,100 @@ def test_policy(net, budget):
     planned = copy.deepcopy(model)
     script["apply"](planned)
     plain, value = stepping(model, given, loss, labels), stepping(planned, given, loss, labels)
+    assert torch.equal(plain(), value())
+    for a, b in zip(model.parameters(), planned.parameters(), strict=True):
+        assert torch.equal(a.grad, b.grad)
+    peak = answer["peak_bytes"] - answer["held_bytes"]
+    assert measure(value, show=False).peak_bytes == pytest.approx(peak, rel=0.01)
+
+
+class FullAC:
+    """The part of torchtitan's classes of this name that a plan uses: checkpoints around the children of layers, which
+    do not stop early, and whose SelectiveAC runs every second product of matrices again."""
+
+    @dataclass
+    class Config:
+        preserve_rng_state: bool = True
+
+    def apply(self, model, config):
+        for block in model.layers.children():
+            options = {"preserve_rng_state": config.preserve_rng_state, "early_stop": False, "use_reentrant": False}
+            block.forward = functools.partial(checkpoint, block.forward, **options, **self.options())
+
+    def options(self):
+        return {}
+
+
+class SelectiveAC(FullAC):
+    @dataclass(kw_only=True, slots=True)
+    class Config(FullAC.Config):
+        force_recompute_mm_shapes_by_fqns: list = field(default_factory=list)
+
+    def options(self):
+        def contexts():
+            counts = {True: 0, False: 0}
+
+            def policy(ctx, op, *args, **kwargs):
+                product = op in (torch.ops.aten.mm.default, torch.ops.aten.linear.default)
+                counts[ctx.is_recompute] += product
+                if op not in self.get_save_ops() or (product and counts[ctx.is_recompute] % 2 == 0):
+                    return CheckpointPolicy.PREFER_RECOMPUTE
+                return CheckpointPolicy.MUST_SAVE
+
+            return create_selective_checkpoint_contexts(policy)
+
+        return {"context_fn": contexts}
+
+
+def square(out, labels):
+    return (out - labels).square().mean()
+
+
+class Decoder(nn.Module):
+    """Blocks of a gated perceptron without biases, so that products are aten.mm."""
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.drop = nn.LayerNorm(32), nn.Dropout(0.1)
+            self.up, self.gate, self.down = (nn.Linear(32, 32, bias=False) for _ in range(3))
+
+        def forward(self, x):
+            y = self.norm(x)
+            return x + self.drop(self.down(F.silu(self.gate(y)) * self.up(y)))
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleDict({str(i): self.Layer() for i in range(4)})
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize(
+    ("budget", "kind"), [("100%", "None"), ("90%", "Planned"), ("75%", "Planned"), ("40%", "Full")]
+)
+def test_torchtitan(budget, kind, monkeypatch):
+    """The same of checkpoints as torchtitan puts them, of each kind."""
+    module = ModuleType("torchtitan.distributed.activation_checkpoint")
+    module.FullAC, module.SelectiveAC = FullAC, SelectiveAC
+    for name in ("torchtitan", "torchtitan.distributed"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    torch.manual_seed(0)
+    model, given, labels = Decoder().train(), torch.randn(512, 32), torch.randn(512, 32)
+    step = trace(model, given, loss=square, labels=labels).to_json()
+    answer = json.loads(memopt.run("plan", "-", "--emit", "torchtitan", "--budget", budget, "-O", "json", stdin=step))
+    script = {"__name__": "planned"}
+    exec(answer["text"], script)
+    config, planned = script["activation_checkpoint"], copy.deepcopy(model)
+    assert kind in answer["text"]
+    assert (config is None) == (kind == "None")
+    if config is not None:
+        script.get("PlannedAC", FullAC)().apply(planned, config)
+    plain, value = stepping(model, given, square, labels), stepping(planned, given, square, labels)
     assert torch.equal(plain(), value())
     for a, b in zip(model.parameters(), planned.parameters(), strict=True):
         assert torch.equal(a.grad, b.grad)

@@ -19,14 +19,21 @@ func (p *Program) Keepable() []bool {
 	return out
 }
 
-// written are the storages that operators in place may write over: all that they read.
+// written are the storages that operators in place write over: their first operand, and all that they read where others
+// may be written. A trace lists the storages that end with a step behind its operands.
 func (p *Program) written() []bool {
 	out := make([]bool, len(p.Storages))
 	for i := range p.Steps {
-		if s := &p.Steps[i]; inPlace(s.Op) {
-			for _, id := range s.Reads {
-				out[id] = true
-			}
+		s := &p.Steps[i]
+		if !inPlace(s.Op) {
+			continue
+		}
+		reads := s.Reads
+		if strings.Contains(s.Op, "_.") && !strings.Contains(s.Op, "._foreach") {
+			reads = reads[:min(1, len(reads))]
+		}
+		for _, id := range reads {
+			out[id] = true
 		}
 	}
 	return out

@@ -612,6 +612,10 @@ func TestKeepable(t *testing.T) {
 	require.Equal(t, []bool{true, true, true, false, false, false}, p.Keepable())
 	p.Steps[1].Op = "aten.mul_.Tensor"
 	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable(), "mul_ writes over mm's result")
+	p.Steps[1].Reads = []torchsim.StorageID{0, 1}
+	require.Equal(t, []bool{true, false, true, false, false, false}, p.Keepable(), "the first operand is written")
+	p.Steps[1].Op = "aten._foreach_mul_.Tensor"
+	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable(), "all are")
 	p.Steps[1].Op = "aten.mul.out"
 	require.Equal(t, []bool{false, false, true, false, false, false}, p.Keepable())
 	p.Steps[1].Op, p.Steps[1].Random = "aten.native_dropout.default", true

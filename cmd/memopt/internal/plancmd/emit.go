@@ -1,6 +1,7 @@
 package plancmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -61,7 +62,10 @@ func emitFormat(a *cli.App) (report.Format, error) {
 func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format) error {
 	a.Status.Say("searching for a setting of %s", t.Title)
 	answer, err := emit.Torch(a.Search, t, p)
-	if err != nil {
+	switch {
+	case errors.Is(err, emit.ErrNoLayers):
+		return cli.Invalid(cli.Wrap(p.Source.Path, err))
+	case err != nil:
 		return cli.Classify(cli.Wrap(p.Source.Path, err))
 	}
 	return printAnswer(a, p.Source.Path, answer, format)

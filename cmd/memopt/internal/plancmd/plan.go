@@ -49,7 +49,7 @@ one that PyTorch will have. -O torch prints the lines of Python that do it;
 
 With --emit it plans for another framework's own way of recomputing: torch is
 torch.utils.checkpoint around whole modules, torch-policy the same with the
-operators that each keeps. It prints the text for that framework; the peak in
+operators that each keeps, torchtitan its activation checkpoints. It prints the text for that framework; the peak in
 its first line is the one that this way reaches, by a simulation of it.
 
 Where no plan fits a budget, plan says how low it went and which is the largest
