@@ -188,7 +188,7 @@ func (s *step) together(ctx context.Context, o Options, typed, coded bool) *Advi
 // precisionPrice is what a precision costs, for readers.
 var precisionPrice = map[precision.Precision]string{
 	precision.BF16:     "activations and gradients of 16 bits, master weights of 32: results differ",
-	precision.BF16Pure: "weights and moments of 16 bits too: small updates are lost to rounding",
+	precision.BF16Pure: "weights and moments of 16 bits too, rounded up or down by chance",
 }
 
 // with is the memory of a model's step with other options.

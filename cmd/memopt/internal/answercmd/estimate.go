@@ -69,7 +69,8 @@ sizes and changes no file:
   bf16        weights, activations and gradients in bfloat16; master weights
               and moments in float32
   fp16-mixed  the same with float16, and a scale of the loss
-  bf16-pure   everything in bfloat16, without master weights
+  bf16-pure   everything in bfloat16, rounded stochastically, without master
+              weights
 
 --check also runs the step on this machine's CPU, with values that are made up.`,
 		Example: `  memopt estimate gpt2.onnx --dim batch=16,seq=1024 --gpu 24GiB
