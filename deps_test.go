@@ -36,10 +36,11 @@ const dependencies = `
 
 	# Other runtimes' memory.
 	NONE < sim/allocator;
+	sim/allocator < sim/snapshot;
 	graph/live, sim/allocator < sim/ort;
 	graph/live, graph/modules, graph/pattern, sim/allocator < sim/torch;
 	graph/hlo, graph/live < sim/xla;
-	planner, recompute, executor !< sim/allocator, sim/ort, sim/torch, sim/xla;
+	planner, recompute, executor !< sim/allocator, sim/ort, sim/snapshot, sim/torch, sim/xla;
 
 	# Gradients and recomputation know no plan.
 	graph/precision, graph/roles, sim/ort < autograd;
@@ -112,6 +113,7 @@ const dependencies = `
 	view/report < view/figure, inference/edit;
 	train, memopt, executor/cpu !< view/report, view/figure;
 	executor/cpu/blas, executor/cuda/driver, executor/ort, view/report < answers/doctor;
+	sim/snapshot, view/report < answers/snapshot;
 	memopt, view/report < answers/explain, answers/fit, inference/compare;
 	answers/estimate/parts, memopt, view/report < answers/estimate/parallel;
 	memopt, planner/moduleplan, view/report < python/pytorch;
@@ -130,7 +132,7 @@ const dependencies = `
 	cmd/memopt/internal/cli, python/pytorch < cmd/memopt/internal/load;
 	cmd/memopt/internal/load, train < cmd/memopt/internal/gradcmd;
 	answers/estimate/parts, cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
-	answers/emit, answers/explain, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
+	answers/emit, answers/explain, answers/snapshot, cmd/memopt/internal/option, view/figure, view/torchsnapshot,
 		view/webpage < cmd/memopt/internal/plancmd;
 	cmd/memopt/internal/plancmd < cmd/memopt/internal/runcmd;
 	answers/diff, answers/doctor, answers/estimate, answers/estimate/parallel, answers/fit, check/planfile,

@@ -35,6 +35,8 @@ ENTRY main {
 // every property.
 func TestSchemas(t *testing.T) {
 	folder := schematest.Folder(t)
+	snapshots, err := filepath.Abs("../../sim/snapshot/testdata")
+	require.NoError(t, err)
 	exitFolder(t)
 	writeGrid(t, sweepGrid)
 	writeModules(t)
@@ -79,6 +81,8 @@ func TestSchemas(t *testing.T) {
 		{"diff", "diff example:cnn example:mlp --dim batch=4096 --level 1 --fail-if peak>1KiB"},
 		{"estimate",
 			"estimate example:transformer --tp 2 --pp 2 --dp 2 --zero 3 --sequence-parallel --gpu 1GiB --time-limit 0"},
+		{"snapshot", "explain " + filepath.Join(snapshots, "fragments.pickle")},
+		{"snapshot", "explain " + filepath.Join(snapshots, "ragged.pickle")},
 		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --allocator torch"},
 		{"estimate", "estimate example:mlp --dim batch=64 --gpu 1GiB --reserve 0 --allocator bfc"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --pp 2 --microbatches 4"},

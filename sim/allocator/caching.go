@@ -13,9 +13,9 @@ type Caching struct {
 	limit  int64 // the bytes that are allowed; 0: all
 	usage  Usage
 	active int64 // bytes in blocks, those that wait for streams included
-	// Place gives the next segment of the device its address, for so many bytes that a stream asks for; nil: they lie
-	// behind each other. An address that Place gives lies in no other segment.
-	Place    func(bytes int64, stream Stream) int64
+	// Offer gives a segment of so many bytes for a stream its address, if it has one for it, which lies in no other
+	// segment; else, and where it is nil, segments lie behind each other.
+	Offer    func(bytes int64, s Stream) (addr int64, ok bool)
 	next     int64 // the end of the highest segment so far
 	pools    map[poolKey]*pool
 	keys     []poolKey // of pools, sorted
@@ -168,7 +168,7 @@ func (c *Caching) Alloc(bytes int64, s Stream) (Block, error) {
 	if bytes > endless {
 		return Block{}, c.fail(bytes, bytes)
 	}
-	size := c.conf.rounded(bytes)
+	size := c.conf.Rounded(bytes)
 	r := &request{pool: c.pool(s.Pool, size), stream: s.ID, size: size, segment: c.conf.segment(size)}
 	if !c.find(r) {
 		if c.limit > 0 && c.conf.Garbage > 0 {
@@ -289,8 +289,11 @@ func (c *Caching) extend(r *request) bool {
 
 // place is the address of a new segment.
 func (c *Caching) place(bytes int64, s Stream) int64 {
-	if c.Place != nil {
-		return c.Place(bytes, s)
+	if c.Offer != nil {
+		if addr, ok := c.Offer(bytes, s); ok {
+			c.next = max(c.next, roundUp(addr+bytes, segmentUnit))
+			return addr
+		}
 	}
 	addr := c.next
 	c.next += roundUp(bytes, segmentUnit)

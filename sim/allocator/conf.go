@@ -68,8 +68,8 @@ func (c *Conf) maxRounding() int64 {
 // log2 is the logarithm of a positive number, rounded down.
 func log2(n int64) int { return bits.Len64(uint64(n)) - 1 }
 
-// rounded is the size of the block for a request (round_size).
-func (c *Conf) rounded(n int64) int64 {
+// Rounded is the size of the block for a request of so many bytes (round_size).
+func (c *Conf) Rounded(n int64) int64 {
 	if n < leastBlock {
 		return leastBlock
 	}

@@ -33,7 +33,12 @@ their values are explained, those too that are not live at the peak.
 The flags that select recomputed values say which plan is explained; without
 them it is the graph as it is. With --link and --host-budget, or a plan file
 whose values move, it also lists the values that are on the host then, and
-says how long a step waits for copies.`,
+says how long a step waits for copies.
+
+Instead of a MODEL, it takes a snapshot of PyTorch's allocator, as
+torch.cuda.memory._dump_snapshot writes it: then it says which lines of the
+program held the memory when it ran out, or when the most was in use, and
+replays the events to find out which change helps.`,
 		Example: `  memopt explain model.onnx --dim batch=8,seq=1024
         the values that are live at the peak, and changes that would lower it
   memopt explain model.onnx --dim batch=8,seq=1024 --by layer
@@ -43,7 +48,9 @@ says how long a step waits for copies.`,
   memopt explain model.onnx --budget 60% --link 25GB/s --host-budget 64GiB
         which values are kept, recomputed and moved to the host
   memopt explain model.onnx --budget 60% '/lm_head/MatMul_output_0' -O json
-        why a value is live, for scripts`,
+        why a value is live, for scripts
+  memopt explain snapshot.pickle
+        what held the memory of a program of PyTorch when it ran out`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return cli.Usage("%s wants a MODEL (a path, - or example:NAME) and at most one NAME, got %d arguments",
@@ -52,6 +59,9 @@ says how long a step waits for copies.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isSnapshot(args[0]) {
+				return explainSnapshot(a, cmd, args, view.Top)
+			}
 			o, err := MovesAsked(a, cmd, &move, &sel)
 			if err != nil {
 				return err

@@ -1,0 +1,179 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/sim/snapshot"
+)
+
+// read reads a snapshot that bench/allocator/snapshot.py wrote: a step on the CPU, served by a third port of the rules.
+func read(t *testing.T, name string) *snapshot.Snapshot {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	require.True(t, snapshot.IsPickle(data))
+	s, err := snapshot.Read(data)
+	require.NoError(t, err)
+	return s
+}
+
+// TestReplayIsRecorded: the events of a snapshot lead to the bytes of the device that were recorded, at every event,
+// from the beginning and from any later event on, when the memory before it is only known by the end.
+func TestReplayIsRecorded(t *testing.T) {
+	for _, name := range []string{"ragged.pickle", "expandable.pickle", "fragments.pickle", "live.pickle"} {
+		s := read(t, name)
+		require.Greater(t, len(s.Events), 200, name)
+		all := s.Events
+		for first := 0; first < len(all); first += 1 + len(all)/20 {
+			s.Events = all[first:]
+			r, err := s.Replay(t.Context())
+			require.NoError(t, err, "%s from %d", name, first)
+			require.Equal(t, -1, r.Ran)
+			require.LessOrEqual(t, r.Off, .02, "%s from %d", name, first)
+			if first == 0 {
+				require.Zero(t, r.Off, name)
+				require.Equal(t, r.Recorded, r.Reserved)
+				require.Equal(t, r.RecordedPeak, r.Peak.Reserved)
+			}
+		}
+	}
+}
+
+// TestWorst: the holders at the worst moment are all blocks there, by line and by kind; lines are those of the program,
+// and kinds those that its frames tell.
+func TestWorst(t *testing.T) {
+	for name, ran := range map[string]bool{"ragged.pickle": false, "expandable.pickle": false, "fragments.pickle": true,
+		"live.pickle": true} {
+		s := read(t, name)
+		m, err := s.Worst()
+		require.NoError(t, err)
+		require.Equal(t, ran, m.Ran, name)
+		for _, list := range [][]snapshot.Holder{m.Holders, m.Kinds} {
+			sum, blocks := int64(0), 0
+			for i, h := range list {
+				sum += h.Bytes
+				blocks += h.Blocks
+				require.True(t, i == 0 || h.Bytes <= list[i-1].Bytes)
+			}
+			require.Equal(t, m.Held, sum, name)
+			require.Equal(t, m.Blocks, blocks, name)
+		}
+		require.Equal(t, "snapshot.py", m.Holders[0].Frame.File)
+		if name != "live.pickle" { // its first step runs out
+			require.Equal(t, "forward", m.Holders[0].Frame.Func)
+			require.Equal(t, snapshot.Forward, m.Holders[0].Kind)
+		}
+		kinds := map[string]bool{}
+		for _, k := range m.Kinds {
+			kinds[k.Kind] = true
+		}
+		require.True(t, kinds[snapshot.Optimizer] && kinds[snapshot.Creation], name)
+		require.GreaterOrEqual(t, m.Reserved, m.Held)
+		require.GreaterOrEqual(t, m.Held, m.Asked)
+		require.LessOrEqual(t, m.Largest, m.Reserved-m.Held)
+	}
+}
+
+// TestWith: fragments go away with expandable segments; live bytes do not, and memory runs out at the same request with
+// the options of the recording.
+func TestWith(t *testing.T) {
+	for name, serves := range map[string]bool{"fragments.pickle": true, "live.pickle": false} {
+		s := read(t, name)
+		m, err := s.Worst()
+		require.NoError(t, err)
+		r, err := s.With(t.Context(), s.Conf, m.Event)
+		require.NoError(t, err)
+		require.Equal(t, m.Event, r.Ran, "%s, as it ran", name)
+		conf := s.Conf
+		conf.Expandable = true
+		r, err = s.With(t.Context(), conf, m.Event)
+		require.NoError(t, err)
+		require.Equal(t, serves, r.Ran < 0, name)
+		require.LessOrEqual(t, r.Peak.Reserved, m.Reserved+m.Free)
+	}
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := read(t, "ragged.pickle").Replay(done)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestRefused: pickles that would call code, end early or hold other data are errors that say so.
+func TestRefused(t *testing.T) {
+	for pickle, want := range map[string]string{
+		"\x80\x04cos\nsystem\n.":                "opcode GLOBAL makes an object of a program",
+		"\x80\x04\x8c\x02os\x8c\x06system\x93.": "opcode STACK_GLOBAL makes",
+		"\x80\x04)R.":                           "opcode REDUCE makes",
+		"\x80\x04)\x81.":                        "opcode NEWOBJ makes",
+		"\x80\x06N.":                            "is of protocol 6: wanted 2 to 5",
+		"\x80\x04":                              "the pickle ends too early",
+		"\x80\x04X\xff\xff\xff\x7fab":           "the pickle ends too early",
+		"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xffab": "the pickle ends too early",
+		"\x80\x04\x8b\xff\xff\xff\xffab":                 "the pickle ends too early",
+		"\x80\x04.":                                      "the stack is empty",
+		"\x80\x04(.":                                     "the stack is empty",
+		"\x80\x04]e.":                                    "there is no mark",
+		"\x80\x04N(Ne.":                                  "neither a list nor a dict grows",
+		"\x80\x04}(Nu.":                                  "a dict gets no pairs",
+		"\x80\x04](NNu.":                                 "a list gets keys",
+		"\x80\x04h\x07.":                                 "no object has number 7",
+		"\x80\x04Nr\xff\xff\xff\xff.":                    "an object gets number 4294967295",
+		"\x80\x04\x8a\x0aaaaaaaaaaa.":                    "a number of 10 bytes: wanted 8 at most",
+		"\x80\x04\x8c\x01\xff.":                          "a text is no UTF-8",
+		"\x80\x04\x01.":                                  "opcode 0x1 is not known",
+		"\x80\x04N.":                                     "wanted a snapshot as torch.cuda.memory._dump",
+		"\x80\x04}.":                                     "wanted a snapshot as torch.cuda.memory._dump",
+		"\x80\x04}(\x8c\x08segments](Neu.":               "segment 0 is no dict",
+		"\x80\x04}(\x8c\x08segments](}eu.":               "segment 0: has no blocks",
+	} {
+		_, err := snapshot.Read([]byte(pickle))
+		require.ErrorContains(t, err, want, "%q", pickle)
+	}
+}
+
+// FuzzRead: no pickle brings a reader or a replay to panic, or takes more than its size allows.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"ragged.pickle", "expandable.pickle", "fragments.pickle"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name))
+		require.NoError(f, err)
+		f.Add(data[:len(data)/4])
+		f.Add(data)
+	}
+	f.Add([]byte("\x80\x02}(X\x08\x00\x00\x00segments](}(X\x06\x00\x00\x00blocks](}(X\x04\x00\x00\x00sizeK\x05ueueu."))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		if s, err := snapshot.Read(data); err == nil {
+			if _, err := s.Worst(); err == nil {
+				_, _ = s.Replay(context.Background())
+				_, _ = s.Expanding(context.Background())
+			}
+		}
+	})
+}
+
+// TestChanged: snapshots with a byte changed, or cut off, are errors or snapshots.
+func TestChanged(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "fragments.pickle"))
+	require.NoError(t, err)
+	errors := 0
+	for i := 0; i < len(data); i += 1 + len(data)/400 {
+		changed := bytes.Clone(data)
+		changed[i] ^= byte(1 + i%255)
+		s, err := snapshot.Read(changed)
+		if err == nil {
+			if _, err = s.Worst(); err == nil {
+				_, err = s.Replay(t.Context())
+			}
+		}
+		if err != nil {
+			errors++
+		}
+		_, err = snapshot.Read(data[:i])
+		require.Error(t, err, "cut off at %d", i)
+	}
+	require.Positive(t, errors)
+}
