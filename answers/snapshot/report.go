@@ -33,7 +33,7 @@ func (r *Result) sentences() (list []string) {
 		list = append(list, fmt.Sprintf("Memory did not run out. The most was in use at event %s of %s.", at, events))
 	}
 	list = append(list, fmt.Sprintf("PyTorch had %s of the device: %s in %s, and %s free, the largest piece of it %s.",
-		report.Bytes(r.Reserved), report.Bytes(r.Held), blocks(r.Blocks), report.Bytes(r.Reserved-r.Held),
+		report.Bytes(r.Reserved), report.Bytes(r.Held), blocks(r.Blocks), report.Bytes(max(r.Reserved-r.Held, 0)),
 		report.Bytes(r.Largest)))
 	if x := r.Replay; x != nil {
 		list = append(list, fmt.Sprintf("Replayed by the allocator's rules, the events take %s of the device at most; "+

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -69,7 +70,12 @@ func (s *Snapshot) Worst() (*Moment, error) {
 			at, ran = i, true
 		}
 	}
-	return s.moment(b, at, ran), nil
+	m := s.moment(b, at, ran)
+	if m.Asked > m.Reserved || m.Asked < 0 {
+		return nil, errors.New("the blocks take more than the segments have: the events do not lead to the memory in " +
+			"the end")
+	}
+	return m, nil
 }
 
 // moment is the memory behind an event; b is that before the first one.

@@ -138,12 +138,9 @@ func TestRefused(t *testing.T) {
 
 // FuzzRead: no pickle brings a reader or a replay to panic, or takes more than its size allows.
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"ragged.pickle", "expandable.pickle", "fragments.pickle"} {
-		data, err := os.ReadFile(filepath.Join("testdata", name))
-		require.NoError(f, err)
-		f.Add(data[:len(data)/4])
-		f.Add(data)
-	}
+	data, err := os.ReadFile(filepath.Join("testdata", "live.pickle"))
+	require.NoError(f, err)
+	f.Add(data)
 	f.Add([]byte("\x80\x02}(X\x08\x00\x00\x00segments](}(X\x06\x00\x00\x00blocks](}(X\x04\x00\x00\x00sizeK\x05ueueu."))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if s, err := snapshot.Read(data); err == nil {
@@ -153,6 +150,18 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestContradictions: events that do not lead to the memory in the end are an error.
+func TestContradictions(t *testing.T) {
+	s := read(t, "live.pickle")
+	s.Segments = nil
+	_, err := s.Worst()
+	require.ErrorContains(t, err, "the events do not lead to the memory in the end")
+	s = read(t, "live.pickle")
+	s.Segments, s.Events = append(s.Segments, s.Segments[0]), nil
+	_, err = s.Replay(t.Context())
+	require.ErrorContains(t, err, "two segments share addresses")
 }
 
 // TestChanged: snapshots with a byte changed, or cut off, are errors or snapshots.
