@@ -45,6 +45,8 @@ func TestServed(t *testing.T) {
 			require.True(t, fits && known)
 			if name == estimate.InArena {
 				require.Equal(t, plain.Plain.Total(), r.Plain.Total(), "memopt's own arena, named or not")
+			} else {
+				require.Equal(t, asked, r.Plain.Total()-r.Plain.Parts.Reserve, "no gaps of an arena")
 			}
 		}
 	}

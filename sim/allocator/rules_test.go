@@ -111,6 +111,30 @@ func TestReleased(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestEdges: a free block is taken up to the last byte of each limit, and not behind it.
+func TestEdges(t *testing.T) {
+	conf := allocator.Conf{MaxSplit: 20 * mib, MaxRounding: 20 * mib}
+	for _, c := range []struct{ asked, reserved int64 }{{26 * mib, 44 * mib}, {24*mib + 512, 44 * mib},
+		{24 * mib, (44 + 24) * mib}} {
+		a := allocator.NewCaching(conf, allocator.Memory{})
+		a.Free(asked(t, a, 44*mib)[0])
+		asked(t, a, c.asked)
+		require.Equal(t, c.reserved, a.Usage().Reserved, "%d bytes of a free block of 44 MiB", c.asked)
+	}
+	// Garbage: the only free segment is as old as the mean.
+	a := allocator.NewCaching(allocator.Conf{Fraction: 1, Garbage: .1}, allocator.Memory{Total: 100 * mib})
+	a.Free(asked(t, a, 20*mib)[0])
+	asked(t, a, 30*mib)
+	require.Equal(t, int64(30*mib), a.Usage().Reserved)
+	// Of equal free blocks, the lower one serves.
+	a = allocator.NewCaching(allocator.Conf{Expandable: true}, allocator.Memory{})
+	list := asked(t, a, 4*mib, 2*mib, 4*mib, 2*mib)
+	low := list[0].Address()
+	a.Free(list[0])
+	a.Free(list[2])
+	require.Equal(t, low, asked(t, a, 3*mib)[0].Address())
+}
+
 // TestOtherStreams: a block that another stream has used is free when that one is done, and not before; blocks of one
 // stream do not serve another.
 func TestOtherStreams(t *testing.T) {

@@ -124,12 +124,14 @@ func TestRefused(t *testing.T) {
 		"\x80\x04h\x07.":                                 "no object has number 7",
 		"\x80\x04Nr\xff\xff\xff\xff.":                    "an object gets number 4294967295",
 		"\x80\x04\x8a\x0aaaaaaaaaaa.":                    "a number of 10 bytes: wanted 8 at most",
-		"\x80\x04\x8c\x01\xff.":                          "a text is no UTF-8",
-		"\x80\x04\x01.":                                  "opcode 0x1 is not known",
-		"\x80\x04N.":                                     "wanted a snapshot as torch.cuda.memory._dump",
-		"\x80\x04}.":                                     "wanted a snapshot as torch.cuda.memory._dump",
-		"\x80\x04}(\x8c\x08segments](Neu.":               "segment 0 is no dict",
-		"\x80\x04}(\x8c\x08segments](}eu.":               "segment 0: has no blocks",
+		"\x80\x04}(\x8c\x08segments](}(\x8c\x07address\x8a\x01\xffueu.":      "address is -1",
+		"\x80\x04}(\x8c\x08segments](}(\x8c\x07addressJ\xfe\xff\xff\xffueu.": "address is -2",
+		"\x80\x04\x8c\x01\xff.":            "a text is no UTF-8",
+		"\x80\x04\x01.":                    "opcode 0x1 is not known",
+		"\x80\x04N.":                       "wanted a snapshot as torch.cuda.memory._dump",
+		"\x80\x04}.":                       "wanted a snapshot as torch.cuda.memory._dump",
+		"\x80\x04}(\x8c\x08segments](Neu.": "segment 0 is no dict",
+		"\x80\x04}(\x8c\x08segments](}eu.": "segment 0: has no blocks",
 	} {
 		_, err := snapshot.Read([]byte(pickle))
 		require.ErrorContains(t, err, want, "%q", pickle)
@@ -150,6 +152,21 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCutInTheMiddle: a block that the program gave up before the first event is no block that it holds.
+func TestCutInTheMiddle(t *testing.T) {
+	s := &snapshot.Snapshot{Stacks: make([][]snapshot.Frame, 1), Segments: []snapshot.Segment{{Addr: 2 << 20,
+		Size: 2 << 20, Blocks: []snapshot.Block{{Addr: 2 << 20, Size: 512},
+			{Addr: 2<<20 + 512, Size: 512, Asked: 300, Held: true}, {Addr: 2<<20 + 1024, Size: 2<<20 - 1024}}}},
+		Events: []snapshot.Event{{Action: snapshot.Alloc, Addr: 2<<20 + 512, Size: 300},
+			{Action: snapshot.FreeCompleted, Addr: 2 << 20, Size: 500}}}
+	r, err := s.Replay(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(512), r.Peak.Allocated)
+	require.Equal(t, int64(300), r.Peak.Asked)
+	require.Equal(t, int64(2<<20), r.Reserved)
+	require.Zero(t, r.Off)
 }
 
 // TestContradictions: events that do not lead to the memory in the end are an error.
