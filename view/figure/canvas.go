@@ -1,11 +1,13 @@
 package figure
 
 import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
 	"io"
 	"sync"
 
 	"golang.org/x/image/font"
-	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/opentype"
 )
 
@@ -52,13 +54,25 @@ const (
 	width, height = 24 * centimetre, 12 * centimetre
 )
 
-// Go Regular (Bigelow & Holmes, 2016) is the font of PNG files, and measures the labels of both formats.
+// Go Regular (Bigelow & Holmes, 2016; golang.org/x/image/font/gofont, licence in go-regular.LICENSE) is the font of PNG
+// files, and measures the labels of both formats. The file is without its hints, which package opentype does not read,
+// and compressed.
+//
+//go:embed go-regular.ttf.gz
+var regularFile []byte
+
 var regular = sync.OnceValue(func() *opentype.Font {
-	f, err := opentype.Parse(goregular.TTF)
-	if err != nil {
-		panic("figure: " + err.Error()) // the file is part of the program
+	text, err := gzip.NewReader(bytes.NewReader(regularFile))
+	if err == nil {
+		var data []byte
+		if data, err = io.ReadAll(text); err == nil {
+			var f *opentype.Font
+			if f, err = opentype.Parse(data); err == nil {
+				return f
+			}
+		}
 	}
-	return f
+	panic("figure: " + err.Error()) // the file is part of the program
 })
 
 // face returns the font in a size, in dots. A face serves one goroutine at a time.

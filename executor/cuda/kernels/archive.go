@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"compress/bzip2"
 	"crypto/sha256"
@@ -9,13 +10,15 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// The PTX of all modules is one archive. Its entries are compressed one by one, so that a change of
-// one kernel keeps the bytes of the others, and have no times. bzip2 takes three quarters of the bytes that deflate
-// does.
+// The PTX of all modules is one archive. An entry has the modules of one family, for example those of conv_bf16,
+// conv_f16 and conv_f32, whose texts are much alike: before each stands its name and the number of its bytes. Entries
+// are compressed one by one, so that a change of one kernel keeps the bytes of the others, and have no times. bzip2
+// takes three quarters of the bytes that deflate does.
 //
 //go:embed ptx.zip
 var archive []byte
@@ -70,16 +73,36 @@ func PTX(module string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the archive of PTX: %w", err)
 	}
-	f, err := r.Open(module + ".ptx")
+	f, err := r.Open(family(module) + ".ptx")
 	if err != nil {
 		return nil, fmt.Errorf("there is no module of kernels named %q", module)
 	}
 	defer f.Close()
-	image, err := io.ReadAll(f)
-	if err != nil {
-		return nil, fmt.Errorf("the PTX of module %q: %w", module, err)
+	for text := bufio.NewReader(f); ; {
+		var name string
+		var size int64
+		if _, err := fmt.Fscanf(text, "%s %d\n", &name, &size); err == io.EOF {
+			return nil, fmt.Errorf("there is no module of kernels named %q", module)
+		} else if err != nil {
+			return nil, fmt.Errorf("the PTX of module %q: %w", module, err)
+		}
+		image, err := io.ReadAll(io.LimitReader(text, size))
+		if err != nil {
+			return nil, fmt.Errorf("the PTX of module %q: %w", module, err)
+		}
+		if name == module {
+			return image, nil
+		}
 	}
-	return image, nil
+}
+
+// family is the name of a module without the type of its numbers: conv of conv_bf16.
+func family(module string) string {
+	at := strings.LastIndexByte(module, '_')
+	if at >= 0 && slices.Contains([]string{"bf16", "f16", "f32", "f64", "i32", "i64", "u8"}, module[at+1:]) {
+		return module[:at]
+	}
+	return module
 }
 
 // WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same modules give the same
@@ -87,13 +110,23 @@ func PTX(module string) ([]byte, error) {
 func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 	z := zip.NewWriter(w)
 	z.RegisterCompressor(methodBzip2, func(w io.Writer) (io.WriteCloser, error) { return &compressor{to: w}, nil })
+	families, of := []string{}, map[string][]string{}
 	for _, name := range names {
-		entry, err := z.CreateHeader(&zip.FileHeader{Name: name + ".ptx", Method: methodBzip2})
+		f := family(name)
+		if of[f] == nil {
+			families = append(families, f)
+		}
+		of[f] = append(of[f], name)
+	}
+	for _, f := range families {
+		entry, err := z.CreateHeader(&zip.FileHeader{Name: f + ".ptx", Method: methodBzip2})
 		if err != nil {
 			return err
 		}
-		if _, err := entry.Write(ptx[name]); err != nil {
-			return err
+		for _, name := range of[f] {
+			if _, err := fmt.Fprintf(entry, "%s %d\n%s", name, len(ptx[name]), ptx[name]); err != nil {
+				return err
+			}
 		}
 	}
 	return z.Close()

@@ -32,4 +32,9 @@ func TestArchiveIsDeterministic(t *testing.T) {
 	require.NoError(t, kernels.WriteArchive(&first, names, ptx))
 	require.NoError(t, kernels.WriteArchive(&second, names, ptx))
 	require.Equal(t, first.Bytes(), second.Bytes())
+
+	_, err := kernels.PTX("conv_f64") // of a family that there is
+	require.ErrorContains(t, err, `no module of kernels named "conv_f64"`)
+	_, err = kernels.PTX("nothing")
+	require.ErrorContains(t, err, `no module of kernels named "nothing"`)
 }
