@@ -15,15 +15,14 @@ type Caching struct {
 	active int64 // bytes in blocks, those that wait for streams included
 	// Offer gives a segment of so many bytes for a stream its address, if it has one for it, which lies in no other
 	// segment; else, and where it is nil, segments lie behind each other.
-	Offer    func(bytes int64, s Stream) (addr int64, ok bool)
-	next     int64 // the end of the highest segment so far
-	pools    map[poolKey]*pool
-	keys     []poolKey // of pools, sorted
-	segments int       // expandable ones so far
-	waiting  map[int64][]*piece
-	streams  []int64       // of waiting, sorted
-	done     map[int64]int // by stream: how many of its blocks have no work before them any more
-	blocks   []*piece      // by number, of Take
+	Offer   func(bytes int64, s Stream) (addr int64, ok bool)
+	next    int64 // the end of the highest segment so far
+	pools   map[poolKey]*pool
+	keys    []poolKey // of pools, sorted
+	waiting map[int64][]*piece
+	streams []int64       // of waiting, sorted
+	done    map[int64]int // by stream: how many of its blocks have no work before them any more
+	blocks  []*piece      // by number, of Take
 }
 
 // Stream is where the work runs that a block is for: a stream of the device, and the pool that its blocks are kept
