@@ -57,7 +57,8 @@ const bandShare = 0.5
 // are those of MakeSpan.
 //
 // A plan is sought for each of up to 8 sizes. Its cost is known at all smaller ones, and a dynamic program picks the
-// ends of bands among them. The plan of each band is MakeSpan's, and proved to fit in all of it.
+// ends of bands among them. The plan of each band is that of its end, or MakeSpan's where that does not fit in all of
+// it.
 func MakeBands(ctx context.Context, m *graph.Model, types *op.Result, opts Options, h *Histogram, most int,
 	quantile float64) (*Bands, error) {
 	if most < 1 || !(quantile > 0 && quantile <= 1) {
@@ -96,6 +97,7 @@ type bander struct {
 	// with the plan for j.
 	seconds []float64
 	cost    [][]float64
+	plans   []*Plan // by end; nil where a plan for a larger one recomputes nodes nowhere
 }
 
 // env binds the symbol.
@@ -109,7 +111,7 @@ func (b *bander) try() error {
 		share, mean := b.h.part(low, hi)
 		b.share, b.means, low = append(b.share, share), append(b.means, mean), hi
 	}
-	b.seconds, b.cost = make([]float64, n), make([][]float64, n)
+	b.seconds, b.cost, b.plans = make([]float64, n), make([][]float64, n), make([]*Plan, n)
 	for i, mean := range b.means {
 		here, err := b.at(timelimit.Without(b.ctx), b.env(mean), nil)
 		if err != nil {
@@ -131,6 +133,7 @@ func (b *bander) try() error {
 		if err != nil {
 			return fmt.Errorf("at %s=%d: %w", b.h.Symbol, b.ends[j], err)
 		}
+		b.plans[j] = p
 		if free = p.Overhead == 0; !free {
 			err = b.judge(p, b.cost[j])
 		}
@@ -224,7 +227,10 @@ func (b *bander) fill(out *Bands, picked []int) error {
 		ctx, done := timelimit.Share(b.ctx, 1/float64(len(picked)-k))
 		s := b.spanner
 		s.ctx, s.box = ctx, envelope.Box{{Symbol: b.h.Symbol, Lo: lo, Hi: band.Hi}}
-		p, err := s.find()
+		p, err := s.known(b.plans[j])
+		if p == nil && err == nil {
+			p, err = s.find()
+		}
 		done()
 		if err != nil {
 			return err
@@ -243,6 +249,18 @@ func (b *bander) fill(out *Bands, picked []int) error {
 		out.Overhead = more / time
 	}
 	return nil
+}
+
+// known is a plan for the largest sizes if it fits at all others, too; else nil.
+func (s *spanner) known(p *Plan) (*Plan, error) {
+	if p == nil {
+		return nil, nil
+	}
+	span, err := s.prove(p)
+	if err != nil || !s.fits(span.Most) {
+		return nil, err
+	}
+	return s.adopt(p, span)
 }
 
 // beyond finds the memory of steps that are longer than the quantile.

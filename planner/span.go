@@ -113,12 +113,12 @@ func (s *spanner) find() (*Plan, error) {
 		if span.Repairs = repairs; s.fits(span.Most) {
 			return s.adopt(p, span)
 		}
-		if repairs%2 == 0 {
+		if repairs%2 == 0 && !sameBindings(span.Worst, env) {
 			env = span.Worst // a plan for where this one takes too much
 			continue
 		}
 		env = s.box.High()
-		over := span.Most - s.limit()
+		over := (span.Most - s.limit()) * int64(1+repairs/2) // more each time: plans differ little for a few bytes less
 		budget.Total, budget.Arena = lowered(budget.Total, over), lowered(budget.Arena, over)
 	}
 	return nil, fmt.Errorf("%w: no plan that was found fits in all of %v; the last one takes %d bytes at %v",
