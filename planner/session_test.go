@@ -226,16 +226,18 @@ func TestSessionBound(t *testing.T) {
 				p, _ := plan(s)
 				lowest = min(lowest, p.Session.Planned)
 			}
-			p, no := plan(planner.Budget{Arena: least, ORTModule: true, Runtime: true})
-			if no != nil {
-				require.True(t, no.Searched())
-				require.Equal(t, least, no.LowerBound)
-				lowest = min(lowest, no.LowestArena)
-			} else {
-				lowest = min(lowest, p.Session.Planned)
+			for _, arena := range []int64{least, least + least/10} { // the first may be ruled out in one of the orders
+				p, no := plan(planner.Budget{Arena: arena, ORTModule: true, Runtime: true})
+				if no != nil {
+					require.True(t, no.Searched())
+					require.Equal(t, least, no.LowerBound)
+					lowest = min(lowest, no.LowestArena)
+				} else {
+					lowest = min(lowest, p.Session.Planned)
+				}
 			}
 			require.LessOrEqual(t, least, lowest)
-			require.GreaterOrEqual(t, float64(least), 0.75*float64(lowest))
+			require.GreaterOrEqual(t, float64(least), 0.84*float64(lowest))
 			require.Equal(t, half[name], 2*least > all.Session.Base)
 		})
 	}
@@ -341,8 +343,8 @@ func TestSessionTiny(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 	_, err = plan(0.99, planner.OrderFile)
 	require.ErrorAs(t, err, &file)
-	require.Equal(t, p.Session.Base, none.LowestArena)
 	require.Equal(t, file.LowerBound, none.LowerBound)
+	require.Equal(t, p.Session.Base, none.LowerBound) // the unchanged graph takes as little as any plan
 	require.ErrorContains(t, none, "no plan in one of 2 orders")
 
 	m, o.Dims = ofORTModule(t, "mlp")

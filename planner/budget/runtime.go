@@ -10,6 +10,7 @@ import (
 	"memopt/planner/arena"
 	"memopt/planner/remat"
 	"memopt/recompute"
+	ortsim "memopt/sim/ort"
 )
 
 // A plan to a budget in stock ONNX Runtime is the cheapest of a set of plans whose files, anchors
@@ -398,9 +399,16 @@ func (r *runtimeFit) leastPeak(work int64) int64 {
 	}
 	t := newTasks(r.p.Evaluator, r.p.Seconds, func(bytes int64) int64 { return bytes }, r.p.Base.State)
 	for place, id := range t.a.Order {
-		if op.Of(t.a.Graph.Nodes[id].Kind).Has(op.ShapeOf) {
-			t.loose.Tasks[place].Uses = nil // its moment is another one, with fewer values
+		task, kind := &t.loose.Tasks[place], t.a.Graph.Nodes[id].Kind
+		if op.Of(kind).Has(op.ShapeOf) {
+			task.Uses = nil // its moment is another one, with fewer values
 		}
+		if len(ortsim.InPlace(kind)) == 0 {
+			task.InPlace = nil
+		}
+	}
+	for v := range t.loose.Values { // the session copies parts
+		t.loose.Values[v].Size, t.loose.Values[v].Part = t.graph.Values[v].Size, 0
 	}
 	return r.boundOf(t, work)
 }

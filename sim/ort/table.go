@@ -219,6 +219,10 @@ func Shows(k graph.Kind) bool { return op.Of(k).View && !table[k].copies }
 // Copies reports whether an operator's only output is its input, so that ONNX Runtime takes it out.
 func Copies(k graph.Kind) bool { return table[k].copies }
 
+// InPlace lists the inputs of an operator whose buffers its first output takes over in a session, where they die
+// with it and are of its shape.
+func InPlace(k graph.Kind) []int { return table[k].inPlace }
+
 // Overwrites lists the inputs of an operator that its first output may overwrite, element by
 // element, if they are of the same shape and a caller gives the output an input's memory. An Add,
 // for example, may write over either input.
