@@ -196,8 +196,7 @@ func (s *selection) try(x *setting, change, undo func()) bool {
 	return false
 }
 
-// grow keeps more and recomputes less, for as long as that fits: equal operators of many regions at once, then of
-// single ones; and regions without a checkpoint.
+// grow keeps more, for as long as that fits: equal operators of many regions at once, then of single ones.
 func (s *selection) grow(ctx context.Context, x *setting) {
 	for better := true; better && ctx.Err() == nil; {
 		better = false
@@ -206,11 +205,6 @@ func (s *selection) grow(ctx context.Context, x *setting) {
 				return
 			}
 			better = s.keep(x, class) || better
-		}
-		for i := range s.regions {
-			if x.on[i] && ctx.Err() == nil {
-				better = s.free(x, i) || better
-			}
 		}
 	}
 }
@@ -239,11 +233,6 @@ func mark(list []bool, at []int, with bool) {
 	for _, i := range at {
 		list[i] = with
 	}
-}
-
-// free takes a checkpoint away, which then keeps what autograd saves.
-func (s *selection) free(x *setting, i int) bool {
-	return s.try(x, func() { x.on[i] = false }, func() { x.on[i] = true })
 }
 
 // name is that of a call's module.

@@ -578,6 +578,7 @@ func TestKeeping(t *testing.T) {
 	require.Equal(t, []string{"addmm", "exp"}, again)
 	require.Equal(t, int64(2*size), u.Saved)
 	require.Equal(t, []int64{3*size + one, 3*size + one}, live, "the first product has no reader")
+	require.Equal(t, p.Held+3*size+256, u.Peak, "tanh's result stays for the backward of the second product")
 
 	// All kept: they are what autograd would not save too, and go when the recomputation, of no step, takes them.
 	again, _, u = run(0, 1, 2, 3)
@@ -600,6 +601,32 @@ func TestKeeping(t *testing.T) {
 	plain := p.Simulate(nil)
 	require.Equal(t, plain, s.RunKeeping(nil, slices.Repeat([]bool{true}, len(p.Steps))))
 	require.Equal(t, p.Simulate([]int32{call}), s.Run([]int32{call}), "an earlier run leaves no mark")
+}
+
+// TestKeepingOutputs: a kept result that steps outside read is a result of the checkpoint's function, which ends with
+// its recomputation.
+func TestKeepingOutputs(t *testing.T) {
+	p, err := build(t, `m (float[32, 8] x, float[8, 8] w1, float[8, 8] w2) => (float loss) {
+	["/a/Gemm"] a = Gemm (x, w1)
+	["/a/Tanh"] b = Tanh (a)
+	["/a/Gemm_1"] c = Gemm (b, w2)
+	["/a/Exp"] d = Exp (c)
+	["/Add"] e = Add (a, d)
+	["/Sum"] loss = ReduceSum <keepdims = 0> (e)
+}`)
+	require.NoError(t, err)
+	s, kept := p.Simulator(), make([]bool, len(p.Steps))
+	kept[0] = true
+	s.RunKeeping([]int32{callOf(t, p, "a")}, kept)
+	var live []int64
+	s.Live(func(step int, bytes int64) {
+		if step < p.Backward {
+			live = append(live, bytes-p.Held)
+		}
+	})
+	again := live[p.Backward:]
+	require.Len(t, again, 3)
+	require.Equal(t, again[0]+2*1024, again[2], "all of a, b, c and d")
 }
 
 // TestKeepable: which results a checkpoint may keep.

@@ -76,7 +76,7 @@ func printAnswer(a *cli.App, name string, answer *emit.Answer, format report.For
 	var err error
 	if format == report.JSONFormat {
 		err = answer.JSON(a.Out)
-	} else if answer.Fits {
+	} else {
 		_, err = io.WriteString(a.Out, answer.Text)
 	}
 	if e := answer.Infeasible(); err == nil && e != nil {
