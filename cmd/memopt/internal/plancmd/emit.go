@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -61,6 +62,7 @@ func emitFormat(a *cli.App) (report.Format, error) {
 // emitPlan prints the setting of a target for a step of PyTorch.
 func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format) error {
 	a.Status.Say("searching for a setting of %s", t.Title)
+	a.RestartClock(time.Now()) // the plan of modules, from which the search begins, may have taken the time
 	answer, err := emit.Torch(a.Search, t, p)
 	switch {
 	case errors.Is(err, emit.ErrNoLayers):
