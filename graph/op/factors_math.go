@@ -2,6 +2,8 @@ package op
 
 import (
 	"slices"
+
+	"memopt/graph"
 )
 
 // matMulFactors: batch dims that broadcast, rows, columns, and the sum.
@@ -18,7 +20,10 @@ func (p *Pieces) inBands(left, right int, at [4]int, list []*Factor) []*Factor {
 	if len(list) == 0 {
 		return nil
 	}
-	inexact(list)[0].grained(ProductGrain, ProductGrain) // Gemm or MatMulAdd goes on with it
+	inexact(list)
+	if d := p.Graph.Values[p.Node.Output(0)].Type.DType; d != graph.Float16 && d != graph.BFloat16 {
+		list[0].grained(ProductGrain, ProductGrain) // Gemm or MatMulAdd goes on with it
+	} // else a sum of 16 bits is rounded between parts
 	batch := y[:len(y)-min(len(a)-1, 1)-min(len(b)-1, 1)]
 	stack := batches{rows: 1, count: elements(batch), left: elements(a[:max(len(a)-2, 0)]),
 		right: elements(b[:max(len(b)-2, 0)])}
