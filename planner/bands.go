@@ -172,7 +172,7 @@ func (b *bander) expected(picked []int) float64 {
 }
 
 // pick returns the ends of at most so many bands that take the least expected time. It takes fewer where a further
-// one saves next to nothing.
+// one saves less than enoughSaved.
 func (b *bander) pick(most int) []int {
 	n := len(b.ends)
 	type state struct {

@@ -194,7 +194,7 @@ func (t *ortmoduleTable) counted(c *recompute.Candidate) (term ortmoduleTerm, ok
 	return ortmoduleTerm{}, false
 }
 
-// isNameless reports whether ORTModule does not know a dim of a value. A session's file declares what it knows; else
+// isNameless reports whether ORTModule does not know a dim of a value. A session's file declares those known; else
 // its shape inference hands on numbers and names, and does not compute with names.
 func (t *ortmoduleTable) isNameless(v graph.ValueID, d symbolic.Expr) bool {
 	if _, isConst := d.Const(); isConst {

@@ -15,7 +15,7 @@ import (
 // Schema is the schema of an answer's JSON.
 const Schema = "memopt.emit/v1"
 
-// Memory is what a setting takes.
+// Memory is the bytes that a setting takes.
 type Memory struct {
 	Peak     int64   `json:"peak_bytes"`
 	Overhead float64 `json:"recompute_share"` // recomputed time, as a share of a step

@@ -185,7 +185,7 @@ func (s *step) together(ctx context.Context, o Options, typed, coded bool) *Advi
 		rankSeveral + int64(1000*out.Overhead)}
 }
 
-// precisionPrice is what a precision costs, for readers.
+// precisionPrice is the price of a precision, for readers.
 var precisionPrice = map[precision.Precision]string{
 	precision.BF16:     "activations and gradients of 16 bits, master weights of 32: results differ",
 	precision.BF16Pure: "weights and moments of 16 bits too, rounded up or down by chance",

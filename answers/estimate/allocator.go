@@ -54,7 +54,7 @@ type Served struct {
 	Expandable *Served
 }
 
-// job is what a step asks of an allocator.
+// job is the requests of a step to an allocator.
 type job struct {
 	held []int64 // bytes of each block that is there before the step and after it
 	// events are those of one step. Blocks are numbered from len(held) on.
@@ -156,7 +156,7 @@ func (s *Served) arena(held, height int64) {
 	}
 }
 
-// job is what the plans of a step ask of an allocator.
+// job is the requests of a step's plans to an allocator.
 func (s *step) job(plans []*memopt.Plan) (*job, error) {
 	j := &job{steps: 2}
 	s.each(func(_ string, _ kind, n int64) {

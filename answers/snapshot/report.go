@@ -19,7 +19,7 @@ type View struct {
 	Top  int // rows; 0: all
 }
 
-// sentences say what happened.
+// sentences describe the event.
 func (r *Result) sentences() (list []string) {
 	events, at := report.Thousands(int64(len(r.Snapshot.Events))), report.Thousands(int64(r.Event+1))
 	switch {

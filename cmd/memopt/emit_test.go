@@ -56,7 +56,7 @@ func TestEmit(t *testing.T) {
 	require.Equal(t, cli.ExitInterrupted, got.code, got.errors)
 }
 
-// TestEmitErrors: what is missing, and how to give it.
+// TestEmitErrors: errors name the missing part, and how to give it.
 func TestEmitErrors(t *testing.T) {
 	exitFolder(t)
 	writeModules(t)

@@ -126,7 +126,7 @@ func TestEdges(t *testing.T) {
 	a.Free(asked(t, a, 20*mib)[0])
 	asked(t, a, 30*mib)
 	require.Equal(t, int64(30*mib), a.Usage().Reserved)
-	// Of equal free blocks, the lower one serves.
+	// The lower one of equal free blocks serves.
 	a = allocator.NewCaching(allocator.Conf{Expandable: true}, allocator.Memory{})
 	list := asked(t, a, 4*mib, 2*mib, 4*mib, 2*mib)
 	low := list[0].Address()

@@ -100,7 +100,7 @@ func (p *pickle) pop() (any, error) {
 	return x, nil
 }
 
-// above takes what lies above the last mark.
+// above takes all that lies above the last mark.
 func (p *pickle) above() ([]any, error) {
 	if len(p.marks) == 0 {
 		return nil, errors.New("there is no mark")
@@ -215,7 +215,7 @@ func (p *pickle) extend(x []any, pairs bool) error {
 	return p.push(on)
 }
 
-// grown is extend with what lies above the mark.
+// grown is extend with all that lies above the mark.
 func (p *pickle) grown(pairs bool) error {
 	x, err := p.above()
 	if err != nil {

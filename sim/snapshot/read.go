@@ -16,7 +16,7 @@ type Frame struct {
 	Func string
 }
 
-// Action says what an event did.
+// Action is the kind of an event.
 type Action uint8
 
 // The actions.

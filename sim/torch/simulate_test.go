@@ -587,7 +587,7 @@ func TestKeeping(t *testing.T) {
 	require.Equal(t, p.Held+4*size+one, u.Peak, "beside the gradient of the sum")
 	require.Zero(t, u.Seconds)
 
-	// A recomputation that stops before a step never takes what that one has kept, which stays to the end.
+	// A recomputation that stops before a step never takes that one's kept results, which stay to the end.
 	p.Early, p.Steps[2].Keeps, p.Steps[3].Keeps = true, torchsim.KeepsInputs, torchsim.KeepsNothing
 	again, _, u = run(3)
 	require.Equal(t, []string{"addmm", "tanh"}, again)

@@ -34,7 +34,7 @@ func isSnapshot(name string) bool {
 	return err == nil && simsnapshot.IsPickle(head)
 }
 
-// explainSnapshot says what held the memory of a program of PyTorch, by a snapshot of its allocator.
+// explainSnapshot names the holders of a PyTorch program's memory, by a snapshot of its allocator.
 func explainSnapshot(a *cli.App, cmd *cobra.Command, args []string, top int) error {
 	name := args[0]
 	format, err := report.ParseFormat(a.Global.Output)
