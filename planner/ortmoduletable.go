@@ -21,7 +21,7 @@ type ORTModuleRow struct {
 	Config    string
 	On        bool // all its clusters are enabled
 	Frequency int
-	// Saving is what ORTModule counts, in bytes at the plan's sizes: "8,912,896" in its words, or a formula where it
+	// Saving is ORTModule's count, in bytes at the plan's sizes: "8,912,896" in its words, or a formula where it
 	// does not know a dim. It is not all that a plan saves: ORTModule counts one of several stashed outputs of a node
 	// ([Plan.ORTModuleRows]).
 	Saving  string

@@ -35,7 +35,7 @@ type Answer struct {
 	// Memory is that of the mechanism with its setting; of an answer that does not fit, the lowest that was found.
 	Memory
 	Own     *Memory `json:"memopt"` // memopt's own plan for the budget; nil if it has none
-	OwnName string  `json:"-"`      // what that recomputes: whole modules
+	OwnName string  `json:"-"`      // the unit that it recomputes: whole modules
 	Text    string  `json:"text"`   // for the framework; "" if it does not fit
 
 	target *Target

@@ -34,7 +34,7 @@ type group struct {
 	names []string
 }
 
-// groups lists modules under checkpoints by what they keep, in order of execution.
+// groups lists modules under checkpoints by the results that they keep, in order of execution.
 func (s *selection) groups(x *setting) (out []group) {
 	for i := range s.regions {
 		if !x.on[i] {

@@ -47,7 +47,7 @@ type Served struct {
 	Peak      allocator.Usage // each number at its highest, in bytes
 	// Fragmentation is the share of the reserved bytes that no block held when the most was reserved.
 	Fragmentation float64
-	// Error is what an error would read where the memory runs out; "" where it does not, or has no end.
+	// Error is the text of an error where the memory runs out; "" where it does not, or has no end.
 	Error string
 	// Expandable is the same for PyTorch's allocator with expandable segments; nil where they are on already, and for
 	// other allocators.
@@ -217,7 +217,7 @@ func eventsOf(t *timeline.Timeline, first int32) (events []allocator.Event) {
 	return events
 }
 
-// job is what a step of PyTorch asks of an allocator, with the modules of the simulator's last run under so many
+// job is the requests of a PyTorch step to an allocator, with the modules of the simulator's last run under so many
 // checkpoints: parameters, buffers and inputs, the optimizer's state and the sums of gradients are there; the
 // update follows the backward half, and zero_grad frees the gradients.
 func (s *torchStep) job(j *job, events []allocator.Event, kept []int32, next int32) *job {
@@ -266,8 +266,8 @@ func (s *torchStep) heldSizes() []int64 {
 	return list
 }
 
-// serve has an allocator serve the step of an outcome, whose parts are those asked for: what it takes of the device
-// beyond them is its rounding, free blocks included.
+// serve has an allocator serve the step of an outcome, whose parts are those asked for: the device memory that it
+// takes beyond them is its rounding, free blocks included.
 func (o *Outcome) serve(ctx context.Context, opts *Options, name Allocator, j *job, m allocator.Memory) {
 	o.Served = j.serve(ctx, opts, name, m)
 	o.reserve(m.Other)

@@ -111,7 +111,7 @@ type Outcome struct {
 	Node     string  // where memory is at its worst
 	// Copies are those of values that move to the host and back; nil without such.
 	Copies *planner.Copies
-	// Served says how the allocator serves the step; nil for memopt's arena that nobody asked about.
+	// Served says how the allocator serves the step; nil for memopt's arena unless Options.Allocator names it.
 	Served *Served
 	// Plans are those of the step and, where gradients are accumulated, of the update.
 	Plans   []*memopt.Plan
@@ -129,7 +129,7 @@ func (o *Outcome) fits(memory int64) bool {
 	return o.Total() <= memory && (o.Served == nil || o.Served.Error == "")
 }
 
-// A plan that an allocator has too little memory for gives way to one of a smaller budget: by what it was too large,
+// A plan that an allocator has too little memory for gives way to one of a smaller budget: by its excess in bytes,
 // and at least one part in so many of the memory. So many plans are tried.
 const tries, tightening = 8, 50
 

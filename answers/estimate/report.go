@@ -39,7 +39,7 @@ func (r *Result) Answer() string {
 	return no + " " + r.planAnswer()
 }
 
-// answers is Answer, and what an error would read where the allocator has no memory.
+// answers is Answer, and the text of an error where the allocator has no memory.
 func (r *Result) answers() []string {
 	if s := r.Plain.Served; s != nil && s.Error != "" {
 		return []string{r.Answer(), "An error would read: " + s.Error}

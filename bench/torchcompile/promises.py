@@ -86,7 +86,7 @@ def measured(model: str, backend: str) -> list[dict[str, Any]]:
             compiled = memopt.torch.compile(form.module, budget=limit, backend=backend)
         step = step_of(compiled, form)
         try:
-            for _ in range(2):  # the second one runs what the first has compiled
+            for _ in range(2):  # the first one compiles the code that the second one runs
                 form.module.load_state_dict(state)
                 torch.manual_seed(1)
                 step()

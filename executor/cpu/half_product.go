@@ -13,8 +13,8 @@ const halfPanel = 256
 const halfSmall = 1 << 18
 
 // halfProduct is MatMul, FusedMatMul or Gemm of a 16-bit type. It computes in float32, in blocks of blas.Grain rows and
-// halfPanel columns, and converts what a block needs blas.Grain terms at a time: so the workspace is a few blocks for
-// each thread, whatever the size of the matrices. A result is rounded once.
+// halfPanel columns, and converts the operands of a block blas.Grain terms at a time: so the workspace is a few blocks
+// for each thread, whatever the size of the matrices. A result is rounded once.
 type halfProduct struct {
 	p           *executor.Prep
 	dtype       graph.DType

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBFC: chunks never overlap, a chunk holds what was asked for, free neighbours are
+// TestBFC: chunks never overlap, a chunk holds its request, free neighbours are
 // joined, and bytes in use add up. The figures of the first part follow from the rules by hand.
 func TestBFC(t *testing.T) {
 	a := NewBFC(OnnxRuntime, Memory{})

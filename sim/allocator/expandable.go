@@ -27,7 +27,7 @@ func (c *Caching) newExpandable(r *request) *piece {
 }
 
 // expand grows an expandable segment until it has a free block for a request (try_allocate_expandable_block). The block
-// is nil where the device has too little memory; what was taken until then stays free.
+// is nil where the device has too little memory; pages that were mapped until then stay free.
 func (c *Caching) expand(r *request) *piece {
 	x := c.growing(r)
 	if x.unmapped && !c.back(x, min(x.size, r.size)) {

@@ -23,7 +23,7 @@ type Usage struct {
 // Memory is the memory of a device. The zero value has no end.
 type Memory struct {
 	Total int64 // bytes of the device; 0: it has no end
-	Other int64 // of these, what others have: the context, libraries, other programs
+	Other int64 // of these, the bytes of others: the context, libraries, other programs
 }
 
 // free is the bytes that the device has left beside so many that an allocator has reserved.

@@ -160,7 +160,7 @@ func TestOtherStreams(t *testing.T) {
 	require.Equal(t, int64(24+14+14+14)*mib, a.Usage().Reserved, "a graph's pool is its own")
 }
 
-// TestConf reads options as PyTorch does, the example of its own test among them, and says what is wrong.
+// TestConf reads options as PyTorch does, the example of its own test among them, and names the fault of wrong ones.
 func TestConf(t *testing.T) {
 	got, err := allocator.ParseConf("max_split_size_mb:40, max_non_split_rounding_mb:30," +
 		"garbage_collection_threshold:0.5,roundup_power2_divisions:[64:8,128:2,256:4,512:2,1024:4,>:1]," +

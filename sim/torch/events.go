@@ -2,10 +2,10 @@ package torch
 
 import "memopt/sim/allocator"
 
-// Events are what the last run, which had so many checkpoints, asks of an allocator: a block for each storage that it
-// makes, from the step that makes it to the end of its life, and for workspaces. They do not give back what the program
-// keeps: gradients of parameters, and outputs. Steps are numbered from 0, blocks from next on; end is one past the last
-// of them.
+// Events are the requests of the last run, which had so many checkpoints, to an allocator: a block for each storage
+// that it makes, from the step that makes it to the end of its life, and for workspaces. They do not give back the
+// storages that the program keeps: gradients of parameters, and outputs. Steps are numbered from 0, blocks from next
+// on; end is one past the last of them.
 func (s *Simulator) Events(checkpoints int, next int32) (events []allocator.Event, kept []int32, end int32) {
 	ends := make([][]int32, len(s.seq))
 	take := func(at int, bytes int64, until int32) {

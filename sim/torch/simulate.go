@@ -77,8 +77,8 @@ func (p *Program) Simulate(calls []int32) Usage { return p.Simulator().Run(calls
 func (s *Simulator) Run(calls []int32) Usage { return s.RunKeeping(calls, nil) }
 
 // RunKeeping is Run with checkpoints that keep the results of steps, by step, as
-// torch.utils.checkpoint.create_selective_checkpoint_contexts does: they are not run again, and what they made in
-// the forward half stays until the recomputation comes to them, and from there on as long as a recomputed result
+// torch.utils.checkpoint.create_selective_checkpoint_contexts does: they are not run again, and their results of
+// the forward half stay until the recomputation comes to them, and from there on as long as a recomputed result
 // would. No call may lie in another one. A step whose results are written over, or that autocast caches, may not be
 // kept (Keepable).
 func (s *Simulator) RunKeeping(calls []int32, kept []bool) Usage {

@@ -580,7 +580,7 @@ func TestKeeping(t *testing.T) {
 	require.Equal(t, []int64{3*size + one, 3*size + one}, live, "the first product has no reader")
 	require.Equal(t, p.Held+3*size+256, u.Peak, "tanh's result stays for the backward of the second product")
 
-	// All kept: they are what autograd would not save too, and go when the recomputation, of no step, takes them.
+	// All kept, also results that autograd would not save: they go when the recomputation, of no step, takes them.
 	again, _, u = run(0, 1, 2, 3)
 	require.Empty(t, again)
 	require.Equal(t, int64(4*size), u.Saved)
@@ -597,7 +597,7 @@ func TestKeeping(t *testing.T) {
 	require.Equal(t, early+100, u.Peak, "in the backward half, where it is of no more use")
 	require.True(t, u.At >= p.Backward)
 
-	// Results that steps outside of the checkpoint read stay for these; without checkpoints nothing is kept.
+	// Results that steps outside of the checkpoint read stay for these; without checkpoints no result is kept.
 	plain := p.Simulate(nil)
 	require.Equal(t, plain, s.RunKeeping(nil, slices.Repeat([]bool{true}, len(p.Steps))))
 	require.Equal(t, p.Simulate([]int32{call}), s.Run([]int32{call}), "an earlier run leaves no mark")
