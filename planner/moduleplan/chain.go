@@ -2,6 +2,7 @@ package moduleplan
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
 
@@ -18,8 +19,8 @@ type chain struct {
 }
 
 // newChain measures the terms by simulation: two neighbours have their options, all others recompute no
-// module.
-func newChain(s *search) *chain {
+// module. It is nil where the context ends before.
+func newChain(ctx context.Context, s *search) *chain {
 	c := &chain{units: s.units, reach: make([][][]int64, len(s.units)), kept: make([][][]int64, len(s.units))}
 	choice := make([]int, len(s.units))
 	for i := range s.units {
@@ -28,6 +29,9 @@ func newChain(s *search) *chain {
 			before = len(s.units[i-1].options)
 		}
 		for p := range before {
+			if ctx.Err() != nil {
+				return nil
+			}
 			var reach, kept []int64
 			for o := range s.units[i].options {
 				if i > 0 {

@@ -1,7 +1,15 @@
 package moduleplan
 
+import (
+	"context"
+	"slices"
+)
+
 // Chain reports whether the units form a chain.
-func (s *Search) Chain() bool { return s.cuts[0].chain != nil && s.cuts[0].loose == 0 }
+func (s *Search) Chain() bool {
+	s.cuts[0].measure(context.Background())
+	return s.cuts[0].chain != nil && s.cuts[0].loose == 0
+}
 
 // Choices calls f with every choice of options: its calls, its peak by simulation and by the terms of a chain
 // (-1 where there is none), and its cost.
@@ -12,6 +20,7 @@ func (s *Search) Choices(f func(calls []int32, peak, terms int64, seconds float6
 }
 
 func (s *search) choices(f func(calls []int32, peak, terms int64, seconds float64)) {
+	s.measure(context.Background())
 	choice := make([]int, len(s.units))
 	for {
 		terms := int64(-1)
@@ -45,16 +54,48 @@ func (s *search) choices(f func(calls []int32, peak, terms int64, seconds float6
 // Local makes the search take the way of many choices that are no chain.
 func (s *Search) Local() {
 	for _, cut := range s.cuts {
-		cut.chain, cut.manual = nil, true
+		cut.chain, cut.measured, cut.manual = nil, true, true
 	}
 }
 
 // Nearly reports whether the units form a chain but for storages that all of them share.
-func (s *Search) Nearly() bool { return s.cuts[0].chain != nil && s.cuts[0].loose > 0 }
+func (s *Search) Nearly() bool {
+	s.cuts[0].measure(context.Background())
+	return s.cuts[0].chain != nil && s.cuts[0].loose > 0
+}
 
 // Many makes the search take the way of programs whose choices are too many to try all.
 func (s *Search) Many() {
 	for _, cut := range s.cuts {
 		cut.manual = true
 	}
+}
+
+// Large makes the search take the way of large programs: with few options of each unit first, as many as most, where
+// these are more, and terms that are measured while there is time.
+func (s *Search) Large(most int) {
+	var cuts []*search
+	for _, cut := range s.cuts {
+		cut.manual, cut.large = true, true
+		x := cut.quick(most)
+		x.manual, x.large = true, true
+		cuts = append(cuts, x, cut)
+	}
+	s.cuts = cuts
+}
+
+// Wholes is the answer that takes little time, of the finest cut; more tells whether one unit less, recomputed as a
+// whole, fits too.
+func (s *Search) Wholes(limit int64) (p *Plan, ok, more bool) {
+	cut := s.cuts[0]
+	choice, ok := cut.wholes(limit)
+	for i := len(choice) - 1; i >= 0 && ok && !more; i-- {
+		if choice[i] != 0 {
+			less := slices.Clone(choice)
+			less[i] = 0
+			more = cut.peak(less) <= limit
+			break
+		}
+	}
+	return cut.Of(cut.callsOf(choice)), ok, more
 }

@@ -1,8 +1,10 @@
 package moduleplan
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	torchsim "memopt/sim/torch"
 )
@@ -25,26 +27,82 @@ type Search struct {
 
 // search is a search in one cut.
 type search struct {
-	p      *torchsim.Program
-	sim    *torchsim.Simulator
-	units  []unit
-	of     []int // by forward step: its unit
-	chain  *chain
-	loose  int64 // bytes by which the chain's peaks may be too high
-	tried  int
-	manual bool // tests: not all choices are tried, however few they are
+	p        *torchsim.Program
+	sim      *torchsim.Simulator
+	units    []unit
+	of       []int  // by forward step: its unit
+	chain    *chain // nil: none, or not measured
+	measured bool
+	loose    int64 // bytes by which the chain's peaks may be too high
+	tried    int   // choices simulated, without those for the chain
+	manual   bool  // tests: not all choices are tried, however few they are
+	large    bool  // measuring takes long: it ends with the context
 }
 
 // New finds the units of a program and their options: the blocks that it repeats, and, where lists of few blocks
 // are modules themselves, these.
 func New(p *torchsim.Program) *Search {
 	f := newFinder(p)
-	out := &Search{cuts: []*search{newSearch(f, f.units(false))}}
+	out := &Search{}
+	out.add(newSearch(f, f.units(false)))
 	coarse := f.units(true)
 	if !slices.EqualFunc(coarse, f.units(false), func(a, b unit) bool { return a.call == b.call }) {
-		out.cuts = append(out.cuts, newSearch(f, coarse))
+		out.add(newSearch(f, coarse))
 	}
 	return out
+}
+
+// add adds a cut, behind one with few options for each unit where measuring all pairs takes long.
+func (s *Search) add(cut *search) {
+	if cut.large = cut.pairs()*len(cut.p.Steps) > quickSteps; cut.large {
+		s.cuts = append(s.cuts, cut.quick(quickOptions))
+	}
+	s.cuts = append(s.cuts, cut)
+}
+
+// pairs is how many simulations the terms of a chain take.
+func (s *search) pairs() (n int) {
+	before := 1
+	for i := range s.units {
+		n += before * len(s.units[i].options)
+		before = len(s.units[i].options)
+	}
+	return n
+}
+
+// quick is the search with at most so many options of each unit, 2 or more: to recompute no module, all of it, and
+// others at equal distances in the order of their costs.
+func (s *search) quick(most int) *search {
+	x := &search{p: s.p, sim: s.sim, units: slices.Clone(s.units), of: s.of, large: true}
+	for i := range x.units {
+		u := &x.units[i]
+		if len(u.options) <= most {
+			continue
+		}
+		list := []int{0}
+		if u.whole > 0 {
+			list = append(list, u.whole)
+		}
+		rest := make([]int, 0, len(u.options))
+		for o := 1; o < len(u.options); o++ {
+			if o != u.whole {
+				rest = append(rest, o)
+			}
+		}
+		slices.SortStableFunc(rest, func(a, b int) int {
+			return cmp.Compare(u.options[a].seconds, u.options[b].seconds)
+		})
+		for n, k := most-len(list), 0; k < n; k++ {
+			list = append(list, rest[k*len(rest)/n])
+		}
+		whole := slices.Index(list, u.whole)
+		options := make([]option, len(list))
+		for k, o := range list {
+			options[k] = u.options[o]
+		}
+		u.options, u.whole = options, whole
+	}
+	return x
 }
 
 func newSearch(f *finder, units []unit) *search {
@@ -61,18 +119,30 @@ func newSearch(f *finder, units []unit) *search {
 			s.options(f, i)
 		}
 	}
-	if slices.IsSorted(s.of) {
-		s.chain, s.loose = s.newChain()
-	}
 	return s
 }
 
+// measure finds out, once, whether the units form a chain, and its terms. Where that takes long and the context ends
+// before, they are taken for none until the next call.
+func (s *search) measure(ctx context.Context) {
+	if s.measured || !slices.IsSorted(s.of) {
+		return
+	}
+	if !s.large {
+		ctx = context.WithoutCancel(ctx)
+	}
+	tried := s.tried
+	s.chain, s.loose = s.newChain(ctx)
+	s.tried = tried
+	s.measured = ctx.Err() == nil
+}
+
 // newChain returns the chain of the units, and by how many bytes its peaks may be too high since it is one of the
-// extended program. nil means that the units form no chain.
-func (s *search) newChain() (c *chain, loose int64) {
+// extended program. nil means that the units form no chain, or that the context has ended.
+func (s *search) newChain(ctx context.Context) (c *chain, loose int64) {
 	far := s.far()
 	if len(far) == 0 {
-		return newChain(s), 0
+		return newChain(ctx, s), 0
 	}
 	var bytes int64
 	for _, id := range far {
@@ -83,7 +153,7 @@ func (s *search) newChain() (c *chain, loose int64) {
 	}
 	x := &search{p: s.extended(far), units: s.units, of: s.of}
 	x.sim = x.p.Simulator()
-	return newChain(x), bytes
+	return newChain(ctx, x), bytes
 }
 
 // smallShare is the share of the peak that may count for longer than it lives, so that units are a chain.
@@ -146,6 +216,7 @@ func (s *search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
 
 // solve finds a choice within a limit.
 func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, ok bool) {
+	s.measure(ctx)
 	if s.chain != nil && s.loose == 0 {
 		choice, ok = s.chain.solve(limit)
 		return choice, true, ok
@@ -162,8 +233,24 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 			return nil, true, false
 		}
 	}
-	choice, ok = s.local(ctx, limit)
+	if choice, ok = s.local(ctx, limit); !ok && ctx.Err() != nil {
+		choice, ok = s.wholes(limit)
+	}
 	return choice, false, ok
+}
+
+// wholes recomputes as few of the first units as fit, each as a whole: an answer that takes little time.
+func (s *search) wholes(limit int64) (choice []int, ok bool) {
+	first := func(n int) []int {
+		choice := make([]int, len(s.units))
+		for i := range n {
+			choice[i] = max(s.units[i].whole, 0)
+		}
+		return choice
+	}
+	n := sort.Search(len(s.units), func(n int) bool { return s.peak(first(n)) <= limit })
+	choice = first(n)
+	return choice, s.peak(choice) <= limit
 }
 
 // lowest finds a choice of a low peak, above limit: by bisection between limit and a peak that is reached. It
@@ -171,6 +258,12 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 func (s *search) lowest(ctx context.Context, limit int64) (choice []int, exact bool) {
 	choice = make([]int, len(s.units))
 	low, high := limit, s.peak(choice)
+	if ctx.Err() != nil {
+		if all, _ := s.wholes(0); s.peak(all) < high {
+			choice = all
+		}
+		return choice, false
+	}
 	exact = true
 	for high-low > max(high>>10, s.slack(), 1) && ctx.Err() == nil {
 		mid := low + (high-low)/2

@@ -200,6 +200,50 @@ func TestLocal(t *testing.T) {
 	require.Greater(t, 10*near, 9*found, "%d of %d plans are at most a quarter above the best", near, found)
 }
 
+// TestLarge: with few options of each unit first a plan is as cheap as without them, and as exact; without time it
+// still fits wherever the first units fit, each recomputed as a whole, and it takes no unit more than needed.
+func TestLarge(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	hurried, few := 0, 0
+	rapid.Check(t, func(r *rapid.T) {
+		p := someNet(r, 4).program(r)
+		s, large := moduleplan.New(p), moduleplan.New(p)
+		most := rapid.IntRange(2, 4).Draw(r, "most")
+		large.Large(most)
+		none := s.Of(nil).Usage.Peak
+		limit := none - int64(rapid.Float64Range(0, 0.6).Draw(r, "less")*float64(none))
+		first, fits, more := s.Wholes(limit)
+		require.False(r, more)
+		if fits {
+			require.LessOrEqual(r, first.Usage.Peak, limit)
+		}
+		got, ok := large.Best(ended, limit)
+		if ok {
+			require.LessOrEqual(r, got.Usage.Peak, limit)
+		} else {
+			require.LessOrEqual(r, got.Usage.Peak, none)
+		}
+		require.Equal(r, fits || ok, ok)
+		require.False(r, got.Exact)
+		if ok && none > limit {
+			hurried++
+		}
+		want, ok := s.Best(context.Background(), limit)
+		got, fits = large.Best(context.Background(), limit)
+		if s.Chain() {
+			few++
+			require.Equal(r, ok, fits)
+			require.Equal(r, want.Exact, got.Exact)
+		}
+		if ok && s.Chain() {
+			require.InDelta(r, want.Usage.Seconds, got.Usage.Seconds, 1e-9)
+		}
+	})
+	require.Positive(t, hurried)
+	require.Positive(t, few)
+}
+
 // TestNested: a half that runs again inside its block lowers the peak below that of all choices without nesting.
 func TestNested(t *testing.T) {
 	for _, old := range []bool{false, true} {

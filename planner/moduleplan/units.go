@@ -27,6 +27,9 @@ type option struct {
 const (
 	maxParts   = 8  // parts whose subsets are all tried
 	maxOptions = 16 // options that are kept
+	// Programs whose pairs of options take more simulated steps than quickSteps, about a second, are searched with
+	// quickOptions of each unit first.
+	quickSteps, quickOptions = 1 << 23, 5
 )
 
 // finder finds the units of a program.

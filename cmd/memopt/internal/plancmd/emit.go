@@ -1,19 +1,24 @@
 package plancmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"memopt/answers/emit"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/cmd/memopt/internal/option"
+	"memopt/internal/timelimit"
 	"memopt/python/pytorch"
 	"memopt/view/report"
 )
+
+// moduleShare is the part of the time for the plan of modules, from which the search for a setting of a mechanism
+// begins.
+const moduleShare = 0.5
 
 // planEmit prints a plan for another framework's mechanism.
 func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.SelectionFlags,
@@ -36,7 +41,13 @@ func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.S
 		return cli.Usage("--emit %s: --budget is missing: give a size, for example 12GiB, or a share, "+
 			"for example 60%%", t.Name)
 	}
-	p, err := modulePlan(a, name, sel, moduleMap)
+	search := a.Search
+	if t.Traced {
+		var done context.CancelFunc
+		search, done = timelimit.Share(search, moduleShare)
+		defer done()
+	}
+	p, err := modulePlan(search, a, name, sel, moduleMap)
 	if err != nil {
 		return err
 	}
@@ -62,7 +73,6 @@ func emitFormat(a *cli.App) (report.Format, error) {
 // emitPlan prints the setting of a target for a step of PyTorch.
 func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format) error {
 	a.Status.Say("searching for a setting of %s", t.Title)
-	a.RestartClock(time.Now()) // the plan of modules, from which the search begins, may have taken the time
 	answer, err := emit.Torch(a.Search, t, p)
 	switch {
 	case errors.Is(err, emit.ErrNoLayers):

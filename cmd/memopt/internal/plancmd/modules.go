@@ -2,6 +2,7 @@ package plancmd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -46,7 +47,7 @@ func planModules(a *cli.App, cmd *cobra.Command, name string, sel *option.Select
 			return cli.Usage("output %q: wanted one of table, json, csv, markdown, torch", a.Global.Output)
 		}
 	}
-	p, err := modulePlan(a, name, sel, moduleMap)
+	p, err := modulePlan(a.Search, a, name, sel, moduleMap)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,8 @@ func planModules(a *cli.App, cmd *cobra.Command, name string, sel *option.Select
 }
 
 // modulePlan makes the plan of a model, or of a step that PyTorch traced.
-func modulePlan(a *cli.App, name string, sel *option.SelectionFlags, moduleMap string) (*pytorch.Plan, error) {
+func modulePlan(ctx context.Context, a *cli.App, name string, sel *option.SelectionFlags,
+	moduleMap string) (*pytorch.Plan, error) {
 	traced, hash, err := load.ReadStep(a, name)
 	switch {
 	case err != nil:
@@ -95,7 +97,7 @@ func modulePlan(a *cli.App, name string, sel *option.SelectionFlags, moduleMap s
 	}
 	if traced != nil {
 		a.Status.Say("searching for modules")
-		return pytorch.MakeTraced(a.Search, traced, name, hash, *o), nil
+		return pytorch.MakeTraced(ctx, traced, name, hash, *o), nil
 	}
 	m, err := load.Model(a, name, load.Reading{})
 	if err != nil {
@@ -108,7 +110,7 @@ func modulePlan(a *cli.App, name string, sel *option.SelectionFlags, moduleMap s
 	}
 	o.Gradients = r.Differentiate
 	a.Status.Say("searching for modules")
-	p, err := pytorch.Make(a.Search, m, *o)
+	p, err := pytorch.Make(ctx, m, *o)
 	if err != nil {
 		return nil, classifyModules(a, name, err)
 	}
