@@ -36,7 +36,7 @@ type Report struct {
 type Fault struct {
 	Kind    string `json:"kind"`
 	Step    *int   `json:"step"`  // the place in the list of steps; nil: about the whole plan
-	Value   string `json:"value"` // the value or node; "": none
+	Value   string `json:"value"` // the value or node, if it has one
 	Message string `json:"message"`
 }
 

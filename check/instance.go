@@ -49,7 +49,7 @@ type value struct {
 	live, made, host bool // it is on the device; it was; the host has a copy
 	views            int  // live views of it
 	memory           streams.Memory
-	written, newest  streams.Moment // of its newest copy out, and of the newest copy either way; nil: none
+	written, newest  streams.Moment // of its newest copy out, and of the newest copy either way; nil if it has no copy
 	outEnd, end      float64        // when these have ended
 	in               bool           // the newest copy is a reload
 	from, until      int            // the host copy's first step, and the one where it is given up; -1: not yet

@@ -61,7 +61,7 @@ func NewHistogram(symbol string, weighted []Length) (*Histogram, error) {
 	return h, nil
 }
 
-// Uniform is a histogram in which all sizes of a range are equally frequent. Of a wide range it has 4,096 sizes at
+// Uniform is a histogram in which all sizes of a range are equally frequent. A wide range is given by 4,096 sizes at
 // equal distances, the ends among them.
 func Uniform(symbol string, r symbolic.Range) *Histogram {
 	const most = 4096

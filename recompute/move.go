@@ -47,7 +47,7 @@ const (
 )
 
 // MoveValues returns a copy of the model whose nodes stand in the given order, with values that move to the
-// host's memory and back (Offload, Wait, Reload). Of steps before one node, copies to the host come first,
+// host's memory and back (Offload, Wait, Reload). Before one node, copies to the host come first,
 // then the waits for those, then the copies back and the waits for those, each in the sequence of the moves but for
 // copies back, which have turns.
 // Views of a value that nodes read behind its stay are made anew of the copy that comes back.

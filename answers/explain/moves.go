@@ -42,7 +42,7 @@ type Hosted struct {
 	home graph.ValueID
 }
 
-// OfMoving is Explain of a plan whose values may move to the host. Of such a plan, changes of one value alone are
+// OfMoving is Explain of a plan whose values may move to the host. Changes of one value alone are
 // tried for those that it does not move.
 func OfMoving(ctx context.Context, m *memopt.Moving, o Options) (*Result, error) {
 	p := m.Plan

@@ -53,7 +53,7 @@ func blocks(n int) string {
 	return report.Thousands(int64(n)) + " blocks"
 }
 
-// change says why memory ran out, and which change helps; "" where none is known.
+// change says why memory ran out, and which change helps; "" where no cause is known.
 func (r *Result) change() string {
 	const option = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 	x := r.Expandable

@@ -42,7 +42,7 @@ type checker struct {
 	stands []graph.ValueID // by value of the new graph: the one of the old graph whose numbers it has, or NoValue
 	first  []graph.NodeID  // by node of the old graph: the one in the new graph, or NoNode
 
-	// Of plans whose values move.
+	// These are for plans with moves.
 	rewritten, final *graph.Model // the new graph without and with moves
 	micros           []float64    // by node of the old graph: its time
 	constant         float64      // time of nodes that the graph in parts has no more

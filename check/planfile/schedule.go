@@ -104,7 +104,7 @@ func operands(n *graph.Node) (list []graph.ValueID) {
 	return list
 }
 
-// resolve finds the moves' steps, by the place of the new graph's node before which they stand: copies to the host,
+// resolve finds the moves' steps, by the place of the new graph's node that follows them: copies to the host,
 // waits for them, copies back, waits for those.
 func (s *scheduler) resolve() map[int][4][]graph.ValueID {
 	at := map[string]int{}
@@ -400,7 +400,7 @@ func (s *scheduler) answer(steps []object) object {
 	return a
 }
 
-// slack is the bytes by which a moment may take less than the instance says: those of an output that may be written
+// slack is how many bytes less than the instance says a moment may take: those of an output that may be written
 // into an input, and of the values that move though they may be parts of others.
 func (s *scheduler) slack(moment string) (bytes int64) {
 	for v := range s.moved {

@@ -137,8 +137,7 @@ func beginning(names []string, begun string) []string {
 	})
 }
 
-// completeArgument completes a verb's argument: a built-in model beside files, an operator,
-// or nothing.
+// completeArgument completes a verb's argument, if it takes one: a built-in model beside files, or an operator.
 func completeArgument(a *cli.App,
 	verb *cobra.Command, args []string, begun string,
 ) ([]string, cobra.ShellCompDirective) {
@@ -175,7 +174,7 @@ func completeVaried(a *cli.App, args []string, begun string) ([]string, cobra.Sh
 	return beginning(append(symbolsOf(a, args), "device"), begun), cobra.ShellCompDirectiveNoFileComp
 }
 
-// symbolsOf lists the symbols of the model that the first argument names; none if there is none, or
+// symbolsOf lists the symbols of the model that the first argument names: an empty list without one, or if
 // it cannot be read.
 func symbolsOf(a *cli.App, args []string) []string {
 	if len(args) == 0 || args[0] == cli.StreamName {

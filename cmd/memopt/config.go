@@ -59,7 +59,7 @@ The command runs no verb and reads no file.`,
 	}
 }
 
-// configShow shows the settings of a verb, of all verbs if it is the root, with what is behind it on
+// configShow shows the settings of a verb, of all verbs if it is the root, with the arguments behind it on
 // the command line.
 func configShow(a *cli.App, show, verb *cobra.Command, args []string) error {
 	if !verb.HasParent() {
@@ -177,8 +177,8 @@ func settingOf(a *cli.App, verb *cobra.Command, f *pflag.Flag, given map[string]
 	return s
 }
 
-// ortModule returns the variable of ORTModule's that sets a flag of a verb, and its value; "" where
-// none does.
+// ortModule returns the variable of ORTModule's that sets a flag of a verb, and its value; ""
+// for other flags.
 func ortModule(a *cli.App, verb *cobra.Command, flag string) (name, value string) {
 	f := verb.Flags()
 	if f.Lookup("level") == nil || f.Lookup("config") == nil {

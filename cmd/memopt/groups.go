@@ -78,7 +78,7 @@ func verbGroups(a *cli.App) []verbGroup {
 	}
 }
 
-// freshCommand is a tree of commands of its own, in which no variable stands for a flag.
+// freshCommand is a tree of commands of its own; no variable stands for a flag there.
 func freshCommand(a *cli.App) *cobra.Command {
 	b := &cli.App{Stdio: a.Stdio, Environ: cli.Environment{}, Ctx: a.Ctx, Keeper: a.Keeper}
 	return command(b)

@@ -192,8 +192,8 @@ func (p *page) seeAlso(cmd *cobra.Command) {
 	p.line(".SH SEE ALSO\n%s", strings.Join(list, ",\n"))
 }
 
-// escapes are those of roff: hyphens that are typed are minus signs, backslashes and what would be
-// accents are what they are.
+// escapes are those of roff: hyphens that are typed are minus signs; backslashes, and marks that roff would make
+// accents, stay themselves.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`)
 
 // roff returns text as roff prints it, without a line that roff takes for a request.

@@ -131,7 +131,7 @@ func numbered(base, prefix string) (int, bool) {
 	return n, err == nil && n >= 0 && strconv.Itoa(n) == rest
 }
 
-// maxTensorFile is the size up to which files of tensors are read: protocol buffer libraries write
+// maxTensorFile is the largest size of a file of tensors that is read: protocol buffer libraries write
 // no larger ones.
 const maxTensorFile = 2 << 30
 

@@ -78,7 +78,7 @@ type Step interface {
 	// gradient may be nil in every run: it then equals the boundary node's input. number is the
 	// training step; random draws depend on it, and not on the count of runs in this process. From
 	// the second run on, the CPU makes no allocation. The errors are those of executor.Session.Run,
-	// among them *executor.TornError, after which no step runs until all states are put again.
+	// among them *executor.TornError: no step runs after it until all states are put again.
 	Run(ctx context.Context, number uint64, inputs []*executor.Tensor) error
 	// Output returns output i of StepOptions.Fetch. It is valid until the next Run of any step of
 	// the machine.

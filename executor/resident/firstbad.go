@@ -144,7 +144,7 @@ func (f *finder) state(v graph.ValueID) error {
 	return nil
 }
 
-// origin returns the first bad value from which bad values lead to a watched one; if there is no
+// origin returns the first bad value with a path of bad values to a watched one; if there is no
 // such path, the first bad value of all. A mask of infinities, say, is on no path where a softmax
 // has made finite numbers of it. Intended infinities count only if no other value is bad.
 func (f *finder) origin(watched []graph.ValueID) graph.ValueID {

@@ -18,7 +18,7 @@ type Module struct {
 	// Aliases are the outputs that lie in the memory of inputs (donation).
 	Aliases []Alias
 	// Partitions is how many devices share the work by SPMD; sizes are those of one of them. Replicas is how many
-	// times the program runs on other data. Both are 1 where the file has none. Protocol buffers have them in a
+	// times the program runs on other data. Both are 1 where the file has no number. Protocol buffers have them in a
 	// message beside the module, so that both are 1 there, too.
 	Partitions, Replicas int64
 }
@@ -81,7 +81,7 @@ type Shape struct {
 	Dims []int64
 	// Dynamic marks dims whose number in Dims is a bound; nil where all are exact.
 	Dynamic []bool
-	// Layout has the dims from minor to major; nil where the file has none.
+	// Layout has the dims from minor to major; nil where the file has no layout.
 	Layout []int64
 	// Bits are those of an element in memory where the layout says so, for example 4 of s4; else 0.
 	Bits int64
@@ -221,7 +221,7 @@ func (m *Module) Instructions() int {
 	return n
 }
 
-// Half says in which part of a step an operator runs.
+// Half names the part of a step that an operator belongs to.
 type Half string
 
 // The halves. An operator is Forward, too, where the path does not speak of gradients.

@@ -5,6 +5,6 @@
 //   - entries of nodes' metadata, as the exporter on torch.export writes them
 //     (pkg.torch.onnx.name_scopes);
 //   - a list of the modules in the model's metadata (memopt.torch), written by memopt.torch.export,
-//     which settles what names leave open;
+//     which decides where names do not;
 //   - or a map from modules to globs of nodes' names, which takes the place of the first two.
 package modules

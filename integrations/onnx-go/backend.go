@@ -15,18 +15,18 @@ type Options struct {
 	// whose operators onnx-go's own tests use.
 	Opset int64
 	// Shapes are the shapes of inputs by name, as comma-separated formulas such as "batch, 3, 32, 32".
-	// Inputs that are not listed have the shape of their tensor, in which onnx-go leaves out the dims
+	// Inputs that are not listed have the shape of their tensor, where onnx-go leaves out the dims
 	// that the file names by symbols.
 	Shapes map[string]string
 }
 
-// Backend receives a model from onnx-go. It is a directed graph of gonum's in which an edge leads from
+// Backend receives a model from onnx-go. It is a directed graph of gonum's where an edge leads from
 // the output of a node to each of its operands, weighted by the operand's place; where a node reads one value twice,
 // the graph has the edge of the last place, and the backend knows both.
 type Backend struct {
 	*simple.WeightedDirectedGraph
 	options    Options
-	nodes      []*Node // in the order in which onnx-go made them
+	nodes      []*Node // in the order that onnx-go made them
 	operations []*operation
 	inputs     []*Node
 	outputs    []*Node
@@ -43,7 +43,7 @@ type operation struct {
 type Node struct {
 	id       int64
 	name     string
-	value    tensor.Tensor // nil: none is known
+	value    tensor.Tensor // nil if it is not known
 	made     bool          // an operation makes it
 	operands []*Node       // of the operation that makes it; nil entries were left out
 }

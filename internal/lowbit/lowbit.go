@@ -44,7 +44,7 @@ var (
 	Unsigned4 = newFormat(4, 128, linear(0, 1, 17)[1:]) // no code stands for 0
 )
 
-// FormatOf returns the format of so many bits, nil where there is none.
+// FormatOf returns the format of so many bits, nil for any other number.
 func FormatOf(bits int, signed bool) *Format {
 	switch {
 	case bits == 8 && signed:

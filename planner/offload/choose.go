@@ -31,7 +31,7 @@ const (
 )
 
 // choose picks moves that bring all runs within the budget. It fails, with false, where values that can
-// move are not enough. starts are the times at which runs are expected to start.
+// move are not enough. starts are the expected times when runs start.
 func (t *Timeline) choose(link clock, budget, host int64, starts []float64) ([]Move, bool) {
 	c := &chooser{Timeline: t, link: link, budget: budget, host: host, starts: starts, device: newBytes(t.Bytes),
 		hosted: newBytes(make([]int64, len(t.Cost))), newest: map[int32]int32{}, previous: map[int32]int32{}}
@@ -56,7 +56,7 @@ func (t *Timeline) choose(link clock, budget, host int64, starts []float64) ([]M
 
 // relieve moves one value off the device during run p. Among those that are read again last it takes the one
 // whose copy starts first, which leaves no times between copies unused, if that has ended by then and the
-// value comes back behind p; or else the one for which runs wait least.
+// value comes back behind p; or else the one that makes runs wait least.
 func (c *chooser) relieve(p int32) bool {
 	var seen []Move
 	var best Move
@@ -168,7 +168,7 @@ func (c *chooser) fitsHost(m Move) bool {
 	return c.hosted.most(from, to)+c.Gaps[m.Gap].Size <= c.host
 }
 
-// hostRuns are the runs during which a move takes bytes on the host that earlier moves of its value do not take.
+// hostRuns are the runs while a move takes bytes on the host that earlier moves of its value do not take.
 func (c *chooser) hostRuns(m Move) (from, to int32) {
 	gap := &c.Gaps[m.Gap]
 	if m.Clean {
@@ -212,7 +212,7 @@ func (c *chooser) prune() {
 	}
 }
 
-// running is the run during which time t lies, or behind which before the next one.
+// running is the run that goes on at time t, or the last one that ended before it.
 func (c *chooser) running(t float64) int32 { return max(0, c.startingAfter(t)-1) }
 
 // startingAt is the first run that starts at time t or later.

@@ -2,12 +2,12 @@ package offload
 
 import "slices"
 
-// slots are the times at which an engine copies, in ascending order. Times that touch are one.
+// slots are the times when an engine copies, in ascending order. Times that touch are one.
 type slots struct{ busy []span }
 
 type span struct{ from, to float64 }
 
-// earliest is the first time from ready on at which the engine is free for so long.
+// earliest is the first time from ready on when the engine is free for so long.
 func (s *slots) earliest(ready, length float64) float64 {
 	at := ready
 	for _, b := range s.busy[s.after(ready):] {
@@ -19,7 +19,7 @@ func (s *slots) earliest(ready, length float64) float64 {
 	return at
 }
 
-// latest is the last time at which the engine can start so that it is done before a deadline; it may be
+// latest is the last time when the engine can start so that it is done before a deadline; it may be
 // negative.
 func (s *slots) latest(deadline, length float64) float64 {
 	end := deadline

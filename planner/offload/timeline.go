@@ -37,7 +37,7 @@ func (t *Timeline) Sort() []int32 {
 type Move struct {
 	Gap    int32
 	Out    int32   // the copy out is queued before this run; not used for a clean one
-	Free   int32   // the run before which the copy has ended and the memory goes
+	Free   int32   // the copy has ended before this run, and the memory goes
 	In     int32   // the copy back is queued before this run; it has ended before the gap's Before
 	Clean  bool    // the host has the value of a move before, so there is no copy out
 	outAt  float64 // when the copies start as planned; they are queued in this order
@@ -62,7 +62,7 @@ func Sequence(moves []Move) (turns []int) {
 	return turns
 }
 
-// leaves is the run before which the copy to the host is queued, or the memory goes where there is no such copy.
+// leaves is the run that follows the queueing of the copy to the host; without such a copy, the end of the memory.
 func (m *Move) leaves() int32 {
 	if m.Clean {
 		return m.Free
@@ -147,7 +147,7 @@ func (t *Timeline) times(moves []Move, link clock) []float64 {
 }
 
 // Moves picks moves that bring all runs within the budget, with copies on the host that take no more than so
-// many bytes at once, and the time at which the last run ends with them. It fails, with false, where the values
+// many bytes at once, and the time when the last run ends with them. It fails, with false, where the values
 // that may move are not enough. The cost of the runs is in a unit of time, us or ms.
 func (t *Timeline) Moves(link Link, unit string, budget, host int64) (moves []Move, end float64, ok bool) {
 	c, err := link.clock(unit)

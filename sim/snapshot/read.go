@@ -68,7 +68,7 @@ type Snapshot struct {
 	Device   int
 	Segments []Segment // in the end
 	Events   []Event
-	Stacks   [][]Frame // the innermost frame first; the first one has none
+	Stacks   [][]Frame // the innermost frame first; the first one has no frames
 	Conf     allocator.Conf
 	Settings string // of the allocator, as the program set them
 }

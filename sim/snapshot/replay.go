@@ -22,7 +22,7 @@ type Replayed struct {
 const polls = 1 << 12
 
 // Replay plays the events with the options that the program ran with. The device gives and takes segments back when the
-// events say so; which requests need one, and of which size, the rules say. A context that is done ends it with its
+// events say so; the rules say which requests need one, and its size. A context that is done ends it with its
 // error.
 func (s *Snapshot) Replay(ctx context.Context) (*Replayed, error) {
 	return s.replay(ctx, s.Conf, allocator.Memory{}, len(s.Events))

@@ -15,7 +15,7 @@ var once = map[string]bool{"after-all": true, "all-gather": true, "all-reduce": 
 	"custom-call": true, "infeed": true, "outfeed": true, "partition-id": true, "ragged-all-to-all": true,
 	"recv": true, "reduce-scatter": true, "replica-id": true, "send": true, "while": true}
 
-// forwards are the opcodes that hand values on and make none but tables of addresses.
+// forwards are the opcodes that hand values on and make no data but tables of addresses.
 var forwards = map[string]bool{"bitcast": true, "constant": true, "get-tuple-element": true, "parameter": true,
 	"tuple": true}
 
@@ -27,7 +27,7 @@ func (p *Program) repeatable() []bool {
 	again := make([]bool, len(p.Steps))
 	p.effects = map[int32]bool{}
 	until := p.untouched()
-	reach := make([]int32, len(p.Buffers)) // by buffer: the last step before which a reader may run again
+	reach := make([]int32, len(p.Buffers)) // by buffer: a reader may run again before this step
 	for s := len(p.Steps) - 1; s >= 0; s-- {
 		step := &p.Steps[s]
 		in := step.In()
@@ -65,7 +65,7 @@ func (p *Program) each(step *Step, instruction int32, visit func(i int32)) {
 	}
 }
 
-// untouched has, by buffer, the last step up to which its first value is there if wanted: the one at which another
+// untouched has, by buffer, the last step that can have its first value if wanted: the one when another
 // value takes its memory, for memory that several have one after the other.
 func (p *Program) untouched() []int32 {
 	begins := map[int32][]int32{} // by host: the first steps of all that lies there

@@ -111,7 +111,7 @@ func (a *assigner) fits(i, h int32) bool {
 	return true
 }
 
-// interferes reports whether two buffers cannot have the same memory. One may begin at the step at which the other ends
+// interferes reports whether two buffers cannot have the same memory. One may begin at the step where the other ends
 // only if the step may write over that operand.
 func (a *assigner) interferes(i, j int32) bool {
 	for x, y := 0, 0; x < len(a.Buffers[i].Spans) && y < len(a.Buffers[j].Spans); {

@@ -56,7 +56,7 @@ func (p *Program) fusedInPlace(k int32) (out []hlo.OperandAlias) {
 		at, index := throughTuples(c, c.Root, leaf)
 		in := &c.Instructions[at]
 		if in.Opcode == "fusion" {
-			continue // a fusion in a fusion: XLA has none
+			continue // a fusion in a fusion: XLA makes no such thing
 		}
 		for _, x := range p.inPlace(in) {
 			if !equalIndex(x.Output, index) || int(x.Operand) >= len(in.Operands) || x.Operand < 0 {

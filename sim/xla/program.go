@@ -41,13 +41,13 @@ type Buffer struct {
 	Maker int32
 	// Element leads from the maker's result to the value, for example [2] of a tuple; nil is the whole result.
 	Element []int64
-	// Spans are the steps at which it is in use, in their order.
+	// Spans are the steps that use it, in their order.
 	Spans []Span
 	// Within is the buffer whose memory this one has at other steps; -1 where it has memory of its own.
 	Within int32
 	// Over is the temporary that its maker reads for the last time and writes it over; -1 without one.
 	Over int32
-	// Offset is the byte of the heap at which a temporary with memory of its own begins.
+	// Offset is the byte of the heap where a temporary with memory of its own begins.
 	Offset int64
 
 	table  bool  // the addresses of a tuple's elements

@@ -95,7 +95,7 @@ type Failure struct {
 }
 
 // Agree compares the errors of all ranks: code is the exit code of this rank's error, 0 without an error, and text
-// its message. A nil Failure means that no rank has failed. Of ranks with equal messages the first one reports; a
+// its message. A nil Failure means that no rank has failed. Among ranks with equal messages the first one reports; a
 // rank without an error gets the first rank that has one.
 func (r Ranks) Agree(code int, text string) (*Failure, error) {
 	h := fnv.New64a()

@@ -30,7 +30,7 @@ const alignment = 8
 // metadataKey is the name in the header that is no tensor's.
 const metadataKey = "__metadata__"
 
-// dtypes are the format's names of element types, in the order in which the reference
+// dtypes are the format's names of element types, in the order that the reference
 // implementation arranges tensors: that of rising alignment.
 var dtypes = []struct {
 	dtype graph.DType

@@ -144,7 +144,7 @@ const none = -1
 type search struct {
 	targets []target
 	entries []safetensors.Entry
-	found   []int // by target, its tensor, or none
+	found   []int // by target, its tensor, or missing
 }
 
 // byName finds tensors by name, and by name but for wrappers and a prefix if no name is equal.

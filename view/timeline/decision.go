@@ -57,7 +57,7 @@ func (t *Timeline) Held() []int64 {
 	return out
 }
 
-// Until returns the last step at which an output of each step is live; the step itself if no output
+// Until returns the last step where an output of each step is live; the step itself if no output
 // outlives it.
 func (t *Timeline) Until() []int32 {
 	out := make([]int32, len(t.Steps))

@@ -82,7 +82,7 @@ their steps. docs/check.md explains their kinds.`,
 	return cmd
 }
 
-// scheduleFlags name the files for a plan file's schedule; "": none.
+// scheduleFlags name the files for a plan file's schedule; "" writes no file.
 type scheduleFlags struct{ steps, instance string }
 
 // write writes the schedule.

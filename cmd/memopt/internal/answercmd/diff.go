@@ -187,7 +187,7 @@ func isGlobal(name string) bool {
 type differ struct {
 	*cli.App
 	sel    *option.SelectionFlags
-	moves  *plancmd.Moves // that models which are planned may have; nil: none
+	moves  *plancmd.Moves // that models which are planned may have; nil for no moves
 	model  string
 	unlike bool           // sizes may differ
 	last   *option.Chosen // of the last model that was planned; nil where no model was
@@ -349,7 +349,7 @@ func (d *differ) plan(s *side, others map[string]int64) error {
 	return cli.Classify(err)
 }
 
-// movesOf are the moves that a side may have; nil: none.
+// movesOf are the moves that a side may have; nil for no moves.
 func (d *differ) movesOf(s *side) *plancmd.Moves {
 	switch {
 	case s.record == nil:

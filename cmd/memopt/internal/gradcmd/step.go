@@ -207,7 +207,7 @@ func (s *StepFlags) losses() (list []autograd.Loss, err error) {
 var ofForward = []string{"outputs", "loss", "params", "fuse", "accumulate", "gradient-accumulation-steps"}
 
 // MakeStep makes the training step of a model, as the flags describe. A model that has a backward half is a
-// step already: only a given --optimizer adds to it, the update of its gradients. Of accumulation it is
+// step already: only a given --optimizer adds to it, the update of its gradients. With accumulation it is
 // the micro-step, whose memory is to be planned: the other step has no activations.
 func MakeStep(a *cli.App, m *memopt.Model, f *StepFlags, guarded bool) (*memopt.Model, *report.Step, error) {
 	if train.HasBackward(m) {

@@ -94,7 +94,7 @@ func bindDim(dim symbolic.Expr, n int64, given, dims map[string]int64) error {
 	return nil
 }
 
-// noInput says which inputs of which dims models have.
+// noInput lists the inputs that models have, with their dims.
 func noInput(models []*memopt.Model) string {
 	var have []string
 	for _, m := range models {

@@ -103,7 +103,7 @@ func Unchecked(a *cli.App, name string, how Reading) (*memopt.Model, error) {
 	return m, nil
 }
 
-// notOfPrograms are the verbs that execute or rewrite, for which a compiled program has no operators.
+// notOfPrograms are the verbs that execute or rewrite: a compiled program has no operators for them.
 var notOfPrograms = []string{"apply", "export", "grad", "optimize", "quantize", "run", "train", "verify"}
 
 // Open finds the model that a name stands for; "-" is read from in.

@@ -64,8 +64,8 @@ const (
 	ortmoduleName = "ortmodule"
 )
 
-// settle decides whether the plan's peaks, and the orders in which graphs run, are those in ORTModule. Of itself that
-// is so for files with a YieldOp that memopt has not made; the built-in examples are for memopt's own executor.
+// settle decides whether the plan's peaks, and the orders in which graphs run, are those in ORTModule. That is
+// the default for files with a YieldOp that memopt has not made; the built-in examples are for memopt's own executor.
 func (s *SelectionFlags) settle(a *cli.App, l *memopt.Model, how Planning) error {
 	b := &s.BudgetFlags
 	found, err := live.FindBoundary(l.Model)

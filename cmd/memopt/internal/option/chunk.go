@@ -49,8 +49,7 @@ func (b *BudgetFlags) Mode(a *cli.App, limit *planner.Budget) chunk.Mode {
 	return chunk.Off
 }
 
-// agrees reports whether what a plan file computes in parts is what --chunk allows, where that was
-// given.
+// agrees reports whether --chunk, where it was given, allows the regions in parts of a plan file.
 func (b *BudgetFlags) agrees(s memopt.Strategy, file string) error {
 	mode, err := ChunkMode(b.chunk)
 	p, ok := s.(*planner.PlanFile)

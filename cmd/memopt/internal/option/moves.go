@@ -45,7 +45,7 @@ func WarnIdleLink(a *cli.App, flags *cli.MoveFlags, moves memopt.MoveOptions) {
 	}
 }
 
-// Moves is ReadMoves of a plan. Values move for the sake of a budget, in memopt's own runtime; none does where asked is
+// Moves is ReadMoves of a plan. Values move for the sake of a budget, in memopt's own runtime; they stay where asked is
 // false.
 func (s *SelectionFlags) Moves(a *cli.App, flags *cli.MoveFlags, executes string) (moves memopt.MoveOptions,
 	asked bool, err error) {

@@ -202,7 +202,7 @@ func (s *SelectionFlags) resolveMemory(a *cli.App, c *Chosen, l *memopt.Model, d
 	return nil
 }
 
-// hold takes a budget to which what a flag's file recomputes is held. It is not searched for.
+// hold takes a budget that the recomputations of a flag's file must keep. No search is made for it.
 func (s *SelectionFlags) hold(a *cli.App, c *Chosen, flag string, how Planning) error {
 	switch {
 	case !s.BudgetFlags.Asks():
@@ -351,5 +351,5 @@ func (s *SelectionFlags) MovedPlan() *recompute.Record {
 }
 
 // Guarded reports whether the step itself has to leave everything as it is where a gradient is not finite: on
-// a device that is named and not the CPU, on which memopt's own loop ends a step before it writes.
+// a device that is named and not the CPU. On the CPU memopt's own loop ends a step before it writes.
 func (s *SelectionFlags) Guarded() bool { return s.Device != "" && s.Device != CpuDevice }

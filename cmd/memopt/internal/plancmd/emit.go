@@ -16,8 +16,8 @@ import (
 	"memopt/view/report"
 )
 
-// moduleShare is the part of the time for the plan of modules, from which the search for a setting of a mechanism
-// begins.
+// moduleShare is the part of the time for the plan of modules; the search for a setting of a mechanism begins with
+// that plan.
 const moduleShare = 0.5
 
 // planEmit prints a plan for another framework's mechanism.

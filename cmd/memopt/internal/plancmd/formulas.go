@@ -7,7 +7,7 @@ import (
 	"memopt/view/report"
 )
 
-// Formulas answers a question about the memory of a step that needs sizes where there are none: by the formulas of the
+// Formulas answers a question about the memory of a step that needs sizes of symbols, by the formulas of the
 // peak and the command with sizes. For scripts it is the report of the plan, which has them.
 func Formulas(a *cli.App, format report.Format, name string, p *memopt.Plan, c *option.Chosen) error {
 	bind := &cli.NextCommand{Verb: a.Verb.Name(), Args: []string{name}, Dims: a.Examples(c.File, p.Unbound)}

@@ -32,11 +32,11 @@ func movesFile(a *cli.App, cmd *cobra.Command, flags *cli.MoveFlags, sel *option
 type Moves struct {
 	moves     memopt.MoveOptions
 	record    *recompute.Record // that it is read from; nil: it is planned
-	out, save string            // the files for its graph and for the plan; "": none
+	out, save string            // the files for its graph and for the plan; "" writes no file
 	write     onnx.Options
 }
 
-// MovesAsked reads the flags of moves; nil where they ask for none.
+// MovesAsked reads the flags of moves; nil where they ask for no moves.
 func MovesAsked(a *cli.App, cmd *cobra.Command, flags *cli.MoveFlags, sel *option.SelectionFlags) (*Moves, error) {
 	record, err := movesFile(a, cmd, flags, sel)
 	if err != nil || record != nil {

@@ -77,7 +77,7 @@ func printCurve(a *cli.App, name string, sel *option.SelectionFlags, format repo
 	return nil
 }
 
-// newFolder wants the folder that a flag names, for what words say, to be new or empty: nothing is
+// newFolder wants the folder that a flag names, for a purpose in words, to be new or empty: no file is
 // overwritten.
 func newFolder(flag, what, path string) error {
 	if path == "" {
@@ -113,7 +113,7 @@ func saveCurve(a *cli.App, m *memopt.Model, c *planner.Curve, path string) ([]st
 }
 
 // savePlans writes plan files of these names into the folder of --save-plan, or leaves no file. Without a folder it
-// writes none, and returns no names.
+// writes no files, and returns no names.
 func savePlans(what, path string, names []string, file func(i int) ([]byte, error)) ([]string, error) {
 	if path == "" {
 		return nil, nil

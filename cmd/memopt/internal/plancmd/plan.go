@@ -310,8 +310,8 @@ func spanBudget(s memopt.Strategy, o memopt.PlanOptions) (memopt.Budget, error) 
 	return b, nil
 }
 
-// compare adds what a plan is shown beside to reports for people and tables: level 1, of a plan to a
-// budget; what lower peaks would cost, of one that recomputes nothing.
+// compare adds the plans beside this one to reports for people and tables: level 1 beside a plan to a
+// budget, the price of lower peaks beside a plan without recomputation.
 func compare(a *cli.App, format report.Format, p *memopt.Plan, view *report.PlanView) (err error) {
 	switch {
 	case format == report.JSONFormat || p.Base == nil:

@@ -42,8 +42,8 @@ func plotStep(a *cli.App, p *memopt.Plan, name, path string, format figure.Forma
 	})
 }
 
-// marks are what a step's figure shows besides: a budget of memopt's own arena, and what nothing goes
-// below that runs nodes again or in another order, where none is computed in parts.
+// marks are the lines of a step's figure: a budget of memopt's own arena, and, where no region is computed in
+// parts, the lower bound for recomputation in any order.
 func marks(p *planner.Plan) (list []figure.Mark) {
 	if p.Fit != nil && !p.Fit.Budget.Runtime {
 		list = append(list, figure.Mark{Name: "budget", Bytes: p.Persistent + p.Fit.Limit})

@@ -180,8 +180,8 @@ func pageOptions(a *cli.App, p *memopt.Plan, moving *memopt.Moving, flags *pageF
 	return o, err
 }
 
-// usualPlans are what a plan is shown beside: to a budget, checkpoints of layers and level 1, which the
-// plan has or which take no search; else what memopt plan offers.
+// usualPlans are the plans beside this one: checkpoints of layers and level 1 beside a plan to a budget, which
+// the plan has or which take no search; else the plans that memopt plan offers.
 func usualPlans(a *cli.App, p *memopt.Plan) ([]planner.Alternative, error) {
 	if p.Options.Budget() == nil {
 		return p.TradeOffs(a.Search)

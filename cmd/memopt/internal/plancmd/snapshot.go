@@ -19,7 +19,7 @@ import (
 // perByte is how many bytes of memory a byte of a pickle takes at most, about.
 const perByte = 24
 
-// isSnapshot reports whether a file is a pickle; one that cannot be opened is none.
+// isSnapshot reports whether a file is a pickle; one that cannot be opened is not.
 func isSnapshot(name string) bool {
 	if name == cli.StreamName {
 		return false

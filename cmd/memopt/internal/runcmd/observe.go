@@ -21,10 +21,10 @@ type observer struct {
 	g        *graph.Graph
 	origins  []string            // by node: of a clone, the node that it is a clone of; nil without a rewrite
 	backward []bool              // by node
-	Trace    *report.TraceWriter // nil: there is none
+	Trace    *report.TraceWriter // nil without a trace
 	nodes    []*report.TraceNode // by node, of those that have run; nil without a trace
 	// repeats is by node the first one that runs the same, of those that run again; else NoNode. Nil
-	// where nothing was rewritten.
+	// where no plan rewrote the graph.
 	repeats []graph.NodeID
 	planned *timeline.Timeline // of the step that runs; nil without a plan
 	threads []threadSpan       // the work of other threads for the next node; for a trace

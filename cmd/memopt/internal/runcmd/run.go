@@ -106,7 +106,7 @@ func runModel(a *cli.App, name string, sel *option.SelectionFlags, ex *option.Ex
 		defer trace.discard()
 		obs.TraceTo(trace, x, opts.Engine.Name(), executor.Threads(opts.Session.Threads))
 	}
-	// What a data set expects is what one step makes of the inputs.
+	// A data set expects the outputs of one step for its inputs.
 	opts.Independent = opts.Independent || len(x.Expected()) > 0
 	opts.Session.AdoptStates = !opts.Independent && opts.Warmup == 0
 	r, err := x.Run(a.Ctx, opts)

@@ -229,7 +229,7 @@ func ofMPI(err error) bool {
 	return errors.As(err, &late) || errors.As(err, &library)
 }
 
-// leave ends this rank. An error that the others do not know of ends them, too. What is to be said is said
+// leave ends this rank. An error that the others do not know of ends them, too. Messages are written
 // before the ranks part: a launcher ends all of them when the first one ends with an error.
 func (t *training) leave(err error) error {
 	var elsewhere *train.ElsewhereError
