@@ -499,6 +499,30 @@ def test_promise_behind_the_first_step_of_a_larger_batch():
         assert promised == pytest.approx(peak, abs=8)
 
 
+@pytest.mark.parametrize("budget", [None, "80%"])
+def test_promise_behind_the_first_step_of_a_branch(budget):
+    """A step in which a later graph alone is new is planned as a whole at once, with the operators between graphs; the
+    steps behind it are not planned again."""
+    model, x = Broken("branch"), torch.randn(64, 16)
+    model.more = torch.tensor(1e9)  # without the layer of the branch; no guard has its number
+    compiled = memopt.torch.compile(model, budget=budget, backend="aot_eager")
+
+    def step_of(x):
+        return scaled(compiled(x).reshape(1), model.scale[:1]).sum()
+
+    for _ in range(3):
+        step_of(x).backward()
+    shorter = compiled.memopt.predicted_peak_bytes
+    model.more.fill_(-1e9)
+    step_of(x).backward()
+    promised = compiled.memopt.predicted_peak_bytes
+    assert promised > shorter and len(compiled.memopt.steps) == 2
+    for _ in range(2):
+        _, peak = gradients(model, step_of, x)
+        assert promised == pytest.approx(peak, abs=8)
+    assert compiled.memopt.predicted_peak_bytes == promised and len(compiled.memopt.steps) == 2
+
+
 def test_block():
     model, x = Deep(nn.Identity()), torch.randn(64, 16)
     original = torch.compile

@@ -43,7 +43,7 @@ from ._joint import Joint, is_scalar
 from ._kernels import KernelMemory
 from ._part import Part, Peaks
 from ._record import Record
-from ._recording import Recording, storages
+from ._recording import Known, Recording, by_address, storages
 from ._whole import Steps, Whole
 
 if distributed.is_available():
@@ -193,6 +193,7 @@ class Backend:
         self._steps: dict[tuple[Unit, ...], Noted] = {}  # by the path of a whole step
         self._unchecked: list[Noted] = []  # steps that Inductor's code may take more for than was planned
         self._recording: Recording | None = None
+        self._before: Known | None = None  # the storages of the model
         self._seen: set[tuple[Unit, ...]] = set()  # the paths of steps that were noted, and their beginnings
         self._wanted = True  # the next step is noted
         self._error: BudgetError | None = None
@@ -214,7 +215,7 @@ class Backend:
             return compiled
         cut.plan.call = compiled
         unit.plans.append(cut.plan)
-        self._wanted = True  # the step that it begins is noted, as one of a larger batch
+        self._want()  # as a step of a larger batch, and one that takes another branch
         self.waiting.append(cut.plan.graph)
 
         def run(*args: Any) -> Any:
@@ -311,7 +312,7 @@ class Backend:
 
     def _run(self, unit: Unit, args: tuple[Any, ...]) -> Any:
         if not self.open:
-            self._begin()
+            self._begin(unit)
         path = (*self._path, unit)
         plan = self._plans.get(path, unit.plans[-1])
         if plan.call is None:
@@ -329,7 +330,8 @@ class Backend:
             recording.returned(out, node)
         if node is not None:
             self._path = path
-            self._wanted = self._wanted or path not in self._seen
+            if path not in self._seen:
+                self._want()
             self.promise.graphs = [*self.promise.graphs, plan.graph]
             number = next(self._runs)
             self.open[number] = plan.graph
@@ -337,8 +339,15 @@ class Backend:
             weakref.finalize(node, self._close, number)  # of a step that ends without its backward half
         return out
 
-    def _begin(self) -> None:
-        """A step begins: the one before it, if its graphs were new, is planned as a whole."""
+    def _want(self) -> None:
+        """The step that runs is planned as a whole, or the one behind it, if that one is noted first."""
+        self._wanted = True
+        if self._recording is not None and not self._recording.wanted:
+            self._recording.want()
+
+    def _begin(self, first: Unit) -> None:
+        """A step begins: the one before it, if its graphs were new, is planned as a whole. Where other graphs follow
+        the first, the step is noted in any case, since one of them may be new."""
         self._ended()
         if self._error is not None:
             raise self._error
@@ -347,9 +356,12 @@ class Backend:
         if self._recording is not None:
             self._recording.end()
         self._recording = None
-        if self._wanted and self.follows:
-            model = self._model()
-            self._recording = Recording(None if model is None else _storages(model))
+        several = first.breaks or any(len(path) > 1 and path[0] is first for path in self._steps)
+        if (self._wanted or several) and self.follows:
+            if self._wanted:
+                model = self._model()
+                self._before = None if model is None else by_address(_storages(model))
+            self._recording = Recording(self._before, wanted=self._wanted)
             self._recording.begin()
 
     def _ended(self) -> None:
@@ -387,6 +399,9 @@ class Backend:
         self._check()
         recording, path = self._recording, self._path
         if recording is None or not recording.over or self.open or len(recording.runs) != len(path):
+            return
+        if not recording.wanted:
+            self._recording = None
             return
         self._recording, self._wanted = None, False
         self._seen.update(path[: i + 1] for i in range(len(path)))

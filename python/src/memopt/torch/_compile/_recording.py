@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
@@ -60,12 +61,17 @@ class _Gradient(NamedTuple):
     bytes: int
 
 
+# By storage: the value; None for those that were there before the step.
+Known = dict[int, tuple[Place | None, StorageWeakRef]]
+
+
 class Recording:
     """Notes one step while it runs.
 
     Args:
-        before: storages that were there before the step, as those of a model; None where these are not known, so that
-            leaves that need gradients count in given_bytes.
+        before: storages that were there before the step, as those of a model (``by_address``); None where these are not
+            known, so that leaves that need gradients count in given_bytes.
+        wanted: it is known that the step is planned as a whole; else ``want`` says so, before its backward half.
 
     Attributes:
         runs: the calls until now.
@@ -76,20 +82,21 @@ class Recording:
         given_bytes: the bytes of arguments that were there before the step, those of ``before`` left out.
     """
 
-    def __init__(self, before: Iterable[torch.UntypedStorage] | None = None) -> None:
+    def __init__(self, before: Known | None = None, *, wanted: bool = True) -> None:
+        self.wanted = wanted
         self.runs: list[Run] = []
         self.ops: list[Op] = []
         self.tail: list[int] = []
         self.roots: dict[Place, int] = {}
         self.over = False
         self.given_bytes = 0
-        self._known: dict[int, tuple[Place | None, StorageWeakRef]] = {}  # by storage: the value
-        self._known.update({s._cdata: (None, _weak(s)) for s in before or ()})
+        self._known: Known = dict(before or {})
         self._leaves_count = before is None
         self._given: list[_Given] = []
         self._nodes: dict[int, tuple[int, Any]] = {}  # by a graph's node of autograd: the index of the run
         self._functions: dict[int, tuple[int, Any]] = {}  # by another node: its number in ops
         self._todo: list[tuple[int, Any]] = []
+        self._formulas: dict[int, Any] = {}  # by number in ops: nodes of autograd that are not measured yet
         self._results: dict[tuple[int, int], Any] = {}
         self._places: dict[tuple[int, int], int] = {}  # by run and output of its node: the place of the result
 
@@ -103,12 +110,17 @@ class Recording:
         _noted.add(self)
         torch.autograd.backward = _backward
 
+    def want(self) -> None:
+        """The step is planned as a whole, since a graph of it is new."""
+        self.wanted = True
+        self._measure()
+
     def end(self) -> None:
         """The step is over, or it is noted no more."""
         _noted.discard(self)
         if not _noted and torch.autograd.backward is _backward:
             torch.autograd.backward = _original
-        for d in (self._known, self._results, self._nodes, self._functions):
+        for d in (self._known, self._results, self._nodes, self._functions, self._formulas):
             d.clear()
 
     def asked(self, roots: Sequence[torch.Tensor]) -> None:
@@ -132,6 +144,8 @@ class Recording:
         self.runs.append(run)
 
     def _argument(self, run: Run, i: int, t: torch.Tensor) -> None:
+        if type(t) is nn.Parameter and self._known.get(t.untyped_storage()._cdata, ("",))[0] is None:
+            return  # as most arguments: a parameter that was there before the step
         r = len(self.runs)
         place = None if t.is_leaf and t.requires_grad else Place("made", r, i)
         if (k := self._maker(t)) is not None:
@@ -161,7 +175,6 @@ class Recording:
         """Notes operators from nodes of autograd on; the numbers of those from begin on, as they run backward."""
         for node, output in roots:
             self._follow(node, output)
-        formulas = {}
         while self._todo:
             k, node = self._todo.pop()
             op = self.ops[k]
@@ -172,14 +185,16 @@ class Recording:
                     op.slots.append(i)
             self._keep(k, _saved(node))
             if _FORMULA.fullmatch(node.name()) and all(m.device.type == "cpu" for m in node._input_metadata):
-                formulas[k] = node
-        self._measure(formulas)
+                self._formulas[k] = node
+        if self.wanted:
+            self._measure()
         order = {k: node._sequence_nr() for k, node in self._functions.values()}
         return sorted(range(begin, len(self.ops)), key=lambda k: -order[k])
 
-    def _measure(self, formulas: dict[int, Any]) -> None:
+    def _measure(self) -> None:
         """Runs backward functions by themselves, on zeros, and notes the bytes that they take. PyTorch computes them
         without a graph, so that no schedule has their temporary values."""
+        formulas, self._formulas = self._formulas, {}
         grads: dict[int, list[_Gradient | None]] = {}
 
         def prepare(k: int) -> Callable[[], None]:
@@ -344,6 +359,11 @@ def _gradient_bytes(node: Any, output: int) -> int:
     for d in known[output].shape:
         n *= int(d)
     return n
+
+
+def by_address(before: Iterable[torch.UntypedStorage]) -> Known:
+    """Storages that were there before a step."""
+    return {s._cdata: (None, _weak(s)) for s in before}
 
 
 def _weak(s: torch.UntypedStorage) -> StorageWeakRef:
