@@ -9,6 +9,7 @@ import (
 	"memopt/answers/estimate/parts"
 	"memopt/autograd"
 	"memopt/graph"
+	"memopt/graph/op"
 	"memopt/graph/precision"
 	"memopt/train"
 )
@@ -105,7 +106,15 @@ func (s *step) updates(m *memopt.Model) updateValues {
 		return u // classify has reported it
 	}
 	for _, st := range states {
-		u.next[st.Out] = m.Graph.ValueName(st.In)
+		// The next value has one type from the node that makes it: a state is written in its own place.
+		for v := st.Out; v != graph.NoValue && !stays(m.Graph, v) && u.next[v] == ""; {
+			u.next[v] = m.Graph.ValueName(st.In)
+			def := m.Graph.Values[v].Def
+			if !op.Of(m.Graph.Nodes[def].Kind).Has(op.IdentityRole) {
+				break
+			}
+			v = m.Graph.Nodes[def].Input(0)
+		}
 	}
 	whole := m != s.models[0] // an update of accumulated gradients
 	old := s.fromStates(m, roles.Gradient)
