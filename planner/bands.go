@@ -2,8 +2,10 @@ package planner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"memopt/graph"
 	"memopt/graph/op"
@@ -58,7 +60,8 @@ const bandShare = 0.5
 //
 // A plan is sought for each of up to 8 sizes. Its cost is known at all smaller ones, and a dynamic program picks the
 // ends of bands among them. The plan of each band is that of its end, or MakeSpan's where that does not fit in all of
-// it.
+// it. Bands without a plan are given up for narrower ones: other ends are picked, and where a band has a single end,
+// its sizes are divided at a further one.
 func MakeBands(ctx context.Context, m *graph.Model, types *op.Result, opts Options, h *Histogram, most int,
 	quantile float64) (*Bands, error) {
 	if most < 1 || !(quantile > 0 && quantile <= 1) {
@@ -79,7 +82,7 @@ func MakeBands(ctx context.Context, m *graph.Model, types *op.Result, opts Optio
 		every[i] = i
 	}
 	out.Single = b.expected(every)
-	if err := b.fill(out, b.pick(most)); err != nil {
+	if err := b.cover(out, most); err != nil {
 		return nil, err
 	}
 	return out, b.beyond(out)
@@ -98,6 +101,8 @@ type bander struct {
 	seconds []float64
 	cost    [][]float64
 	plans   []*Plan // by end; nil where a plan for a larger one recomputes nodes nowhere
+	// spans has the plans for bands that were sought, by their sizes; nil where there is none.
+	spans map[symbolic.Range]*Plan
 }
 
 // env binds the symbol.
@@ -106,52 +111,58 @@ func (b *bander) env(size int64) symbolic.Env { return symbolic.Env{b.h.Symbol: 
 // try plans for each of the ends, and finds the cost of each plan at the smaller ones.
 func (b *bander) try() error {
 	n := len(b.ends)
-	low := int64(math.MinInt64)
-	for _, hi := range b.ends {
-		share, mean := b.h.part(low, hi)
-		b.share, b.means, low = append(b.share, share), append(b.means, mean), hi
-	}
-	b.seconds, b.cost, b.plans = make([]float64, n), make([][]float64, n), make([]*Plan, n)
-	for i, mean := range b.means {
-		here, err := b.at(timelimit.Without(b.ctx), b.env(mean), nil)
-		if err != nil {
-			return err
-		}
-		b.seconds[i] = here.Step.Seconds
+	b.cost, b.plans, b.spans = make([][]float64, n), make([]*Plan, n), map[symbolic.Range]*Plan{}
+	if err := b.weigh(); err != nil {
+		return err
 	}
 	ctx, done := timelimit.Share(b.ctx, bandShare)
 	defer done()
 	free := false                 // the plan for a larger end recomputes nodes nowhere
 	for j := n - 1; j >= 0; j-- { // the largest first: where that does not fit, no other counts
-		b.cost[j] = make([]float64, j+1)
-		if free {
-			continue
+		if !free {
+			within, end := timelimit.Share(ctx, 1/float64(j+1))
+			err := b.plan(within, j)
+			end()
+			if err != nil {
+				return err
+			}
+			free = b.plans[j].Overhead == 0
 		}
-		within, end := timelimit.Share(ctx, 1/float64(j+1))
-		p, err := b.at(within, b.env(b.ends[j]), b.budget)
-		end()
-		if err != nil {
-			return fmt.Errorf("at %s=%d: %w", b.h.Symbol, b.ends[j], err)
-		}
-		b.plans[j] = p
-		if free = p.Overhead == 0; !free {
-			err = b.judge(p, b.cost[j])
-		}
-		if err != nil {
+		if err := b.judge(b.plans[j], j); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// judge finds the cost of a plan at the mean sizes up to its own.
-func (b *bander) judge(p *Plan, cost []float64) error {
-	for i := range cost {
+// weigh finds the share, the mean and the time of the steps between the ends.
+func (b *bander) weigh() error {
+	b.share, b.means, b.seconds = nil, nil, nil
+	low := int64(math.MinInt64)
+	for _, hi := range b.ends {
+		share, mean := b.h.part(low, hi)
+		here, err := b.at(timelimit.Without(b.ctx), b.env(mean), nil)
+		if err != nil {
+			return err
+		}
+		b.share, b.means, low = append(b.share, share), append(b.means, mean), hi
+		b.seconds = append(b.seconds, here.Step.Seconds)
+	}
+	return nil
+}
+
+// judge finds the cost of the plan for an end at the mean sizes up to its own.
+func (b *bander) judge(p *Plan, j int) error {
+	b.cost[j] = make([]float64, j+1)
+	if p == nil || p.Overhead == 0 {
+		return nil
+	}
+	for i := range b.cost[j] {
 		here, err := b.at(timelimit.Without(b.ctx), b.env(b.means[i]), p.Saved())
 		if err != nil {
 			return err
 		}
-		cost[i] = here.Overhead
+		b.cost[j][i] = here.Overhead
 	}
 	return nil
 }
@@ -172,7 +183,7 @@ func (b *bander) expected(picked []int) float64 {
 }
 
 // pick returns the ends of at most so many bands that take the least expected time. It takes fewer where a further
-// one saves less than enoughSaved.
+// one saves less than enoughSaved, and none where each choice has a band without a plan.
 func (b *bander) pick(most int) []int {
 	n := len(b.ends)
 	type state struct {
@@ -201,6 +212,9 @@ func (b *bander) pick(most int) []int {
 			k = x
 		}
 	}
+	if math.IsInf(best[k][n-1].more, 1) {
+		return nil
+	}
 	var picked []int
 	for j := n - 1; j >= 0; k-- {
 		picked = append([]int{j}, picked...)
@@ -209,31 +223,114 @@ func (b *bander) pick(most int) []int {
 	return picked
 }
 
-// more is the further time of the steps of a band from one end to another.
+// more is the further time of the steps of a band from one end to another; infinite where it has no plan.
 func (b *bander) more(from, to int) (sum float64) {
+	if p, sought := b.spans[b.sizes(from, to)]; sought && p == nil {
+		return math.Inf(1)
+	}
 	for i := from; i <= to; i++ {
 		sum += b.share[i] * b.seconds[i] * b.cost[to][i]
 	}
 	return sum
 }
 
-// fill makes the plans of the bands that end at the picked sizes.
-func (b *bander) fill(out *Bands, picked []int) error {
-	time, more, lo := 0.0, 0.0, b.lo
+// sizes are those of a band from one end to another.
+func (b *bander) sizes(from, to int) symbolic.Range {
+	r := symbolic.Range{Lo: b.lo, Hi: b.ends[to]}
+	if from > 0 {
+		r.Lo = b.ends[from-1] + 1
+	}
+	return r
+}
+
+// maxEnds is how many ends there are at most where bands without a plan are divided, maxTries how often bands are
+// picked.
+const (
+	maxEnds  = 2 * candidateEnds
+	maxTries = 32
+)
+
+// cover makes the plans of at most so many bands. Where a band has none, it picks others, or divides it.
+func (b *bander) cover(out *Bands, most int) error {
+	err := ErrInfeasible
+	for range maxTries {
+		picked := b.pick(most)
+		if picked == nil {
+			divided, fault := b.divide()
+			if fault != nil {
+				return fault
+			}
+			if !divided {
+				break
+			}
+			continue
+		}
+		if err = b.fill(out, picked); !errors.Is(err, ErrInfeasible) {
+			return err
+		}
+	}
+	return fmt.Errorf("no bands that all have plans, %d at most: %w", most, err)
+}
+
+// divide makes the middle of a band of one end that has no plan an end, too; false if there is no such band.
+func (b *bander) divide() (bool, error) {
+	for i := range b.ends {
+		r := b.sizes(i, i)
+		if p, sought := b.spans[r]; p != nil || !sought || r.Lo == r.Hi || len(b.ends) == maxEnds {
+			continue
+		}
+		b.ends, b.plans = slices.Insert(b.ends, i, r.Lo+(r.Hi-r.Lo)/2), slices.Insert(b.plans, i, nil)
+		b.cost = make([][]float64, len(b.ends))
+		if err := b.weigh(); err != nil {
+			return true, err
+		}
+		if next := b.plans[i+1]; next != nil && next.Overhead > 0 {
+			if err := b.plan(b.ctx, i); err != nil {
+				return true, err
+			}
+		}
+		for j, p := range b.plans {
+			if err := b.judge(p, j); err != nil {
+				return true, err
+			}
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// plan seeks a plan for an end. Where none is found, that for the next larger end is its plan.
+func (b *bander) plan(ctx context.Context, j int) error {
+	p, err := b.at(ctx, b.env(b.ends[j]), b.budget)
+	if errors.Is(err, ErrInfeasible) && j < len(b.ends)-1 {
+		p, err = b.plans[j+1], nil
+	}
+	if err != nil {
+		return fmt.Errorf("at %s=%d: %w", b.h.Symbol, b.ends[j], err)
+	}
+	b.plans[j] = p
+	return nil
+}
+
+// fill makes the plans of the bands that end at the picked sizes. After ErrInfeasible, spans has the one without a
+// plan.
+func (b *bander) fill(out *Bands, picked []int) (err error) {
+	out.List = nil
+	time, more, from := 0.0, 0.0, 0
 	low := int64(math.MinInt64)
 	for k, j := range picked {
-		band := Band{Lo: lo, Hi: b.ends[j]}
+		r := b.sizes(from, j)
+		band := Band{Lo: r.Lo, Hi: r.Hi}
 		band.Share, band.Mean = b.h.part(low, band.Hi)
-		ctx, done := timelimit.Share(b.ctx, 1/float64(len(picked)-k))
-		s := b.spanner
-		s.ctx, s.box = ctx, envelope.Box{{Symbol: b.h.Symbol, Lo: lo, Hi: band.Hi}}
-		p, err := s.known(b.plans[j])
-		if p == nil && err == nil {
-			p, err = s.find()
-		}
-		done()
-		if err != nil {
-			return err
+		p, sought := b.spans[r]
+		if !sought {
+			if p, err = b.span(r, b.plans[j], 1/float64(len(picked)-k)); errors.Is(err, ErrInfeasible) {
+				b.spans[r] = nil
+			}
+			if err != nil {
+				return err
+			}
+			b.spans[r] = p
 		}
 		here, err := b.at(timelimit.Without(b.ctx), b.env(band.Mean), p.Saved())
 		if err != nil {
@@ -243,12 +340,25 @@ func (b *bander) fill(out *Bands, picked []int) error {
 		t := band.Share * band.Seconds
 		time, more = time+t, more+t*band.Overhead
 		out.List = append(out.List, band)
-		lo, low = band.Hi+1, band.Hi
+		from, low = j+1, band.Hi
 	}
 	if time > 0 {
 		out.Overhead = more / time
 	}
 	return nil
+}
+
+// span is a plan for a band, if there is one that of its largest size, found in a share of the time.
+func (b *bander) span(r symbolic.Range, largest *Plan, share float64) (*Plan, error) {
+	ctx, done := timelimit.Share(b.ctx, share)
+	defer done()
+	s := b.spanner
+	s.ctx, s.box = ctx, envelope.Box{{Symbol: b.h.Symbol, Lo: r.Lo, Hi: r.Hi}}
+	p, err := s.known(largest)
+	if p == nil && err == nil {
+		p, err = s.find()
+	}
+	return p, err
 }
 
 // known is a plan for the largest sizes if it fits at all others, too; else nil.
