@@ -22,8 +22,8 @@ import (
 const loadTime = 5 * time.Second
 
 // TryStock opens a rewritten model once in stock ONNX Runtime, where that is installed, and warns if it
-// refuses the file though it takes the graph as it was. file is where the model was written, "" for
-// standard output. Graphs with a YieldOp, which only the training build runs, are not
+// refuses the file though it takes the graph as it was. file is where the model was written: a path, or
+// cli.StreamName for standard output. Graphs with a YieldOp, which only the training build runs, are not
 // tried, nor are files without time or memory for it.
 func TryStock(a *cli.App, file string, r *memopt.Rewritten) {
 	p := r.By
