@@ -48,7 +48,8 @@ const dependencies = `
 	planner, executor !< autograd, recompute;
 
 	# Plans are made without kernels, gradients or reports.
-	internal/timelimit < planner/pack;
+	internal/timelimit, symbolic < planner/pack;
+	graph/op < planner/device;
 	internal/nearmiss, internal/timelimit < planner/remat;
 	planner/remat < planner/offload;
 	planner/offload < planner, view/report;
@@ -64,7 +65,8 @@ const dependencies = `
 	planner/arena, recompute < planner/place;
 	planner/place < planner/anchor, planner/cluster;
 	planner/anchor, planner/offload, planner/remat < planner/budget;
-	planner/budget, planner/chunk, planner/cluster, planner/envelope, planner/order < planner;
+	planner/budget, planner/chunk, planner/cluster, planner/device, planner/envelope, planner/order < planner;
+	planner < planner/ortmodule;
 	internal/inputfile, planner < configs;
 	executor, autograd, view/report, train !< planner, configs;
 	graph !< planner/pack, planner/remat, planner/offload;
@@ -108,7 +110,8 @@ const dependencies = `
 	executor/cuda, view/report !< train;
 
 	# Reports, questions and their answers.
-	autograd, executor/verify, graph/examples, internal/library, train/events, view/timeline < view/report;
+	autograd, executor/verify, graph/examples, internal/library, planner/ortmodule, train/events,
+		view/timeline < view/report;
 	graph/precision, view/report < answers/estimate/parts;
 	view/report < view/figure, inference/edit;
 	train, memopt, executor/cpu !< view/report, view/figure;

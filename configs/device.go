@@ -13,7 +13,7 @@ import (
 
 	"memopt/graph"
 	"memopt/internal/nearmiss"
-	"memopt/planner"
+	"memopt/planner/device"
 )
 
 //go:embed devices/*.json
@@ -60,7 +60,7 @@ func DeviceNames() []string {
 
 // LoadDevice returns a device profile: a built-in one by its name, in letters of any case, or one from a
 // JSON file, which has a dot or a slash in its path.
-func LoadDevice(name string) (*planner.Profile, error) {
+func LoadDevice(name string) (*device.Profile, error) {
 	if strings.ContainsAny(name, `./\`) {
 		data, err := readFile(name)
 		if err != nil {
@@ -81,7 +81,7 @@ func LoadDevice(name string) (*planner.Profile, error) {
 }
 
 // ParseDevice reads the JSON of a device profile.
-func ParseDevice(data []byte, where string) (*planner.Profile, error) {
+func ParseDevice(data []byte, where string) (*device.Profile, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	var j deviceJSON
@@ -117,7 +117,7 @@ func ParseDevice(data []byte, where string) (*planner.Profile, error) {
 	if !(j.Link >= 0) || math.IsInf(j.Link, 1) {
 		return nil, faultf(where, "link_bytes_per_second is %v; wanted 0 or more", j.Link)
 	}
-	return &planner.Profile{Name: j.Name, Loops: planner.Rates(j.Loops), Products: planner.Rates(j.Products),
+	return &device.Profile{Name: j.Name, Loops: device.Rates(j.Loops), Products: device.Rates(j.Products),
 		BytesPerSec: j.Bytes, LaunchSeconds: j.Launch, Memory: j.Memory, Reserve: j.Reserve,
 		Link: j.Link, Source: j.Source}, nil
 }
@@ -132,8 +132,8 @@ func (j *deviceJSON) figures() []figure {
 	list := []figure{{"bytes_per_second", j.Bytes}}
 	for _, r := range []struct {
 		name  string
-		rates planner.Rates
-	}{{"loops_flops", planner.Rates(j.Loops)}, {"products_flops", planner.Rates(j.Products)}} {
+		rates device.Rates
+	}{{"loops_flops", device.Rates(j.Loops)}, {"products_flops", device.Rates(j.Products)}} {
 		for _, d := range []graph.DType{graph.Float64, graph.Float32, graph.Float16, graph.BFloat16} {
 			list = append(list, figure{fmt.Sprintf("%s.%s", r.name, dtypeFields[d]), r.rates.Of(d)})
 		}
@@ -146,9 +146,9 @@ var dtypeFields = map[graph.DType]string{graph.Float64: "float64", graph.Float32
 
 // NearestDevice returns the built-in profile whose memory is nearest to a number of bytes, by their
 // ratio; the first by name among several. It stands for a device of known size only.
-func NearestDevice(memory int64) *planner.Profile {
-	var best *planner.Profile
-	distance := func(p *planner.Profile) float64 {
+func NearestDevice(memory int64) *device.Profile {
+	var best *device.Profile
+	distance := func(p *device.Profile) float64 {
 		return math.Abs(math.Log(float64(p.Memory) / float64(max(memory, 1))))
 	}
 	for _, name := range DeviceNames() {

@@ -11,7 +11,7 @@ import (
 
 	"memopt/configs"
 	"memopt/graph"
-	"memopt/planner"
+	"memopt/planner/device"
 )
 
 // TestDevices: every built-in profile is complete, named after its file, and sourced; tensor cores
@@ -38,30 +38,30 @@ func TestDevices(t *testing.T) {
 			assert.Less(t, p.Link, p.BytesPerSec/10, name)
 			assert.Contains(t, p.Source, "link: ", name)
 		}
-		if name == planner.DefaultProfile.Name {
-			assert.Equal(t, planner.DefaultProfile, *p)
+		if name == device.Default.Name {
+			assert.Equal(t, device.Default, *p)
 		}
 	}
 }
 
-// device is a valid profile, a piece of which the tests change.
-const device = `{"schema": "memopt.device/v1", "name": "mine",
+// written is a valid profile, a piece of which the tests change.
+const written = `{"schema": "memopt.device/v1", "name": "mine",
  "loops_flops": {"float64": 1, "float32": 2, "float16": 3, "bfloat16": 4},
  "products_flops": {"float64": 5, "float32": 6, "float16": 7, "bfloat16": 8},
  "bytes_per_second": 9, "launch_seconds": 0, "memory_bytes": 20, "reserve_bytes": 2, "source": "made up"}`
 
 func TestParseDevice(t *testing.T) {
-	want := &planner.Profile{Name: "mine", Loops: planner.Rates{Float64: 1, Float32: 2, Float16: 3, BFloat16: 4},
-		Products: planner.Rates{Float64: 5, Float32: 6, Float16: 7, BFloat16: 8}, BytesPerSec: 9,
+	want := &device.Profile{Name: "mine", Loops: device.Rates{Float64: 1, Float32: 2, Float16: 3, BFloat16: 4},
+		Products: device.Rates{Float64: 5, Float32: 6, Float16: 7, BFloat16: 8}, BytesPerSec: 9,
 		Memory: 20, Reserve: 2, Source: "made up"}
 	path := filepath.Join(t.TempDir(), "mine.json")
-	require.NoError(t, os.WriteFile(path, []byte(device), 0o644))
+	require.NoError(t, os.WriteFile(path, []byte(written), 0o644))
 	got, err := configs.LoadDevice(path)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	for _, c := range []struct{ old, new, want string }{
-		{device, ``, "is not a device profile"},
-		{device, `[]`, "is not a device profile"},
+		{written, ``, "is not a device profile"},
+		{written, `[]`, "is not a device profile"},
 		{`"source": "made up"}`, `"source": "made up"} {}`, "data after"},
 		{`device/v1`, `plan/v1`, `has schema "memopt.plan/v1", wanted "memopt.device/v1"`},
 		{`"mine"`, `""`, "has no name"},
@@ -75,8 +75,8 @@ func TestParseDevice(t *testing.T) {
 		{`"reserve_bytes": 2`, `"reserve_bytes": -2`, "reserve_bytes is -2; wanted 0 to memory_bytes, which is 20"},
 		{`"reserve_bytes": 2`, `"reserve_bytes": 21`, "reserve_bytes is 21; wanted 0 to memory_bytes, which is 20"},
 	} {
-		require.Contains(t, device, c.old)
-		_, err := configs.ParseDevice([]byte(strings.Replace(device, c.old, c.new, 1)), "d.json")
+		require.Contains(t, written, c.old)
+		_, err := configs.ParseDevice([]byte(strings.Replace(written, c.old, c.new, 1)), "d.json")
 		if assert.Error(t, err, c.new) {
 			assert.Contains(t, err.Error(), "d.json: ", c.new)
 			assert.Contains(t, err.Error(), c.want, c.new)

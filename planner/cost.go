@@ -9,6 +9,7 @@ import (
 	"memopt/graph/live"
 	"memopt/graph/op"
 	"memopt/planner/chunk"
+	"memopt/planner/device"
 	"memopt/symbolic"
 )
 
@@ -33,7 +34,7 @@ type nodeCosts struct {
 
 // newProfileCosts estimates every node by a device profile.
 func newProfileCosts(
-	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *Profile, s *shares,
+	g *graph.Graph, sizes *live.Sizes, flops []symbolic.Expr, env symbolic.Env, p *device.Profile, s *shares,
 ) *nodeCosts {
 	c := &nodeCosts{flops: make([]float64, len(g.Nodes)), seconds: make([]float64, len(g.Nodes)),
 		copies: make([]bool, len(g.Nodes))}
@@ -49,7 +50,7 @@ func newProfileCosts(
 		if c.copies[i] = op.Of(n.Kind).Transfer != op.NoTransfer; c.copies[i] {
 			continue // Plan.Copies has the time
 		}
-		c.seconds[i] = p.seconds(op.Of(n.Kind), computeType(g, n), loss*c.flops[i],
+		c.seconds[i] = p.Seconds(op.Of(n.Kind), computeType(g, n), loss*c.flops[i],
 			float64(s.moved(&step, sizes)))
 	}
 	return c
@@ -112,7 +113,7 @@ func (c *nodeCosts) of(nodes []graph.NodeID) Cost {
 // newNodeCosts returns the nodes' costs: measured, else by the profile.
 func newNodeCosts(m *graph.Model, types *op.Result, sizes *live.Sizes, o *Options,
 	s *shares) *nodeCosts {
-	profile := &DefaultProfile
+	profile := &device.Default
 	if o.Profile != nil {
 		profile = o.Profile
 	}
@@ -202,7 +203,7 @@ func (p *Plan) ProfileName() string {
 	case p.Options.Profile != nil:
 		return p.Options.Profile.Name
 	}
-	return DefaultProfile.Name
+	return device.Default.Name
 }
 
 // warnUnmeasured says how many times are estimates if the others are measured.
@@ -334,4 +335,17 @@ func (s *shares) loss(id graph.NodeID) float64 {
 		return 1
 	}
 	return s.tiles[id]
+}
+
+// NodeSeconds estimates the time of one execution of every node of any graph by a device profile, by
+// NodeID; nil stands for device.Default. The error is a *symbolic.UnboundError if sizes are not known.
+func NodeSeconds(m *graph.Model, types *op.Result, dims symbolic.Env, p *device.Profile) ([]float64, error) {
+	sizes, err := live.EvalSizes(m.Graph, dims)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil {
+		p = &device.Default
+	}
+	return newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), dims, p, nil).seconds, nil
 }

@@ -14,6 +14,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/symbolic"
 )
 
@@ -44,9 +45,9 @@ func TestRoofline(t *testing.T) {
 	require.NoError(t, err)
 	types, err := op.Infer(m)
 	require.NoError(t, err)
-	profile := &planner.Profile{Name: "slow", BytesPerSec: 1000, LaunchSeconds: 0.25,
-		Loops:    planner.Rates{Float64: 10, Float32: 100, Float16: 200, BFloat16: 50},
-		Products: planner.Rates{Float64: 1, Float32: 4000, Float16: 1e4, BFloat16: 1}}
+	profile := &device.Profile{Name: "slow", BytesPerSec: 1000, LaunchSeconds: 0.25,
+		Loops:    device.Rates{Float64: 10, Float32: 100, Float16: 200, BFloat16: 50},
+		Products: device.Rates{Float64: 1, Float32: 4000, Float16: 1e4, BFloat16: 1}}
 	p, err := planner.Make(m, types, planner.Options{Profile: profile})
 	require.NoError(t, err)
 	require.Equal(t, "slow", p.ProfileName())

@@ -134,7 +134,7 @@ type levelChoice struct {
 // higher, and it frees no less. Without sizes, and in ORTModule, it is all candidates.
 func (m *maker) levelSelection(ctx context.Context, l Level) (*levelChoice, error) {
 	compromise := l == LayerwiseCompromise
-	if m.sizes == nil || m.opts.byORTModule() {
+	if m.sizes == nil || m.opts.ByORTModule() {
 		return &levelChoice{sel: m.selectLevel(compromise)}, nil
 	}
 	w := &weigher{maker: m, ctx: ctx}

@@ -222,7 +222,7 @@ func (m *maker) adopt(ctx context.Context, p *Plan, c *choice) {
 	for _, pl := range p.Placements {
 		again = append(again, pl.Nodes...)
 	}
-	if m.opts.byORTModule() { // which makes one clone of a node
+	if m.opts.ByORTModule() { // which makes one clone of a node
 		slices.Sort(again)
 		again = slices.Compact(again)
 	}

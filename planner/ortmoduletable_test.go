@@ -13,6 +13,7 @@ import (
 
 	"memopt"
 	"memopt/planner"
+	"memopt/planner/ortmodule"
 	"memopt/recompute"
 )
 
@@ -86,7 +87,7 @@ func TestORTModuleTable(t *testing.T) {
 		p, err := planner.Make(m.Model, m.Types, planner.Options{Dims: dims, ORTModule: true, SkipLayout: true,
 			Strategy: planner.Level(n)})
 		require.NoError(t, err)
-		rows, err := p.ORTModuleRows()
+		rows, err := ortmodule.Rows(p)
 		require.NoError(t, err)
 		var theirs, own []string
 		any := map[string]string{} // the saving of rows of several stashed outputs, as ORTModule printed it

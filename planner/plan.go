@@ -10,6 +10,7 @@ import (
 	"memopt/planner/anchor"
 	"memopt/planner/arena"
 	"memopt/planner/chunk"
+	"memopt/planner/device"
 	"memopt/planner/place"
 	"memopt/recompute"
 	ortsim "memopt/sim/ort"
@@ -22,7 +23,7 @@ type Options struct {
 	Probe    *recompute.Probe // nil means the strategy's own
 	Order    OrderChoice      // "": OrderAuto
 	Dims     symbolic.Env     // bindings of symbols; others are ignored
-	Profile  *Profile         // nil means DefaultProfile
+	Profile  *device.Profile  // nil means device.Default
 	// Costs are measured seconds of one execution by node; NaN and negative ones, like
 	// all where it is nil, come from the profile.
 	Costs      []float64

@@ -129,7 +129,7 @@ func (p *Plan) saving(c *recompute.Cluster) (symbolic.Expr, int64) {
 	common := int64(1) // of ratios of element sizes: a few bits each
 	for _, i := range c.Members {
 		den := a.Candidates[i].Ratio.Den
-		common *= den / gcd(common, den)
+		common *= den / symbolic.GCD(common, den)
 	}
 	total := symbolic.Const(0)
 	for _, i := range c.Members {
@@ -140,13 +140,6 @@ func (p *Plan) saving(c *recompute.Cluster) (symbolic.Expr, int64) {
 		}
 	}
 	return total, common
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // excludes lists the other clusters that have a candidate of an entry of this one.

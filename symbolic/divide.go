@@ -113,7 +113,7 @@ func constantTerm(a Expr) (int64, Expr) {
 func content(a Expr, k uint64) uint64 {
 	var buf [1]term
 	for _, t := range a.terms(&buf) {
-		k = gcdInt(k, magnitude(t.coef))
+		k = GCD(k, magnitude(t.coef))
 	}
 	return k
 }
@@ -254,7 +254,7 @@ func openMod(r Expr, k int64) (Expr, bool) {
 			continue
 		}
 		m, ok := x.args[1].Const()
-		if !ok || modInt(t.coef, k/int64(gcdInt(uint64(k), uint64(m)))) != 0 {
+		if !ok || modInt(t.coef, k/int64(GCD(uint64(k), uint64(m)))) != 0 {
 			continue
 		}
 		opened := r.Add(x.args[0].Sub(x.expr).Mul(Const(t.coef)))

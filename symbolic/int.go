@@ -65,9 +65,8 @@ func modInt(a, b int64) int64 {
 	return r
 }
 
-// gcdInt returns the greatest common divisor of |a| and |b|; gcd(0, 0) is 0. The result is
-// unsigned because it may be 1<<63.
-func gcdInt(a, b uint64) uint64 {
+// GCD returns the greatest common divisor of two numbers that are not negative; that of 0 and 0 is 0.
+func GCD[T int64 | uint64](a, b T) T {
 	for b != 0 {
 		a, b = b, a%b
 	}

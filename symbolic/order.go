@@ -61,7 +61,7 @@ func ratioOf(x int64) ratio { return ratio{x < 0, magnitude(x), 1} }
 
 // over returns the quotient of two whole numbers.
 func (r ratio) over(s ratio) ratio {
-	g := gcdInt(r.num, s.num)
+	g := GCD(r.num, s.num)
 	return ratio{r.negative != s.negative, r.num / g, s.num / g}
 }
 

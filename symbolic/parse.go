@@ -231,7 +231,7 @@ func (p *parser) addFractions(v, w value) value {
 	vNum, wNum, den := w.den, v.den, Const(1)
 	if a, ok := v.den.Const(); ok {
 		if b, ok := w.den.Const(); ok { // by the least common multiple
-			g := int64(gcdInt(magnitude(a), magnitude(b)))
+			g := int64(GCD(magnitude(a), magnitude(b)))
 			vNum, wNum, den = Const(b/g), Const(a/g), Const(g)
 		}
 	}

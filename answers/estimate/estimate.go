@@ -13,6 +13,7 @@ import (
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/chunk"
+	"memopt/planner/device"
 	"memopt/sim/allocator"
 	"memopt/train"
 	"memopt/view/report"
@@ -26,9 +27,9 @@ type Options struct {
 	Recipe train.Recipe
 	// Precision counts values in other types than the graph's.
 	Precision precision.Precision
-	// Device is the device of the step and its times. nil means planner.DefaultProfile, whose memory does not
+	// Device is the device of the step and its times. nil means device.Default, whose memory does not
 	// count then.
-	Device *planner.Profile
+	Device *device.Profile
 	// Memory is the bytes that the device has; 0 means the profile's.
 	Memory int64
 	// Reserve is the bytes of these that no step can have; nil means the profile's.

@@ -18,7 +18,7 @@ import (
 	"memopt/graph/precision"
 	"memopt/internal/test/graphtest"
 	_ "memopt/internal/test/rapidflags"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/train"
 )
 
@@ -418,7 +418,7 @@ func TestNearestDevice(t *testing.T) {
 	}{{24 << 30, "rtx3090"}, {80 << 30, "a100"}, {1, "rtx3060-12g"}, {1 << 50, "mi300x"}, {16 << 30, "rtx4080"}} {
 		require.Equal(t, c.want, configs.NearestDevice(c.memory).Name)
 	}
-	require.NotEqual(t, planner.DefaultProfile.Name, configs.NearestDevice(24<<30).Name)
+	require.NotEqual(t, device.Default.Name, configs.NearestDevice(24<<30).Name)
 }
 
 // TestParts: at random sizes, in every precision, with and without accumulation, the parts add up to

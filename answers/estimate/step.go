@@ -15,6 +15,7 @@ import (
 	"memopt/graph/precision"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/symbolic"
 	"memopt/train"
 )
@@ -170,11 +171,11 @@ func (s *step) describe() *Result {
 func (s *step) limit() int64 { return s.memory - s.reserve - s.master - s.slack() }
 
 // profile is the device whose times count.
-func (s *step) profile() *planner.Profile {
+func (s *step) profile() *device.Profile {
 	if s.opts.Device != nil {
 		return s.opts.Device
 	}
-	return &planner.DefaultProfile
+	return &device.Default
 }
 
 // device is the executing device if its kernels' workspaces are known: the CPU, in the graph's own

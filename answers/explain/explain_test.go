@@ -17,6 +17,7 @@ import (
 	"memopt/graph/op"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/symbolic"
 )
 
@@ -207,7 +208,7 @@ func TestOffload(t *testing.T) {
 				}
 				found++
 				require.LessOrEqual(t, f.Saves, p.Planned.Peak.Bytes-p.Planned.LowerBound)
-				millis := 2e3 * float64(p.Sizes.Bytes[v.ID]) / planner.DefaultProfile.Link
+				millis := 2e3 * float64(p.Sizes.Bytes[v.ID]) / device.Default.Link
 				require.InDelta(t, millis, f.Millis, 1e-3*f.Millis+1e-9)
 			}
 		}

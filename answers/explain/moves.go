@@ -10,7 +10,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/planner/offload"
 )
 
@@ -212,7 +212,7 @@ func (e *explainer) link() offload.Link {
 	if p := e.p.Options.Profile; p != nil {
 		return offload.Link{BytesPerSecond: p.Link}
 	}
-	return offload.Link{BytesPerSecond: planner.DefaultProfile.Link}
+	return offload.Link{BytesPerSecond: device.Default.Link}
 }
 
 // whyCopied is whyLive of a value that a copy reads next; ok is false for others.

@@ -9,11 +9,12 @@ import (
 	"memopt"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/device"
 )
 
 // Device is how a training step fits a device.
 type Device struct {
-	Profile *planner.Profile
+	Profile *device.Profile
 	Limit   int64 // bytes that a step may take: the memory less the reserve
 	// By says for every kind whether the step fits.
 	By [numKinds]Fitting
@@ -39,7 +40,7 @@ type Devices struct {
 // OnDevices finds the smallest devices that fit a training step, among profiles that have a memory. All
 // symbols must be bound. The options MaxOverhead, Plan, Effort, Seed and Progress count; the profile of
 // Plan is that of each device. Errors are those of Largest.
-func OnDevices(ctx context.Context, m *memopt.Model, profiles []*planner.Profile, o Options) (*Devices, error) {
+func OnDevices(ctx context.Context, m *memopt.Model, profiles []*device.Profile, o Options) (*Devices, error) {
 	d := &Devices{Model: m, Options: o}
 	for _, p := range profiles {
 		if p.Memory > 0 {

@@ -11,6 +11,7 @@ import (
 	"memopt/configs"
 	"memopt/internal/test/graphtest"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/symbolic"
 )
 
@@ -107,7 +108,7 @@ func TestFrontier(t *testing.T) {
 func TestOnDevices(t *testing.T) {
 	m, err := memopt.Example("transformer", memopt.Options{Dims: map[string]int64{"batch": 64}})
 	require.NoError(t, err)
-	var profiles []*planner.Profile
+	var profiles []*device.Profile
 	for _, name := range []string{"a10", "rtx3060-12g", "h100", "cpu"} {
 		p, err := configs.LoadDevice(name)
 		require.NoError(t, err)

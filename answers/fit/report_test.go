@@ -11,7 +11,7 @@ import (
 	"memopt/answers/fit"
 	"memopt/configs"
 	"memopt/internal/test/answers"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/symbolic"
 	"memopt/view/report"
 )
@@ -52,7 +52,7 @@ func TestReports(t *testing.T) {
 	}
 	m, err = memopt.Example("transformer-small", memopt.Options{Dims: map[string]int64{"batch": 256}})
 	require.NoError(t, err)
-	var profiles []*planner.Profile
+	var profiles []*device.Profile
 	for _, name := range []string{"a10", "rtx3060-12g", "h100"} {
 		p, err := configs.LoadDevice(name)
 		require.NoError(t, err)

@@ -199,16 +199,9 @@ func (b block) over(den int64) []symbolic.Expr {
 // commonDen returns the least common multiple of two denominators; ok is false
 // where it is too large.
 func commonDen(a, b int64) (den int64, ok bool) {
-	g := gcd(a, b)
+	g := symbolic.GCD(a, b)
 	den = a / g * b
 	return den, den <= maxDen
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // fraction returns the simplest fraction that the element type rounds to x, so that 0.1

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"memopt/graph"
+	"memopt/symbolic"
 )
 
 // matMulFactors: batch dims that broadcast, rows, columns, and the sum.
@@ -57,7 +58,7 @@ func (s batches) batchGrain(f *Factor, inner int64) {
 	case s.merged():
 		g := int64(ProductGrain)
 		if inner > 0 {
-			g /= gcd(ProductGrain, inner)
+			g /= symbolic.GCD(ProductGrain, inner)
 		}
 		f.grained(g, g)
 	case s.turned, s.count == f.Size, s.right > f.Size, s.rows%ProductGrain == 0:

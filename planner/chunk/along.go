@@ -6,6 +6,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // place is the position of a value along a cut of so many rows.
@@ -190,12 +191,5 @@ func grain(list []link) int64 {
 	if g == 0 {
 		return 0
 	}
-	return g / gcd(g, last.rest())
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
+	return g / symbolic.GCD(g, last.rest())
 }

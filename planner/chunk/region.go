@@ -9,6 +9,7 @@ import (
 
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/symbolic"
 )
 
 // region is a set of nodes with one cut that they agree on.
@@ -339,7 +340,7 @@ func (g *growth) take(id graph.NodeID, o operand, v graph.ValueID) error {
 	}
 	grain := int64(0)
 	if g.grain > 0 && a.grain > 0 {
-		grain = g.grain / gcd(g.grain, a.grain) * a.grain
+		grain = g.grain / symbolic.GCD(g.grain, a.grain) * a.grain
 	}
 	if grain >= g.rows { // not even two parts have the bits of the whole
 		grain = 0

@@ -3,6 +3,8 @@ package pack
 import (
 	"cmp"
 	"slices"
+
+	"memopt/symbolic"
 )
 
 // job is a buffer as the stages see it: live in the sections [lo, hi). A section is a moment when
@@ -155,7 +157,7 @@ func (s *splitter) start(id int) {
 	s.index[id] = int32(len(s.p.jobs))
 	s.p.jobs = append(s.p.jobs, job{life{lo: int32(s.p.sections)}, size})
 	s.p.ids = append(s.p.ids, id)
-	s.p.unit = gcd(s.p.unit, size)
+	s.p.unit = symbolic.GCD(s.p.unit, size)
 	s.there++
 	s.grow(size)
 }
@@ -195,11 +197,4 @@ func (s *splitter) end(id int, whole bool) {
 		j.gaps = int32(len(s.p.gaps) - 1)
 	}
 	s.p.gaps[j.gaps] = append(s.p.gaps[j.gaps], stretch{lo: int32(s.p.sections)})
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

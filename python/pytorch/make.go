@@ -12,6 +12,7 @@ import (
 	"memopt/graph"
 	"memopt/graph/modules"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/planner/moduleplan"
 	torchsim "memopt/sim/torch"
 	"memopt/symbolic"
@@ -27,8 +28,8 @@ type Options struct {
 	Every bool
 	// Map lists the nodes of each module, for example "h.0.attn" (modules.Read); nil takes the file's own.
 	Map map[string][]string
-	// Profile is of the device whose times count; nil means planner.DefaultProfile.
-	Profile *planner.Profile
+	// Profile is of the device whose times count; nil means device.Default.
+	Profile *device.Profile
 	// Gradients are the options of the step's gradients. The program keeps the outputs that Outputs names beside
 	// the loss; nil means that it keeps no others.
 	Gradients autograd.Options
@@ -178,7 +179,7 @@ func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
 	p := &Plan{Share: o.Share, Fits: true, Tree: t.Tree, Program: t.Program,
 		Source: Source{Path: path, StructureSHA256: hash, Device: t.Device, Dims: symbolic.Env{}, Inputs: t.Inputs,
 			Parameters: t.Parameters, Node: func(*torchsim.Step) string { return "" }}}
-	profile := cmp.Or(o.Profile, &planner.DefaultProfile)
+	profile := cmp.Or(o.Profile, &device.Default)
 	for i := range t.Steps {
 		k := &t.Kernels[i]
 		seconds := profile.Kernel(k.FLOPs > 0, k.Type, float64(k.FLOPs), float64(k.Moved))

@@ -10,6 +10,7 @@ import (
 
 	"memopt/graph"
 	"memopt/planner"
+	"memopt/planner/ortmodule"
 	"memopt/recompute"
 )
 
@@ -61,7 +62,7 @@ func ortmoduleTable(w io.Writer, p *planner.Plan) error {
 	if p.Session == nil {
 		return nil
 	}
-	rows, err := p.ORTModuleRows()
+	rows, err := ortmodule.Rows(p)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"memopt/planner"
+	"memopt/planner/device"
 )
 
 // DevicesSchema is the schema of the JSON that `memopt devices -O json` prints.
@@ -31,7 +31,7 @@ type ratesJSON struct {
 }
 
 // Devices lists device profiles: memory and rates, and in JSON where the figures are from.
-func Devices(w io.Writer, format Format, list []*planner.Profile) error {
+func Devices(w io.Writer, format Format, list []*device.Profile) error {
 	if format == JSONFormat {
 		out := make([]deviceJSON, 0, len(list))
 		for _, p := range list {

@@ -5,7 +5,7 @@ import (
 
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/configs"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/view/report"
 )
 
@@ -33,7 +33,7 @@ func listDevices(a *cli.App, names []string) error {
 	if len(names) == 0 {
 		names = configs.DeviceNames()
 	}
-	var list []*planner.Profile
+	var list []*device.Profile
 	for _, name := range names {
 		p, err := configs.LoadDevice(name)
 		if err != nil {

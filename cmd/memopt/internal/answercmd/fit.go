@@ -18,6 +18,7 @@ import (
 	"memopt/configs"
 	"memopt/executor/cpu"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/view/report"
 )
 
@@ -158,7 +159,7 @@ func (f *fitFlags) readMoves(a *cli.App) (memopt.MoveOptions, error) {
 // fitDevices looks for the smallest device.
 func fitDevices(a *cli.App, name string, m *memopt.Model, step *report.Step, o *fit.Options,
 	format report.Format) error {
-	var profiles []*planner.Profile
+	var profiles []*device.Profile
 	for _, device := range configs.DeviceNames() {
 		p, err := configs.LoadDevice(device)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"memopt/answers/estimate/parts"
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/configs"
-	"memopt/planner"
 	"memopt/planner/arena"
+	"memopt/planner/device"
 	"memopt/view/report"
 )
 
@@ -32,10 +32,10 @@ func (d *DeviceFlags) Register(f *pflag.FlagSet, times string) {
 
 // deviceMemory is the memory of a device.
 type deviceMemory struct {
-	Bytes   int64            // that the device has; 0: neither --gpu nor the profile says
-	Reserve int64            // the part of bytes that no step can have
-	Profile *planner.Profile // nil: no device is named
-	Near    bool             // the profile is that of the nearest device
+	Bytes   int64           // that the device has; 0: neither --gpu nor the profile says
+	Reserve int64           // the part of bytes that no step can have
+	Profile *device.Profile // nil: no device is named
+	Near    bool            // the profile is that of the nearest device
 }
 
 // limit is the bytes that inputs, weights and the arena may take.

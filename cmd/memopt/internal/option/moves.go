@@ -7,7 +7,7 @@ import (
 
 	"memopt"
 	"memopt/cmd/memopt/internal/cli"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/planner/offload"
 	"memopt/recompute"
 )
@@ -16,7 +16,7 @@ import (
 const LinkOfDevice = "that of --device, or of the device whose times count"
 
 // ReadMoves reads the flags of values that move to the host. Without --link, the link is that of the flags' device,
-// else of the device that executes; "" means planner.DefaultProfile.
+// else of the device that executes; "" means device.Default.
 func ReadMoves(a *cli.App, flags *cli.MoveFlags, d DeviceFlags, executes string) (memopt.MoveOptions, error) {
 	o, err := flags.Options()
 	if err != nil {
@@ -30,7 +30,7 @@ func ReadMoves(a *cli.App, flags *cli.MoveFlags, d DeviceFlags, executes string)
 	if err != nil {
 		return memopt.MoveOptions{}, err
 	}
-	p := cmp.Or(m.Profile, &planner.DefaultProfile)
+	p := cmp.Or(m.Profile, &device.Default)
 	if p.Link == 0 && o.HostBudget > 0 {
 		return memopt.MoveOptions{}, cli.Usage("--host-budget: device %s has no link to a memory of the host: name "+
 			"one with --link, such as --link 25GB/s, or another device", p.Name)

@@ -1,4 +1,5 @@
-package planner
+// Package ortmodule prints the table of memory optimization plans that ORTModule logs for a training graph.
+package ortmodule
 
 import (
 	"cmp"
@@ -8,14 +9,15 @@ import (
 	"strings"
 
 	"memopt/graph"
+	"memopt/planner"
 	"memopt/recompute"
 	ortsim "memopt/sim/ort"
 	"memopt/symbolic"
 )
 
-// ORTModuleRow is a row of the table of memory optimization plans that ORTModule 1.19.2 prints with a log level of
+// Row is a row of the table of memory optimization plans that ORTModule 1.19.2 prints with a log level of
 // INFO or DEVINFO.
-type ORTModuleRow struct {
+type Row struct {
 	// Config is the configuration, for example "Gelu+:1:-1": two of them, joined by a comma, where the stash of the
 	// first ones' nodes lies in buffers of stashes of the others'.
 	Config    string
@@ -23,57 +25,57 @@ type ORTModuleRow struct {
 	Frequency int
 	// Saving is ORTModule's count, in bytes at the plan's sizes: "8,912,896" in its words, or a formula where it
 	// does not know a dim. It is not all that a plan saves: ORTModule counts one of several stashed outputs of a node
-	// ([Plan.ORTModuleRows]).
+	// ([Rows]).
 	Saving  string
 	Formula string // of the saving, as ORTModule prints it
 }
 
-// ORTModuleRows returns the rows that ORTModule's own table has for the plan's graph, in its order. It follows
+// Rows returns the rows that ORTModule's own table has for the plan's graph, in its order. It follows
 // GetMemorySavingSymbolicString (orttraining/core/optimizer/memory_optimizer/optimization_planner.cc), whose loop over
 // a node's stashed outputs assigns where it means to append, so that the last one alone is counted. The order of the
 // outputs is that of a hash table with a seed of its own in every run: ORTModule counts any of them, at every node
 // another one. Here it is the last by its place in the node. The error is that of sizes.
-func (p *Plan) ORTModuleRows() ([]ORTModuleRow, error) {
+func Rows(p *planner.Plan) ([]Row, error) {
 	order := graph.FileOrder(p.Model.Graph)
-	if p.Options.byORTModule() {
+	if p.Options.ByORTModule() {
 		order = p.Analysis.Order
 	}
 	root, err := ortsim.TrainingBuffers(p.Model, order, p.Options.Dims)
 	if err != nil {
 		return nil, err
 	}
-	t := &ortmoduleTable{plan: p, root: root, stashes: make([]bool, len(p.Model.Graph.Nodes)),
-		told: ortsim.Told(p.Model.Graph), unknown: map[graph.ValueID]int{}, rows: map[string]*ortmoduleSum{}}
+	t := &table{plan: p, root: root, stashes: make([]bool, len(p.Model.Graph.Nodes)),
+		told: ortsim.Told(p.Model.Graph), unknown: map[graph.ValueID]int{}, rows: map[string]*sum{}}
 	for _, st := range p.Analysis.Stashed {
 		t.stashes[st.Node] = true
 	}
 	return t.run(), nil
 }
 
-// ortmoduleTable makes the rows of ORTModule's table.
-type ortmoduleTable struct {
-	plan    *Plan
+// table makes the rows of ORTModule's table.
+type table struct {
+	plan    *planner.Plan
 	root    []graph.ValueID       // by value: whose buffer it lies in
 	stashes []bool                // by node
 	told    []bool                // by value: ORTModule has its shape from the file
 	unknown map[graph.ValueID]int // by stash: the number of its first dim without a name
-	rows    map[string]*ortmoduleSum
+	rows    map[string]*sum
 }
 
-// ortmoduleSum is a row, with the savings of its occurrences.
-type ortmoduleSum struct {
+// sum is a row, with the savings of its occurrences.
+type sum struct {
 	freq   int
 	on     bool
-	saving []ortmoduleTerm
+	saving []term
 }
 
-// ortmoduleTerm is coef/den times the product of dims.
-type ortmoduleTerm struct {
+// term is coef/den times the product of dims.
+type term struct {
 	coef, den int64
 	dims      symbolic.Expr
 }
 
-func (t *ortmoduleTable) run() []ORTModuleRow {
+func (t *table) run() []Row {
 	a := t.plan.Analysis
 	t.numberUnknown()
 	for c := range a.Candidates {
@@ -82,19 +84,19 @@ func (t *ortmoduleTable) run() []ORTModuleRow {
 		}
 	}
 	type ranked struct {
-		ORTModuleRow
+		Row
 		bytes float64
 	}
 	var out []ranked
 	for _, config := range slices.Sorted(maps.Keys(t.rows)) {
 		s := t.rows[config]
 		saving, bytes := t.evaluated(s.saving)
-		out = append(out, ranked{ORTModuleRow{config, s.on, s.freq, saving, formulaOf(s.saving)}, bytes})
+		out = append(out, ranked{Row{config, s.on, s.freq, saving, formulaOf(s.saving)}, bytes})
 	}
 	slices.SortStableFunc(out, func(x, y ranked) int { return cmp.Compare(y.bytes, x.bytes) })
-	rows := make([]ORTModuleRow, len(out))
+	rows := make([]Row, len(out))
 	for i := range out {
-		rows[i] = out[i].ORTModuleRow
+		rows[i] = out[i].Row
 	}
 	return rows
 }
@@ -102,7 +104,7 @@ func (t *ortmoduleTable) run() []ORTModuleRow {
 // combinations lists the candidates that ORTModule shows in one row with a candidate: itself, or, where its stash lies
 // in buffers of other nodes, each way to take a candidate for each of them (IterateNodeOptimizationPlan): none where
 // such a node has no candidate.
-func (t *ortmoduleTable) combinations(candidate int) [][]int {
+func (t *table) combinations(candidate int) [][]int {
 	a := t.plan.Analysis
 	out := [][]int{{candidate}}
 	for _, v := range a.Candidates[candidate].Stashed {
@@ -126,7 +128,7 @@ func (t *ortmoduleTable) combinations(candidate int) [][]int {
 }
 
 // lender returns the node whose output's buffer a value lies in, if that is another node with stashed outputs.
-func (t *ortmoduleTable) lender(v graph.ValueID) (graph.NodeID, bool) {
+func (t *table) lender(v graph.ValueID) (graph.NodeID, bool) {
 	g := t.plan.Analysis.Graph
 	root := t.root[v]
 	if root == graph.NoValue || root == v || g.Values[root].Def == graph.NoNode {
@@ -137,66 +139,68 @@ func (t *ortmoduleTable) lender(v graph.ValueID) (graph.NodeID, bool) {
 }
 
 // add counts an occurrence of a row.
-func (t *ortmoduleTable) add(candidates []int) {
+func (t *table) add(candidates []int) {
 	a := t.plan.Analysis
 	var configs []string
 	on := true
 	for _, c := range candidates {
 		cluster := &a.Clusters[a.Candidates[c].Cluster]
 		configs = append(configs, cluster.Config())
-		i := slices.IndexFunc(t.plan.Clusters, func(r ClusterRow) bool { return r.Index == a.Candidates[c].Cluster })
+		i := slices.IndexFunc(t.plan.Clusters, func(r planner.ClusterRow) bool {
+			return r.Index == a.Candidates[c].Cluster
+		})
 		on = on && t.plan.Clusters[i].Requested != 0
 	}
 	slices.Sort(configs)
 	key := strings.Join(configs, ",")
 	s := t.rows[key]
 	if s == nil {
-		s = &ortmoduleSum{on: on}
+		s = &sum{on: on}
 		t.rows[key] = s
 	}
 	s.freq++
 	for _, c := range candidates {
-		if term, ok := t.counted(&a.Candidates[c]); ok {
-			s.saving = append(s.saving, term)
+		if one, ok := t.counted(&a.Candidates[c]); ok {
+			s.saving = append(s.saving, one)
 		}
 	}
 }
 
 // counted returns the saving that ORTModule counts of a candidate: of its last stash in a buffer of its own.
-func (t *ortmoduleTable) counted(c *recompute.Candidate) (term ortmoduleTerm, ok bool) {
+func (t *table) counted(c *recompute.Candidate) (one term, ok bool) {
 	for _, v := range slices.Backward(c.Stashed) {
 		if _, lent := t.lender(v); lent {
 			continue
 		}
 		g := t.plan.Analysis.Graph
-		term = ortmoduleTerm{int64(g.Values[v].Type.DType.Bits()) / 8 * c.Ratio.Num, c.Ratio.Den, symbolic.Const(1)}
+		one = term{int64(g.Values[v].Type.DType.Bits()) / 8 * c.Ratio.Num, c.Ratio.Den, symbolic.Const(1)}
 		number := t.unknown[v]
 		if n := g.Nodes[c.Entry]; ortsim.SizedByInput(n) && t.nameless(v) > 0 && t.nameless(n.Inputs[0]) == 0 {
 			v = n.Inputs[0]
 		}
 		if !g.Values[v].Type.Shape.Ranked {
-			term.dims = symbolic.Sym("unknown")
-			return term, true
+			one.dims = symbolic.Sym("unknown")
+			return one, true
 		}
 		for _, d := range g.Values[v].Type.Shape.Dims {
 			if n, isConst := d.Const(); isConst {
-				term.coef *= n
+				one.coef *= n
 				continue
 			}
 			if t.isNameless(v, d) {
 				d = symbolic.Sym(fmt.Sprintf("empty_dim_param%d", number))
 				number++
 			}
-			term.dims = term.dims.Mul(d)
+			one.dims = one.dims.Mul(d)
 		}
-		return term, true
+		return one, true
 	}
-	return ortmoduleTerm{}, false
+	return term{}, false
 }
 
 // isNameless reports whether ORTModule does not know a dim of a value. A session's file declares those known; else
 // its shape inference hands on numbers and names, and does not compute with names.
-func (t *ortmoduleTable) isNameless(v graph.ValueID, d symbolic.Expr) bool {
+func (t *table) isNameless(v graph.ValueID, d symbolic.Expr) bool {
 	if _, isConst := d.Const(); isConst {
 		return false
 	}
@@ -208,7 +212,7 @@ func (t *ortmoduleTable) isNameless(v graph.ValueID, d symbolic.Expr) bool {
 }
 
 // nameless counts the dims of a value that ORTModule does not know.
-func (t *ortmoduleTable) nameless(v graph.ValueID) (n int) {
+func (t *table) nameless(v graph.ValueID) (n int) {
 	for _, d := range t.plan.Analysis.Graph.Values[v].Type.Shape.Dims {
 		if t.isNameless(v, d) {
 			n++
@@ -219,7 +223,7 @@ func (t *ortmoduleTable) nameless(v graph.ValueID) (n int) {
 
 // numberUnknown numbers the dims without names as ORTModule does in its first session: it goes through the nodes from
 // the last to the first, and looks at a Reshape's dims two more times.
-func (t *ortmoduleTable) numberUnknown() {
+func (t *table) numberUnknown() {
 	a := t.plan.Analysis
 	next := 0
 	for _, c := range slices.Backward(a.Candidates) {
@@ -235,8 +239,8 @@ func (t *ortmoduleTable) numberUnknown() {
 }
 
 // evaluated returns a saving as ORTModule prints it, and the bytes that it sorts rows by: 0 where a dim has no name.
-func (t *ortmoduleTable) evaluated(terms []ortmoduleTerm) (string, float64) {
-	bound := make([]ortmoduleTerm, len(terms))
+func (t *table) evaluated(terms []term) (string, float64) {
+	bound := make([]term, len(terms))
 	total := 0.0
 	known := true
 	for i, m := range terms {
@@ -264,19 +268,19 @@ func thousands(digits string) string {
 
 // formulaOf writes a sum as sympy simplifies it: with symbols that all its products have before it, as in
 // "x*(8.0*y + 4.0*z)", and a factor that all have with them, as in "8.0*x*(y - 1)". A number alone has 15 digits.
-func formulaOf(terms []ortmoduleTerm) string {
-	merged := map[string]ortmoduleTerm{}
+func formulaOf(terms []term) string {
+	merged := map[string]term{}
 	for _, m := range terms {
 		key := m.dims.String()
 		if old, ok := merged[key]; ok {
-			den := old.den / gcd(old.den, m.den) * m.den
+			den := old.den / symbolic.GCD(old.den, m.den) * m.den
 			m.coef, m.den = old.coef*(den/old.den)+m.coef*(den/m.den), den
 		}
 		merged[key] = m
 	}
 	number, isNumber := merged["1"]
 	delete(merged, "1")
-	var list []ortmoduleTerm
+	var list []term
 	for _, key := range slices.Sorted(maps.Keys(merged)) {
 		list = append(list, merged[key])
 	}
@@ -292,7 +296,7 @@ func formulaOf(terms []ortmoduleTerm) string {
 	}
 	var out []string
 	for _, m := range list {
-		text, ok := factored([]ortmoduleTerm{m})
+		text, ok := factored([]term{m})
 		if !ok {
 			text = m.dims.Mul(symbolic.Const(m.coef)).FloatString(1, m.den)
 		}
@@ -306,10 +310,10 @@ func formulaOf(terms []ortmoduleTerm) string {
 
 // factored writes a sum of several products with the symbols that all of them have before it; ok is false where there
 // are no such symbols.
-func factored(list []ortmoduleTerm) (text string, ok bool) {
+func factored(list []term) (text string, ok bool) {
 	den := int64(1)
 	for _, m := range list {
-		den = den / gcd(den, m.den) * m.den
+		den = den / symbolic.GCD(den, m.den) * m.den
 	}
 	sum, dims, alike := symbolic.Const(0), symbolic.Const(0), true
 	for _, m := range list {

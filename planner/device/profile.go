@@ -1,14 +1,14 @@
-package planner
+// Package device estimates times of nodes by a device's rates: the roofline model over figures of its data sheet.
+// Plans rank costs by them where no measured times are given.
+package device
 
 import (
 	"memopt/graph"
-	"memopt/graph/live"
 	"memopt/graph/op"
-	"memopt/symbolic"
 )
 
-// Profile is the peak performance of a device, from its data sheet. Times estimated with it rank plans, but are
-// no predictions, unlike measured times (Options.Costs).
+// Profile is the peak performance of a device, from its data sheet. Times estimated by it rank plans, but are
+// no predictions, unlike measured times.
 type Profile struct {
 	Name string
 	// Loops are the rates of the vector units, which run every operator that is no product.
@@ -52,8 +52,8 @@ func (r Rates) Of(d graph.DType) float64 {
 	return r.Float32
 }
 
-// DefaultProfile is used where no device is named. It is configs/devices/a100.json.
-var DefaultProfile = Profile{
+// Default is used where no device is named. It is configs/devices/a100.json.
+var Default = Profile{
 	Name:          "a100",
 	Loops:         Rates{Float64: 9.7e12, Float32: 19.5e12, Float16: 78e12, BFloat16: 39e12},
 	Products:      Rates{Float64: 19.5e12, Float32: 156e12, Float16: 312e12, BFloat16: 312e12},
@@ -78,10 +78,10 @@ const a100Source = "NVIDIA A100 80GB SXM data sheet (2021): FP64 9.7, FP64 Tenso
 	"link: PCI Express 4.0 with 16 lanes, each way as measured (A100: 25 GB/s, " +
 	"ZaidQureshi/bam#54)"
 
-// seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
+// Seconds estimates one execution of a node by the roofline model (Williams, Waterman and Patterson, CACM 52(4),
 // 2009): the larger of arithmetic time and memory time, and no less than a launch. A node that computes and
 // moves 0 bytes takes no time.
-func (p *Profile) seconds(info *op.Info, d graph.DType, flops, traffic float64) float64 {
+func (p *Profile) Seconds(info *op.Info, d graph.DType, flops, traffic float64) float64 {
 	if flops == 0 && traffic == 0 || info.Has(op.ConstantRole) {
 		return 0
 	}
@@ -96,17 +96,4 @@ func (p *Profile) Kernel(product bool, d graph.DType, flops, traffic float64) fl
 		rates = &p.Products
 	}
 	return max(flops/rates.Of(d), traffic/p.BytesPerSec, p.LaunchSeconds)
-}
-
-// NodeSeconds estimates the time of one execution of every node of any graph by a device profile, by
-// NodeID; nil stands for DefaultProfile. The error is a *symbolic.UnboundError if sizes are not known.
-func NodeSeconds(m *graph.Model, types *op.Result, dims symbolic.Env, p *Profile) ([]float64, error) {
-	sizes, err := live.EvalSizes(m.Graph, dims)
-	if err != nil {
-		return nil, err
-	}
-	if p == nil {
-		p = &DefaultProfile
-	}
-	return newProfileCosts(m.Graph, sizes, op.FLOPs(m.Graph, m.Opsets, types), dims, p, nil).seconds, nil
 }
