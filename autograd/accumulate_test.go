@@ -322,7 +322,13 @@ func requireInPlace(t *testing.T, m *graph.Model, opts autograd.Options, less in
 			require.NoError(t, err)
 			update := simulated(t, u.Model, nil)
 			require.Empty(t, update.Copied, m.Path)
-			require.Less(t, update.Peak.Bytes, 2*largest(u.Model.Graph)+1024, "%s: %s", m.Path, kind)
+			most := 2*largest(u.Model.Graph) + 1024
+			if kind == "muon" || kind == "adafactor" {
+				// muon: the square of the matrix that is made orthogonal, with the shorter side; adafactor: the mean of
+				// each matrix, which in kernels of 1 by 1 are as many as the elements.
+				most += largest(u.Model.Graph)
+			}
+			require.Less(t, update.Peak.Bytes, most, "%s: %s", m.Path, kind)
 		}
 	}
 }

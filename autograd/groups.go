@@ -56,7 +56,7 @@ type member struct {
 // pace is a learning rate.
 type pace struct {
 	scale          float64
-	rate, stepSize Value // double; the latter, of adam, without the first mean's bias
+	rate, stepSize Value // double; the latter, of adam, without the first mean's bias, of adafactor relative
 	kept           []kept
 }
 
@@ -108,8 +108,9 @@ func (u *updater) memberOf(name string) member {
 	return m
 }
 
-// setPaces makes the learning rates of all groups. unbiased is the divisor of adam's rate, or None.
-func (u *updater) setPaces(rate, unbiased Value) {
+// setPaces makes the learning rates of all groups. stepSize makes the size of a step of a rate; nil means that there
+// is none.
+func (u *updater) setPaces(rate Value, stepSize func(rate Value) Value) {
 	for _, m := range u.members {
 		if u.pace(m.scale) != nil {
 			continue
@@ -118,8 +119,8 @@ func (u *updater) setPaces(rate, unbiased Value) {
 		if m.scale != 1 {
 			p.rate = u.Mul(rate, u.double(m.scale))
 		}
-		if unbiased != None {
-			p.stepSize = u.Div(p.rate, unbiased)
+		if stepSize != nil {
+			p.stepSize = stepSize(p.rate)
 		}
 		u.paces = append(u.paces, p)
 	}

@@ -52,32 +52,42 @@ func (u *updater) shareScalars() {
 		}
 		p, grad := u.pace(m.scale), u.grads[i]
 		d := u.DType(grad)
-		if u.unbiased() {
+		switch u.ruleOf(i) {
+		case "adam", "adamw", "adafactor":
 			u.scalar(p.stepSize, d, 0)
-		} else {
+		default:
 			u.scalar(p.rate, d, 0)
 		}
-		if u.Kind == "lion" {
-			u.lionFactor(grad)
+		switch u.ruleOf(i) {
+		case "lion", "muon":
+			u.blendFactor(u.blendOf(i), grad)
+		case "adafactor":
+			u.scalar(u.share, d, 0)
 		}
 		if m.decay != 0 && u.shrinks() {
 			u.scalar(u.kept(p, m.decay), d, 1)
 		}
 	}
-	factors := []float64{u.Momentum}
-	switch {
-	case u.unbiased():
-		factors = []float64{u.Beta1, u.Beta2}
-	case u.Kind == "lion":
-		factors = []float64{u.Beta1}
-	}
-	for _, x := range factors {
+	for k := range 2 {
 		for i, grad := range u.grads {
-			if x != 0 && !u.packs(u.params[i]) {
-				u.factor(x, grad)
+			if f := u.factorsOf(i); k < len(f) && f[k] != 0 && !u.packs(u.params[i]) {
+				u.factor(f[k], grad)
 			}
 		}
 	}
+}
+
+// factorsOf are the factors of old states in the update of a parameter.
+func (u *updater) factorsOf(i int) []float64 {
+	switch u.ruleOf(i) {
+	case "adam", "adamw":
+		return []float64{u.Beta1, u.Beta2}
+	case "lion", "muon":
+		return []float64{u.blendOf(i).old}
+	case "adafactor":
+		return nil
+	}
+	return []float64{u.Momentum}
 }
 
 // factor is the factor of an old state in an update.

@@ -14,6 +14,8 @@ var optimizerKinds = []optimizerKind{
 	{"adam", "Adam", "adam", 0},
 	{"adamw", "AdamW", "adamw", 0},
 	{"lion", "Lion", "lion", 0},
+	{"muon", "Muon, with AdamW beside hidden matrices", "muon", 0},
+	{"adafactor", "Adafactor", "adafactor", 0},
 	{"adam8bit", "Adam with moments of 8 bits (inexact)", "adam", 8},
 	{"adamw8bit", "AdamW with moments of 8 bits (inexact)", "adamw", 8},
 	{"adam4bit", "Adam with moments of 4 bits (inexact)", "adam", 4},
@@ -68,10 +70,20 @@ func (o *Optimizer) FewerBits() (kinds []string) {
 	return kinds
 }
 
+// Uniform reports whether all parameters have the same states, as floats in the shape of the parameter.
+func (o *Optimizer) Uniform() bool {
+	return o.Bits() == 0 && o.rule() != "muon" && o.rule() != "adafactor"
+}
+
 // States are the suffixes of the states that an optimizer keeps of a parameter, for example MomentumSuffix; nil: it
-// keeps none. Each state has the shape of the parameter, or is stored in codes with scales (ScaleSuffix).
+// keeps none. Each state has the shape of the parameter, or is stored in codes with scales (ScaleSuffix). An optimizer
+// whose parameters differ in their states has all suffixes in the list.
 func (o *Optimizer) States() []string {
 	switch {
+	case o.rule() == "muon":
+		return []string{MomentumSuffix, AvgSuffix, SqAvgSuffix}
+	case o.rule() == "adafactor":
+		return []string{RowSuffix, ColumnSuffix, VarianceSuffix}
 	case o.unbiased():
 		return []string{AvgSuffix, SqAvgSuffix}
 	case o.rule() == "lion":

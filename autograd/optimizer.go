@@ -14,13 +14,15 @@ import (
 
 // Optimizer says how parameters are updated. The rules are those of PyTorch's torch.optim; lion is Algorithm 2 of Chen
 // et al., "Symbolic Discovery of Optimization Algorithms" (arXiv:2302.06675), as its authors' implementation has it.
+// muon updates the matrices of hidden layers (hiddenMatrices), and adamw all other parameters. adafactor has the
+// defaults of torch.optim.Adafactor for all but the learning rate and the weight decay.
 type Optimizer struct {
 	Kind string // one of OptimizerKinds
 	// LR is the learning rate; 0 means that the graph input lr, a float scalar, gives it.
 	LR float64
 
-	// WeightDecay is added to the gradient, times the parameter; adamw and lion shrink the parameter
-	// itself instead.
+	// WeightDecay is added to the gradient, times the parameter; adamw, lion, muon and adafactor shrink the
+	// parameter itself instead.
 	WeightDecay float64
 	// NoDecay exempts parameters; nil means that no parameter is exempt. A group's own decay comes
 	// first.
@@ -29,11 +31,13 @@ type Optimizer struct {
 	// matches it.
 	Groups []Group
 
-	Momentum float64 // sgd
+	Momentum float64 // sgd and muon; 0 means 0.95 of muon, which always has Nesterov's
 	Nesterov bool    // sgd
+	// AdjustLR is how muon scales the learning rate by a matrix's shape: one of AdjustLRs; "" means the first.
+	AdjustLR string
 
-	Beta1, Beta2 float64 // adam, adamw and lion; 0 means 0.9 and 0.999, of lion 0.99
-	Eps          float64 // adam and adamw; 0 means 1e-8
+	Beta1, Beta2 float64 // adam, adamw (that of muon, too) and lion; 0 means 0.9 and 0.999, of lion 0.99
+	Eps          float64 // adam and adamw (that of muon, too); 0 means 1e-8
 
 	// MaxNorm bounds the norm of all gradients together, as clip_grad_norm_ does; 0 means no bound.
 	MaxNorm float64
@@ -54,20 +58,30 @@ type Optimizer struct {
 }
 
 // shrinks reports whether weight decay shrinks the parameter, and leaves the gradient alone.
-func (o *Optimizer) shrinks() bool { return o.rule() == "adamw" || o.rule() == "lion" }
+func (o *Optimizer) shrinks() bool { return o.rule() != "adam" && o.rule() != "sgd" }
 
-// unbiased reports whether an update depends on the number of updates before it.
-func (o *Optimizer) unbiased() bool { return o.rule() == "adam" || o.rule() == "adamw" }
+// unbiased reports whether updates remove the bias of means by the number of updates before them.
+func (o *Optimizer) unbiased() bool {
+	return o.rule() == "adam" || o.rule() == "adamw" || o.rule() == "muon"
+}
+
+// countsUpdates reports whether an update depends on the number of updates before it.
+func (o *Optimizer) countsUpdates() bool {
+	return o.unbiased() || o.rule() == "adafactor" || o.Stochastic
+}
 
 // Names of the values that an optimizer adds to the graph. The updated form of input x is output x
 // + NewSuffix: w_new of w, for example.
 const (
 	NewSuffix      = "_new"
 	LRInput        = "lr"           // input: float scalar
-	StepInput      = "step"         // input and output: int64 scalar, the number of updates; adam, adamw, Stochastic
-	MomentumSuffix = "_momentum"    // state of sgd
+	StepInput      = "step"         // input and output: int64 scalar, the number of updates (Optimizer.countsUpdates)
+	MomentumSuffix = "_momentum"    // state of sgd and muon
 	AvgSuffix      = "_exp_avg"     // state of adam, adamw and lion; with few bits its codes
 	SqAvgSuffix    = "_exp_avg_sq"  // state of adam and adamw; with few bits its codes
+	RowSuffix      = "_row_var"     // state of adafactor: means of squares along the last dim, of two dims or more
+	ColumnSuffix   = "_col_var"     // state of adafactor: the same along the dim before
+	VarianceSuffix = "_variance"    // state of adafactor of a vector or a number
 	ScaleSuffix    = "_scale"       // behind these: the scales of a state of few bits, a float for each block
 	NormOutput     = "grad_norm"    // output with MaxNorm or Guard: the norm of all gradients, before it is bounded
 	FiniteOutput   = "grads_finite" // output, bool: with a loss scale or Guard, whether the update took place
@@ -105,6 +119,7 @@ func AppendOptimizer(j *Joint, o Optimizer) (err error) {
 			constants: map[string]Value{},
 			out:       j, base: "/optimizer/", prefix: "/optimizer/"}},
 		finite: None, bound: None, copies: map[Value]bool{}}
+	u.tellHidden(j)
 	u.importOwn(j.Model)
 	if u.j.types, err = op.NewExtender(j.Model); err != nil {
 		return err
@@ -142,11 +157,16 @@ func (o *Optimizer) complete() error {
 		return fmt.Errorf("optimizer %q: wanted %s", o.Kind, Kinds())
 	case o.Nesterov && o.Momentum == 0:
 		return fmt.Errorf("optimizer %s: Nesterov's momentum needs a momentum", o.Kind)
-	case o.Kind != "sgd" && o.Momentum != 0:
+	case o.Kind != "sgd" && o.Kind != "muon" && o.Momentum != 0:
 		return fmt.Errorf("optimizer %s: has no momentum", o.Kind)
-	case o.Bits() > 0 && o.Ranks.several() && o.Ranks.Zero > 0:
-		return fmt.Errorf("optimizer %s: its states have blocks of their own, and ZeRO stage %d would divide them: "+
-			"wanted stage 0, or an optimizer with states in float32", o.Kind, o.Ranks.Zero)
+	case o.Kind == "muon" && o.Momentum >= 1:
+		return fmt.Errorf("optimizer %s: its momentum is %v: wanted less than 1", o.Kind, o.Momentum)
+	case o.AdjustLR != "" && (o.Kind != "muon" || !slices.Contains(AdjustLRs, o.AdjustLR)):
+		return fmt.Errorf("optimizer %s: adjusts the learning rate by %q: wanted one of %q, for muon", o.Kind,
+			o.AdjustLR, AdjustLRs)
+	case !o.Uniform() && o.Ranks.several() && o.Ranks.Zero > 0:
+		return fmt.Errorf("optimizer %s: its states belong to blocks or rows of a parameter, and ZeRO stage %d would "+
+			"divide them: wanted stage 0, or an optimizer with states by element", o.Kind, o.Ranks.Zero)
 	case o.Stochastic && o.Ranks.several() && o.Ranks.Zero > 0:
 		return fmt.Errorf("optimizer %s: stochastic rounding draws by the place in a parameter, and ZeRO stage %d "+
 			"would divide them: wanted stage 0, or another precision", o.Kind, o.Ranks.Zero)
@@ -155,6 +175,9 @@ func (o *Optimizer) complete() error {
 		if *v == 0 {
 			*v = d
 		}
+	}
+	if o.Kind == "muon" {
+		def(&o.Momentum, 0.95)
 	}
 	def(&o.Beta1, 0.9)
 	if o.Kind == "lion" {
@@ -200,9 +223,13 @@ type updater struct {
 	states []live.StatePair // the states of the next step
 	begin  []int            // by parameter: the first node of its update
 
-	step Value // of adam and stochastic rounding: after this update, int64
+	step Value // if the update counts them: after this update, int64
 	// For adam, double: the root of the factor that removes the second mean's bias.
 	correction Value
+	share      Value // for adafactor, double: of the new squares in a mean
+
+	hidden map[string]bool // for muon: the matrices of hidden layers
+	low    graph.DType     // of muon's products; graph.Undefined means that of the update
 
 	members []member // by parameter
 	paces   []pace   // the learning rates that there are
@@ -392,19 +419,26 @@ func (u *updater) rates() {
 	} else {
 		rate = u.Cast(u.newInput(LRInput, graph.Tensor(graph.Float32, graph.Dims())), graph.Float64)
 	}
-	if !u.unbiased() {
-		u.setPaces(rate, None)
+	if !u.unbiased() && u.rule() != "adafactor" {
+		u.setPaces(rate, nil)
 	}
-	if !u.unbiased() && !u.Stochastic {
+	if !u.countsUpdates() {
 		return
 	}
 	old := u.newInput(StepInput, graph.Tensor(graph.Int64, graph.Dims()))
 	u.step = u.Add(old, u.Int(1))
-	if u.unbiased() {
+	switch {
+	case u.unbiased():
 		t := u.Cast(u.step, graph.Float64)
 		unbiased := func(beta float64) Value { return u.Sub(u.double(1), u.Op("Pow", nil, u.double(beta), t)) }
-		u.setPaces(rate, unbiased(u.Beta1))
+		first := unbiased(u.Beta1)
+		u.setPaces(rate, func(rate Value) Value { return u.Div(rate, first) })
 		u.correction = u.Op("Sqrt", nil, unbiased(u.Beta2))
+	case u.rule() == "adafactor":
+		t := u.Cast(u.step, graph.Float64)
+		u.share = u.Op("Pow", nil, t, u.double(factorDecay))
+		most := u.Op("Pow", nil, t, u.double(-0.5))
+		u.setPaces(rate, func(rate Value) Value { return u.Op("Min", nil, rate, most) })
 	}
 	step := u.step
 	if u.finite != None {

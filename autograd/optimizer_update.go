@@ -1,5 +1,7 @@
 package autograd
 
+import "memopt/graph"
+
 // update emits the new value of parameter number i and of its states. Decay that shrinks is p·(1 - lr·decay) in place
 // of p.
 func (u *updater) update(i int, param, grad Value) {
@@ -8,17 +10,24 @@ func (u *updater) update(i int, param, grad Value) {
 	if decay != 0 && !u.shrinks() {
 		grad = u.Add(grad, u.Mul(old, u.Scalar(decay, old)))
 	}
-	grad = u.guarded(grad)
+	if u.rule() != "adafactor" {
+		grad = u.guarded(grad)
+	}
 	from := old
 	if decay != 0 && u.shrinks() {
 		from = u.Mul(old, u.scalar(u.kept(pace, decay), u.DType(grad), 1))
 	}
 	var updated Value
-	switch u.rule() {
+	switch u.ruleOf(i) {
 	case "sgd":
 		updated = u.sgd(param, from, grad, pace)
 	case "lion":
-		updated = u.lion(param, from, grad, pace)
+		c := u.blend(param, AvgSuffix, grad, u.blendOf(i))
+		updated = u.Sub(from, u.Mul(u.mathSign(c), u.scalar(pace.rate, u.DType(grad), 0)))
+	case "muon":
+		updated = u.muon(param, from, u.blend(param, MomentumSuffix, grad, u.blendOf(i)), pace)
+	case "adafactor":
+		updated = u.adafactor(param, old, from, grad, pace)
 	default:
 		updated = u.adam(param, from, grad, pace)
 	}
@@ -29,7 +38,7 @@ func (u *updater) update(i int, param, grad Value) {
 // sgd: m' = momentum·m + g; p' = p - lr·m', or with Nesterov's momentum p - lr·(g + momentum·m').
 func (u *updater) sgd(param, old, grad Value, pace *pace) Value {
 	if u.Momentum != 0 {
-		moved := u.state(param, MomentumSuffix, func(m Value) Value {
+		moved := u.state(param, MomentumSuffix, u.Type(param).Shape, func(m Value) Value {
 			return u.Add(u.Mul(m, u.factor(u.Momentum, m)), grad)
 		})
 		if u.Nesterov {
@@ -45,37 +54,52 @@ func (u *updater) sgd(param, old, grad Value, pace *pace) Value {
 // besides the gradient's.
 func (u *updater) adam(param, old, grad Value, pace *pace) Value {
 	d := u.DType(grad)
-	avg := u.state(param, AvgSuffix, func(m Value) Value {
+	avg := u.state(param, AvgSuffix, u.Type(param).Shape, func(m Value) Value {
 		return u.Add(u.Mul(u.Sub(m, grad), u.factor(u.Beta1, m)), grad)
 	})
-	sq := u.state(param, SqAvgSuffix, func(v Value) Value {
+	sq := u.state(param, SqAvgSuffix, u.Type(param).Shape, func(v Value) Value {
 		return u.Add(u.Mul(v, u.factor(u.Beta2, v)), u.Mul(u.Mul(grad, grad), u.Scalar(1-u.Beta2, v)))
 	})
 	root := u.Div(u.Op("Sqrt", nil, sq), u.Cast(u.correction, d))
 	return u.Sub(old, u.Mul(u.Div(avg, u.Add(root, u.Scalar(u.Eps, root))), u.scalar(pace.stepSize, d, 0)))
 }
 
-// lion: c = b1·m + (1-b1)·g; p' = p - lr·sign(c); m' = b2·m + (1-b2)·g. With e = b1·(m-g) these are c = g + e and
-// m' = c + (b2/b1-1)·e, whose products and sums can be written over m and g, as in adam.
-func (u *updater) lion(param, old, grad Value, pace *pace) Value {
-	var c Value
-	u.state(param, AvgSuffix, func(m Value) Value {
-		e := u.Mul(u.Sub(m, grad), u.factor(u.Beta1, m))
+// blend is a mean of gradients in a state, and the mean that an update is made of: both of the old state and the
+// gradient.
+type blend struct {
+	old  float64 // the share of the old state in the mean of the update
+	kept float64 // in the new state
+}
+
+// blendOf is the blend of a parameter. lion: c = b1·m + (1-b1)·g; m' = b2·m + (1-b2)·g. muon, with momentum µ:
+// m' = µ·m + (1-µ)·g and, after Nesterov, µ·m' + (1-µ)·g = µ²·m + (1-µ²)·g.
+func (u *updater) blendOf(i int) blend {
+	if u.ruleOf(i) == "muon" {
+		return blend{u.Momentum * u.Momentum, u.Momentum}
+	}
+	return blend{u.Beta1, u.Beta2}
+}
+
+// blend emits a blend of a state and a gradient. With e = old·(m-g) it is c = g + e and m' = c + (kept/old-1)·e, whose
+// products and sums can be written over m and g, as in adam.
+func (u *updater) blend(param Value, suffix string, grad Value, b blend) (c Value) {
+	u.state(param, suffix, u.Type(param).Shape, func(m Value) Value {
+		e := u.Mul(u.Sub(m, grad), u.factor(b.old, m))
 		c = u.Add(grad, e)
-		return u.Add(u.Mul(e, u.lionFactor(m)), c)
+		return u.Add(u.Mul(e, u.blendFactor(b, m)), c)
 	})
-	return u.Sub(old, u.Mul(u.mathSign(c), u.scalar(pace.rate, u.DType(grad), 0)))
+	return c
 }
 
-// lionFactor is the factor of e in the new state of lion; 0 if the update is to be skipped.
-func (u *updater) lionFactor(like Value) Value {
-	return u.scalar(u.Scalar(u.Beta2/u.Beta1-1, like), u.DType(like), 0)
+// blendFactor is the factor of e in the new state of a blend; 0 if the update is to be skipped.
+func (u *updater) blendFactor(b blend, like Value) Value {
+	return u.scalar(u.Scalar(b.kept/b.old-1, like), u.DType(like), 0)
 }
 
-// state adds a state of a parameter: an input, and the result of f on it as an output. It returns
+// state adds a state of a parameter: an input of a shape, and the result of f on it as an output. It returns
 // the latter as the update uses it.
-func (u *updater) state(param Value, suffix string, f func(Value) Value) Value {
-	t := u.Type(param)
+func (u *updater) state(param Value, suffix string, shape graph.Shape, f func(Value) Value) Value {
+	t := graph.Tensor(u.DType(param), shape)
 	if !u.Stochastic {
 		t.DType = updateType(t.DType)
 	}

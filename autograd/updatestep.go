@@ -43,6 +43,7 @@ func updateStep(of *Joint, o Optimizer, version int64) (out *Joint, err error) {
 		}
 	}()
 	u := newStep(of, o, version, "update")
+	u.tellHidden(of)
 	u.importOwn(u.j.m)
 	if u.j.types, err = op.NewExtender(u.j.m); err != nil {
 		return nil, err

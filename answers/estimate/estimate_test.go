@@ -120,7 +120,8 @@ func TestStateOfJobs(t *testing.T) {
 	}
 	coded := 0
 	for name, m := range models {
-		for _, kind := range []string{"adam8bit", "adamw8bit", "adam4bit", "adamw4bit", "adamw", "lion", "sgd"} {
+		for _, kind := range []string{"adam8bit", "adamw8bit", "adam4bit", "adamw4bit", "adamw", "lion", "sgd",
+			"muon", "adafactor"} {
 			for _, p := range []precision.Precision{precision.AsIs, precision.BF16, precision.BF16Pure} {
 				if name == "gpt2_124m" && (p != precision.BF16Pure || kind != "adamw4bit") {
 					continue // one suffices of the large one

@@ -310,7 +310,7 @@ func (r *Result) countParameters(s *step) {
 	for _, n := range s.params {
 		r.Parameters += n
 	}
-	if !r.Made || r.Parameters == 0 || s.opts.Recipe.Optimizer.Bits() > 0 { // scales are no whole bytes of a parameter
+	if !r.Made || r.Parameters == 0 || !s.opts.Recipe.Optimizer.Uniform() { // parameters differ in their states
 		return
 	}
 	types := r.Types

@@ -20,7 +20,7 @@ var notFiles = []string{"check", "growth", "weight-type", "allocator", "allocato
 	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
 	"on-nan", "resume", "reduce", "runtime",
 	"bucket-size", "emit", "host-budget", "link", "lr-scheduler", "data-format",
-	"token-type", "blocks", "labels", "record", "last-batch"}
+	"token-type", "blocks", "labels", "record", "last-batch", "adjust-lr"}
 
 // notReading are the verbs whose arguments are no files.
 var notReading = []string{"ops", "examples", "devices", "version", "exit-codes", "environment", "completion", "help",

@@ -47,9 +47,13 @@ func (j *Job) Describe() (err error) {
 	}
 	m.Accumulation, m.Dims = j.Micros*j.Ranks, map[string]int64{}
 	maps.Copy(m.Dims, j.Plans.Step.Side.Dims)
-	m.Optimizer, err = json.Marshal(map[string]any{"kind": o.Kind, "weight_decay": o.WeightDecay,
+	settings := map[string]any{"kind": o.Kind, "weight_decay": o.WeightDecay,
 		"momentum": o.Momentum, "nesterov": o.Nesterov, "beta1": o.Beta1, "beta2": o.Beta2, "eps": o.Eps,
-		"max_grad_norm": o.MaxNorm, "groups": j.Groups, "frozen": j.Frozen, "decay_all": j.DecayAll})
+		"max_grad_norm": o.MaxNorm, "groups": j.Groups, "frozen": j.Frozen, "decay_all": j.DecayAll}
+	if o.AdjustLR != "" {
+		settings["adjust_lr"] = o.AdjustLR
+	}
+	m.Optimizer, err = json.Marshal(settings)
 	if err != nil {
 		return err
 	}

@@ -66,9 +66,9 @@ func (f *estimateFlags) parallel() (parallel.Layout, error) {
 // estimateParallel answers whether a step fits the devices of a layout.
 func estimateParallel(a *cli.App, name string, m *memopt.Model, f *estimateFlags, o *estimate.Options,
 	format report.Format) error {
-	if f.step.Optimizer.Bits() > 0 {
+	if !f.step.Optimizer.Uniform() {
 		return cli.Usage("--optimizer %s: an estimate for several devices divides states by elements, and not by "+
-			"blocks: wanted an optimizer with states in float32", f.step.Optimizer.Kind)
+			"blocks or rows: wanted an optimizer with the same float states of all parameters", f.step.Optimizer.Kind)
 	}
 	l, err := f.parallel()
 	if err != nil {

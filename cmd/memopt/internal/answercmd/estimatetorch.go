@@ -48,9 +48,9 @@ func estimateTorch(a *cli.App, name string, traced *torchsim.Traced, hash string
 		return cli.Usage("%s cannot be combined with --runtime torch, which estimates one device of PyTorch's eager "+
 			"mode in the types of the file", given[0])
 	}
-	if f.step.Optimizer.Bits() > 0 {
-		return cli.Usage("--optimizer %s cannot be combined with --runtime torch: PyTorch's own optimizers have no "+
-			"states of few bits", f.step.Optimizer.Kind)
+	if !f.step.Optimizer.Uniform() {
+		return cli.Usage("--optimizer %s cannot be combined with --runtime torch, whose update is known for "+
+			"optimizers with the same float states of all parameters alone", f.step.Optimizer.Kind)
 	}
 	var r *estimate.Result
 	var m *memopt.Model

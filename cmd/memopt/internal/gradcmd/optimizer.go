@@ -22,6 +22,7 @@ type optimizerFlags struct {
 	nesterov     bool
 	Beta1, Beta2 float64
 	beta2        *pflag.Flag // that of Beta2, whose default is not lion's
+	adjustLR     string
 	Eps          float64
 	Clip         float64
 	Groups       []string
@@ -35,13 +36,15 @@ func (o *optimizerFlags) register(f *pflag.FlagSet, kind string) {
 		"weight decay, of parameters with two dims or "+
 			"more")
 	f.BoolVar(&o.DecayAll, "decay-all", false, "weight decay of biases and norms, too")
-	cli.NumberVar(f, &o.Momentum, "momentum", "", 0, cli.NotNegative, "momentum of sgd")
+	cli.NumberVar(f, &o.Momentum, "momentum", "", 0, cli.NotNegative, "momentum of sgd; of muon, where 0 means 0.95")
 	f.BoolVar(&o.nesterov, "nesterov", false, "Nesterov's momentum, for sgd")
-	cli.NumberVar(f, &o.Beta1, "adam-beta1", "", 0.9, cli.ShareBelow1, "of adam, adamw and lion")
+	f.StringVar(&o.adjustLR, "adjust-lr", "", "factor of muon's rate by the shape of a matrix: match_rms_adamw (the "+
+		"default), for rates of adamw, or original")
+	cli.NumberVar(f, &o.Beta1, "adam-beta1", "", 0.9, cli.ShareBelow1, "of adam, adamw, muon and lion")
 	cli.NumberVar(f, &o.Beta2, "adam-beta2", "", 0.999, cli.ShareBelow1,
-		"of adam and adamw, and of lion, whose default is 0.99")
+		"of adam, adamw and muon, and of lion, whose default is 0.99")
 	o.beta2 = f.Lookup("adam-beta2")
-	cli.NumberVar(f, &o.Eps, "adam-epsilon", "", 1e-8, cli.NotNegative, "of adam and adamw")
+	cli.NumberVar(f, &o.Eps, "adam-epsilon", "", 1e-8, cli.NotNegative, "of adam, adamw and muon")
 	cli.NumberVar(f, &o.Clip, "max-grad-norm", "", 1, cli.NotNegative,
 		"upper bound of the norm of all gradients, which keeps them until it is known; 0: no bound")
 	f.StringArrayVar(&o.Groups, "group", nil, "parameters with a rate of so many times the others', or a decay of "+
@@ -54,6 +57,9 @@ func (o *optimizerFlags) Title() string { return (&autograd.Optimizer{Kind: o.Ki
 // Bits is how many bits an element of the optimizer's states has; 0: they are floats.
 func (o *optimizerFlags) Bits() int { return (&autograd.Optimizer{Kind: o.Kind}).Bits() }
 
+// Uniform reports whether all parameters have the same states, as floats in their own shape.
+func (o *optimizerFlags) Uniform() bool { return (&autograd.Optimizer{Kind: o.Kind}).Uniform() }
+
 // RegisterRate adds the flags of an update outside of a job, which has a schedule of rates instead.
 func (o *optimizerFlags) RegisterRate(f *pflag.FlagSet) {
 	cli.NumberVar(f, &o.rate, "learning-rate", "", 0, cli.NotNegative,
@@ -64,14 +70,15 @@ func (o *optimizerFlags) RegisterRate(f *pflag.FlagSet) {
 }
 
 // OptimizerDetails are the flags that describe an optimizer.
-var OptimizerDetails = []string{"learning-rate", "weight-decay", "decay-all", "momentum", "nesterov", "adam-beta1",
-	"adam-beta2", "adam-epsilon", "max-grad-norm", "group", "keep-grads"}
+var OptimizerDetails = []string{"learning-rate", "weight-decay", "decay-all", "momentum", "nesterov", "adjust-lr",
+	"adam-beta1", "adam-beta2", "adam-epsilon", "max-grad-norm", "group", "keep-grads"}
 
 // Update makes autograd's optimizer of the flags. likeTrain says that parameters of one dim have no
 // weight decay.
 func (o *optimizerFlags) Update(m *graph.Model, likeTrain bool) (autograd.Optimizer, error) {
 	out := autograd.Optimizer{Kind: o.Kind, LR: o.rate, WeightDecay: o.WeightDecay, Momentum: o.Momentum,
-		Nesterov: o.nesterov, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, MaxNorm: o.Clip, KeepGrads: o.keepGrads}
+		Nesterov: o.nesterov, AdjustLR: o.adjustLR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, MaxNorm: o.Clip,
+		KeepGrads: o.keepGrads}
 	if o.Kind == "lion" && !o.beta2.Changed {
 		out.Beta2 = 0.99
 	}
