@@ -138,7 +138,11 @@ func (s *problemSolver) suggest() bool {
 	a.told = best.Cost
 	seq := s.pruned(a.folded.sequence(best.Extras))
 	before := len(s.arms)
-	for _, next := range [][]int32{s.linked(seq).sink(), s.linked(seq).hoist(), seq} {
+	nexts := [][]int32{s.linked(seq).sink(), s.linked(seq).hoist(), seq}
+	if a.cost == unknown {
+		nexts = append(nexts, s.linked(seq).postponed())
+	}
+	for _, next := range nexts {
 		order := s.firsts(next)
 		b := s.add(order)
 		_ = b.search.Add(b.folded.extras(next, order), best.Method)

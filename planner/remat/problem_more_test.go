@@ -77,6 +77,25 @@ func TestProblemOrders(t *testing.T) {
 	require.Equal(t, s.Base+1, s.Cost)
 }
 
+// TestKeptOutputsComeLast: gradients of weights wait for a workspace that comes last in the given order, also where it
+// is recomputation that makes room for the rest of the step.
+func TestKeptOutputsComeLast(t *testing.T) {
+	kept := func(size, workspace int64, inputs ...int32) Computation {
+		return Computation{Cost: 1, Inputs: inputs, Workspace: workspace, Outputs: []Output{{Size: size, Keep: true}}}
+	}
+	for _, stash := range []int64{2, 8, 12} { // of nodes 1 and 3
+		p := &Problem{Nodes: []Computation{node(1), node(stash, 0), node(1, 1), node(stash, 2), node(1, 3),
+			node(1, 3, 4), kept(6, 0, 5, 0), node(1, 1, 5), kept(6, 0, 7, 0), kept(1, 10, 7)}}
+		lowest := newOracle(p).lowest(false)
+		require.Negative(t, newOracle(p).cheapest(lowest, true))
+		for p.Budget = lowest; p.Budget < lowest+4; p.Budget++ {
+			s, err := p.Solve(context.Background(), Options{Nodes: 1_000_000})
+			require.NoError(t, err)
+			require.Equal(t, newOracle(p).cheapest(p.Budget, false), s.Cost)
+		}
+	}
+}
+
 // TestProblemCosts: costs of any size are counted to a share of 10^-12.
 func TestProblemCosts(t *testing.T) {
 	for _, unit := range []float64{1e-300, 1e-9, 0.1, 1, 1e9, 1e300} {

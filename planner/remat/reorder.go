@@ -105,6 +105,25 @@ func (r *runs) hoist() []int32 {
 	return r.sorted()
 }
 
+// postponed moves runs whose outputs no run reads, as products that are gradients of weights, behind all others, where
+// that keeps fewer bytes live until then: those first that need most bytes beyond the ones that they leave.
+func (r *runs) postponed() []int32 {
+	end := int32(len(r.seq))
+	var last []int32
+	beyond := make([]int64, len(r.seq)) // by run that is moved
+	for i := len(r.seq) - 1; i >= 0; i-- {
+		if freed := r.lastReads(i, end); len(r.readers[i]) == 0 && r.made(i) > freed {
+			r.key[i], beyond[i] = end, r.p.Nodes[r.seq[i]].Workspace+freed
+			last = append(last, int32(i))
+		}
+	}
+	slices.SortFunc(last, func(a, b int32) int { return cmp.Or(cmp.Compare(beyond[b], beyond[a]), cmp.Compare(a, b)) })
+	for k, i := range last {
+		r.key[i] = end + int32(k)
+	}
+	return r.sorted()
+}
+
 // sorted is the sequence with the new places.
 func (r *runs) sorted() []int32 {
 	place := make([]int32, len(r.seq))
