@@ -22,8 +22,8 @@ type MoveFlags struct{ link, host string }
 // Register adds the flags. unset says which link there is without the flag.
 func (m *MoveFlags) Register(f *pflag.FlagSet, unset string) {
 	f.StringVar(&m.link, "link", "",
-		"bytes per second between device and host each way, such as 25GB/s, or 25GB/s,10us with a latency; 0: no link; "+
-			"default: "+unset)
+		"bytes per second between device and host each way, such as 25GB/s, or 25GB/s,10us with a latency; "+
+			"0: no link; default: "+unset)
 	f.StringVar(&m.host, "host-budget", "0",
 		"bytes of host memory for values that move there, such as 64GiB; 0: no moves")
 }
