@@ -603,6 +603,30 @@ def test_refusals():
         memopt.torch.compile(model, backend="aot_eager", mode="max-autotune")
     with pytest.raises(ValueError, match="wanted a size"):
         memopt.torch.compile(model, budget="much")
+    for limit in (
+        0,
+        -1,
+        True,
+        1.5,
+        float("nan"),
+        1 << 63,
+        [1],
+        b"1GiB",
+        "",
+        "0%",
+        "-5%",
+        "nan%",
+        "50%%",
+        "9" * 400,
+        "8EiB",
+    ):
+        with pytest.raises(ValueError, match=r"wanted a size .* above 0 and below \d+ bytes$"):
+            memopt.torch.compile(model, budget=limit)
+    for limit in (1 << 62, "1 KiB", "60 %", "101%"):
+        assert memopt.torch.compile(model, budget=limit, backend="aot_eager") is not model
+    for limit in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="wanted seconds above 0"):
+            memopt.torch.compile(model, budget="60%", time_limit=limit)
     with pytest.raises(RuntimeError, match=r"knows the joint graphs of torch 2.9, .*, 2.15; this is 2.8.0"):
         require("2.8.0")
     with pytest.raises(RuntimeError, match=r"^a plan knows the joint graphs of torch 2.11, .*; this is 2.10.0"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterator
@@ -135,7 +136,7 @@ def plan(
         raise ValueError(f"select={select!r}: wanted 'modules' or 'operators'")
     if device is not None:
         raise ValueError("device= is for select='operators'; modules are planned for the device that the model is on")
-    limit = byte_limit(budget)
+    limit, search = byte_limit(budget), seconds(time_limit) or 10.0
     target = unwrapped(model)
     if limit is not None and not target.training:
         raise PlanError("the model is in evaluation mode, and no plan takes its modules: call model.train() before")
@@ -143,7 +144,7 @@ def plan(
     base = step.trace(None)
     _warn(base)
     memory = optimizer_memory(target, optimizer) if optimizer is not None else None
-    return _fitting(step, base, memory, limit, 10.0 if time_limit is None else time_limit)
+    return _fitting(step, base, memory, limit, search)
 
 
 def _warn(base: Trace) -> None:
@@ -208,19 +209,42 @@ def _without_plan(model: nn.Module) -> Iterator[None]:
             c.use_cache = True
 
 
+# A size, or a share in percent.
+_BUDGET = re.compile(r"(\d+(?:\.\d+)?)\s*(?:%|([KMGT])(i?)B?|B)?", re.IGNORECASE | re.ASCII)
+_MOST_BYTES = 1 << 63
+
+
 def byte_limit(budget: str | int | None) -> str | int | None:
-    """The budget as a share in text, as bytes, or None."""
-    if budget is None or isinstance(budget, int):
-        return budget
-    text = budget.strip()
-    if text.endswith("%"):
-        return text
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?", text, re.IGNORECASE)
-    if not found:
-        raise ValueError(f"budget={budget!r}: wanted a size such as '12GiB', or a share such as '60%'")
-    number, unit, binary = found.groups()
-    scale = (1024 if binary else 1000) ** (" KMGT".index(unit.upper()) if unit else 0)
-    return int(float(number) * scale)
+    """The budget as a share in text, as bytes, or None.
+
+    Raises:
+        ValueError: it is neither a size nor a share, or not positive, or too large.
+    """
+    if budget is None:
+        return None
+    text = str(budget).strip() if isinstance(budget, (str, int)) and not isinstance(budget, bool) else ""
+    if found := _BUDGET.fullmatch(text):
+        number, unit, binary = found.groups()
+        size = float(number) * (1024 if binary else 1000) ** (" KMGT".index(unit.upper()) if unit else 0)
+        if text.endswith("%") and 0 < size < _MOST_BYTES:
+            return text
+        if 1 <= size < _MOST_BYTES:
+            return budget if isinstance(budget, int) else int(size)
+    raise ValueError(
+        f"budget={repr(budget)[:80]}: wanted a size such as '12GiB' or a number of bytes, or a share such as '60%', "
+        f"above 0 and below {_MOST_BYTES} bytes"
+    )
+
+
+def seconds(time_limit: float | None) -> float | None:
+    """The time limit.
+
+    Raises:
+        ValueError: it is no positive number of seconds.
+    """
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise ValueError(f"time_limit={time_limit!r}: wanted seconds above 0, or None")
+    return time_limit
 
 
 def _fitting(

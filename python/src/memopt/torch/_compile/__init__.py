@@ -17,7 +17,7 @@ require(torch.__version__)  # before the others, which are of the versions that 
 from .._device import named  # noqa: E402
 from .._operators import OperatorPlan  # noqa: E402
 from .._optimizer import optimizer_memory  # noqa: E402
-from .._planner import byte_limit  # noqa: E402
+from .._planner import byte_limit, seconds  # noqa: E402
 from ._backend import BACKENDS, Backend  # noqa: E402
 from ._compiled import Compiled, Graph  # noqa: E402
 
@@ -108,7 +108,7 @@ def chosen_backend(
     profile = named(made.profile) if made is not None and made.profile else None
     limit = byte_limit(budget)
     state = optimizer_memory(model, optimizer).state_bytes if optimizer is not None else 0
-    return Backend(model, limit, backend, passed, state, time_limit, profile, made)
+    return Backend(model, limit, backend, passed, state, seconds(time_limit), profile, made)
 
 
 _compile = torch.compile

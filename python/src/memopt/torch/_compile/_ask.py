@@ -25,7 +25,7 @@ from .._fake import fake, fake_copy
 from .._operators import VERSION, OperatorPlan
 from .._optimizer import OptimizerMemory, optimizer_memory
 from .._plan import OPERATORS, PlanError
-from .._planner import byte_limit
+from .._planner import byte_limit, seconds
 from .._recorder import Recorder
 from .._replay import Replay
 from .._step import Inputs, Loss, labelled, loss_of, run, split
@@ -58,7 +58,7 @@ def ask(
     profile = _device.named(device) if device is not None else None
     step = _Step(unwrapped(model), batch, loss, labels, autocast, profile)
     memory = step.optimizer(optimizer)
-    asking = Asking(step.model, byte_limit(budget), backend, memory.state_bytes, time_limit, profile)
+    asking = Asking(step.model, byte_limit(budget), backend, memory.state_bytes, seconds(time_limit), profile)
     asking.between = step.loss_bytes()
     step.run(asking)
     if not asking.cut:
