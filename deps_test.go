@@ -40,7 +40,8 @@ const dependencies = `
 	graph/live, sim/allocator < sim/ort;
 	graph/live, graph/modules, graph/pattern, sim/allocator < sim/torch;
 	graph/hlo, graph/live < sim/xla;
-	planner, recompute, executor !< sim/allocator, sim/ort, sim/snapshot, sim/torch, sim/xla;
+	NONE < sim/jax;
+	planner, recompute, executor !< sim/allocator, sim/ort, sim/jax, sim/snapshot, sim/torch, sim/xla;
 
 	# Gradients and recomputation know no plan.
 	graph/precision, graph/roles, sim/ort < autograd;
@@ -121,7 +122,7 @@ const dependencies = `
 	answers/estimate/parts, memopt, view/report < answers/estimate/parallel;
 	memopt, planner/moduleplan, view/report < python/pytorch;
 	answers/explain, python/pytorch < answers/diff;
-	python/pytorch < answers/emit;
+	python/pytorch, sim/jax < answers/emit;
 	answers/estimate/parts, python/pytorch, train < answers/estimate;
 	internal/caught, view/figure < answers/sweep;
 	answers/explain < view/webpage;
@@ -132,7 +133,7 @@ const dependencies = `
 
 	# Programs.
 	executor/cuda/driver, executor/ort/ortengine, internal/caught, memopt, view/report < cmd/memopt/internal/cli;
-	cmd/memopt/internal/cli, python/pytorch < cmd/memopt/internal/load;
+	cmd/memopt/internal/cli, python/pytorch, sim/jax < cmd/memopt/internal/load;
 	cmd/memopt/internal/load, train < cmd/memopt/internal/gradcmd;
 	answers/estimate/parts, cmd/memopt/internal/gradcmd, executor/cuda < cmd/memopt/internal/option;
 	answers/emit, answers/explain, answers/snapshot, cmd/memopt/internal/option, view/figure, view/torchsnapshot,

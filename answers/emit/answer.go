@@ -39,6 +39,7 @@ type Answer struct {
 	Text    string  `json:"text"`   // for the framework; "" if it does not fit
 
 	target *Target
+	found  func()
 }
 
 // InfeasibleError means that no setting of a mechanism fits.
@@ -54,8 +55,9 @@ func (e *InfeasibleError) Error() string {
 }
 
 // Torch finds a setting of a mechanism of PyTorch within the budget of a plan of modules, which is memopt's own.
-func Torch(ctx context.Context, t *Target, p *pytorch.Plan) (*Answer, error) {
-	a := &Answer{Schema: Schema, Target: t.Name, Fits: p.Fits, Held: p.Program.Held, target: t,
+// found is called where a setting that fits is found.
+func Torch(ctx context.Context, t *Target, p *pytorch.Plan, found func()) (*Answer, error) {
+	a := &Answer{Schema: Schema, Target: t.Name, Fits: p.Fits, Held: p.Program.Held, target: t, found: found,
 		OwnName: "whole modules", Baseline: memoryOf(p, p.Baseline.Usage)}
 	a.Model.Path = p.Source.Path
 	if p.Limit > 0 {

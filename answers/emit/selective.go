@@ -48,7 +48,7 @@ type sibling struct{ region, item int }
 // selective chooses modules, and for each the operators whose results its checkpoint keeps.
 func selective(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	s := newSelection(p)
-	best := s.best(ctx)
+	best := s.best(ctx, a.found)
 	if a.Fits = best != nil; !a.Fits {
 		a.Memory = memoryOf(p, s.lowest)
 		return nil
@@ -125,9 +125,10 @@ func (s *selection) worth(m sibling) float64 {
 }
 
 // best is the cheapest setting found; nil if none fits.
-func (s *selection) best(ctx context.Context) (best *setting) {
+func (s *selection) best(ctx context.Context, tell func()) (best *setting) {
 	for _, start := range s.starts() {
 		if x := s.set(start); s.fits(x) {
+			tell()
 			s.grow(ctx, x)
 			if best == nil || x.usage.Seconds < best.usage.Seconds {
 				best = x

@@ -20,7 +20,11 @@ type Target struct {
 	// Traced: it needs a step that PyTorch traced (sim/torch.Traced), since it names PyTorch's operators.
 	Traced bool
 	torch  func(ctx context.Context, p *pytorch.Plan, a *Answer) error
+	jax    func(ctx context.Context, n *names) error
 }
+
+// JAX reports whether a target is for steps of JAX (sim/jax.Program), else for those of PyTorch.
+func (t *Target) JAX() bool { return t.jax != nil }
 
 // targets has the known mechanisms, by name.
 var targets = []*Target{
@@ -29,6 +33,8 @@ var targets = []*Target{
 		Traced: true, torch: selective},
 	{Name: "torchtitan", Title: "torchtitan's activation checkpoints", Decides: "one set of operators for all layers",
 		Traced: true, torch: titan},
+	{Name: "jax", Title: "jax.checkpoint", Decides: "named values", jax: jaxPolicy},
+	{Name: "maxtext", Title: "MaxText's custom remat_policy", Decides: "MaxText's named values", jax: maxtext},
 }
 
 // Lookup returns the target of a name. The error lists the known ones.

@@ -40,7 +40,7 @@ func titan(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 		a.Text = a.header("#") + "activation_checkpoint = None\n"
 		return nil
 	}
-	best := s.best(ctx)
+	best := s.best(ctx, a.found)
 	if a.Fits = best != nil; !a.Fits {
 		a.Memory = memoryOf(p, s.lowest)
 		return nil
@@ -51,7 +51,7 @@ func titan(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 }
 
 // best is the cheapest save set found, with each operator as the first one; nil if none fits.
-func (s *titanSelection) best(ctx context.Context) (best *setting) {
+func (s *titanSelection) best(ctx context.Context, tell func()) (best *setting) {
 	var found map[string]bool
 	for _, first := range append([]string{""}, s.ops...) {
 		if best != nil && ctx.Err() != nil {
@@ -67,6 +67,7 @@ func (s *titanSelection) best(ctx context.Context) (best *setting) {
 		if !s.fits(x) {
 			continue
 		}
+		tell()
 		s.grow(ctx, x)
 		if best == nil || x.usage.Seconds < best.usage.Seconds {
 			best, found = x, s.saved

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -56,6 +59,70 @@ func TestEmit(t *testing.T) {
 	require.Equal(t, cli.ExitInterrupted, got.code, got.errors)
 }
 
+// writeNames writes a step of JAX, names.json.
+func writeNames(t *testing.T) {
+	t.Helper()
+	z, err := zip.OpenReader(namedSteps)
+	require.NoError(t, err)
+	defer z.Close()
+	f, err := z.Open("mlp_scan/names.json")
+	require.NoError(t, err)
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("names.json", data, 0o644))
+}
+
+// TestEmitJAX: plans of named values, from a file and from standard input.
+func TestEmitJAX(t *testing.T) {
+	exitFolder(t)
+	writeNames(t)
+	run := func(line string) ended { return inProcess(t.Context(), nil, "plan names.json --emit jax "+line) }
+	got := run("--budget 17MiB")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "# names.json: peak 15.26 MiB by jax.checkpoint, instead of ")
+	_, policy, _ := strings.Cut(got.out, "\n")
+	require.Equal(t, "import jax\n\npolicy = jax.checkpoint_policies.nothing_saveable\n", policy)
+	got = run("--budget 20MiB")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, `save_only_these_names("pre")`)
+	data, err := os.ReadFile("names.json")
+	require.NoError(t, err)
+	piped := inProcess(t.Context(), bytes.NewReader(data), "plan - --emit jax --budget 20MiB")
+	require.Equal(t, strings.Replace(got.out, "names.json", "-", 1), piped.out)
+	got = run("--budget 17MiB --host-budget 1GiB --link 1TB/s")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "names_which_can_be_offloaded=[\"pre\"]")
+	got = run("--budget 17MiB --host-budget 1GiB --link 1MB/s")
+	require.NotContains(t, got.out, "offloaded", "waiting for copies costs more than a product")
+	got = run("--budget 5MiB")
+	require.Equal(t, cli.ExitInfeasible, got.code)
+	require.Empty(t, got.out)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got = inProcess(ctx, nil, "plan names.json --emit jax --budget 17MiB")
+	require.Contains(t, got.out, "nothing_saveable", "found before the search was interrupted")
+	for line, want := range map[string]string{
+		"plan names.json --emit maxtext --budget 50%": "no value has a name of MaxText's (context, " +
+			"decoder_layer_input, key_proj, ",
+		"plan example:mlp --emit jax --budget 50%":              "is no step of JAX with its names: wanted the text",
+		"plan " + tracedStep + " --emit jax --budget 50%":       "is no step of JAX",
+		"plan names.json --emit jax":                            "--emit jax: --budget is missing",
+		"plan names.json --emit jax --budget 0":                 "is zero",
+		"plan names.json --emit jax --budget 50% --device x.y":  "--device",
+		"plan names.json --emit jax --budget 50% --link 1":      "--link",
+		"plan names.json --emit torch-policy --budget 50%":      "this is not an ONNX model",
+		"plan names.json --emit jax --budget 50% --save-plan p": "--save-plan cannot be combined with --emit",
+	} {
+		got := inProcess(t.Context(), nil, line)
+		require.NotZero(t, got.code, line)
+		require.Contains(t, strings.ReplaceAll(got.errors, "\n", " "), want, line)
+		require.Empty(t, got.out, line)
+	}
+	require.NoError(t, os.WriteFile("names.json", data[:len(data)/2], 0o644))
+	require.Equal(t, cli.ExitInvalid, run("--budget 50%").code)
+}
+
 // TestEmitErrors: errors name the missing part, and how to give it.
 func TestEmitErrors(t *testing.T) {
 	exitFolder(t)
@@ -66,7 +133,7 @@ func TestEmitErrors(t *testing.T) {
 		text string
 	}{
 		tracedStep + " --emit torche --budget 80%": {cli.ExitUsage,
-			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan`},
+			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan, jax, maxtext`},
 		tracedStep + " --emit torchtitan --budget 80%": {cli.ExitInvalid, "no module of the name layers.0 or the like"},
 		tracedStep + " --emit torch-policy": {cli.ExitUsage,
 			"--budget is missing: give a size, for example 12GiB"},

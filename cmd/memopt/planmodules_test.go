@@ -38,6 +38,9 @@ func writeModules(t *testing.T) {
 	}
 }
 
+// namedSteps has steps of JAX with named values.
+var namedSteps = ofTorch("../../jax/testdata/steps.zip")
+
 // tracedStep is a step that PyTorch traced: four blocks that end with a dropout.
 var tracedStep = ofTorch("net.step.json")
 

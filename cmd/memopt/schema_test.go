@@ -40,6 +40,7 @@ func TestSchemas(t *testing.T) {
 	exitFolder(t)
 	writeGrid(t, sweepGrid)
 	writeModules(t)
+	writeNames(t)
 	for name, width := range map[string]string{"step.hlo": "32", "wider.hlo": "64"} {
 		text := strings.ReplaceAll(compiledStep, "@", "f32["+width+",32]")
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o666))
@@ -65,6 +66,8 @@ func TestSchemas(t *testing.T) {
 		{"emit", "plan modules.onnx --emit torch --dim batch=64"},
 		{"emit", "plan " + tracedStep + " --emit torch-policy --budget 80%"},
 		{"emit", "plan " + tracedStep + " --emit torch-policy --budget 20%"},
+		{"emit", "plan names.json --emit jax --budget 20MiB"},
+		{"emit", "plan names.json --emit jax --budget 2MiB"},
 		{"estimate", "estimate example:transformer"},
 		{"explain", "explain example:transformer --level 1"},
 		{"explain", "explain example:transformer /transformer/h.0 --top 2"},
@@ -169,6 +172,10 @@ func TestSchemas(t *testing.T) {
 	require.NoError(t, err)
 	schematest.Load(t, folder, "step").Check(t, step)
 	checked["step"] = true
+	names, err := os.ReadFile("names.json")
+	require.NoError(t, err)
+	schematest.Load(t, folder, "names").Check(t, names)
+	checked["names"] = true
 	operators, err := os.ReadFile(operatorPlan80)
 	require.NoError(t, err)
 	schematest.Load(t, folder, "operator-plan").Check(t, operators)

@@ -23,6 +23,7 @@ import (
 	"memopt/graph/live"
 	"memopt/internal/inputfile"
 	"memopt/python/pytorch"
+	jaxsim "memopt/sim/jax"
 	torchsim "memopt/sim/torch"
 	"memopt/symbolic"
 )
@@ -193,7 +194,27 @@ const MaxInstance = 1 << 30
 
 // ReadStep reads a step that PyTorch traced, and the hash of its file. nil: the file is none, or cannot be opened,
 // which reading it as a model will say.
-func ReadStep(a *cli.App, name string) (*torchsim.Traced, string, error) {
+func ReadStep(a *cli.App, name string) (t *torchsim.Traced, sum string, err error) {
+	err = readJSON(a, name, torchsim.IsStep, func(r io.Reader) error {
+		hash := sha256.New()
+		t, err = torchsim.ReadStep(io.TeeReader(r, hash))
+		sum = hex.EncodeToString(hash.Sum(nil))
+		return err
+	})
+	return t, sum, err
+}
+
+// ReadNames reads a step of JAX with its named values. nil: the file is none.
+func ReadNames(a *cli.App, name string) (p *jaxsim.Program, err error) {
+	err = readJSON(a, name, jaxsim.IsNames, func(r io.Reader) error {
+		p, err = jaxsim.Read(r)
+		return err
+	})
+	return p, err
+}
+
+// readJSON reads a file that begins as files of a kind do. A file that cannot be opened is not read.
+func readJSON(a *cli.App, name string, is func(head []byte) bool, read func(io.Reader) error) error {
 	var r *bufio.Reader
 	if name == cli.StreamName {
 		r = bufio.NewReader(a.In)
@@ -201,16 +222,14 @@ func ReadStep(a *cli.App, name string) (*torchsim.Traced, string, error) {
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, "", nil
+			return nil
 		}
 		defer file.Close()
 		r = bufio.NewReader(file)
 	}
-	if head, _ := r.Peek(256); !torchsim.IsStep(head) {
-		return nil, "", nil
+	if head, _ := r.Peek(256); !is(head) {
+		return nil
 	}
 	a.Status.Say("reading %s", name)
-	hash := sha256.New()
-	t, err := torchsim.ReadStep(io.TeeReader(r, hash))
-	return t, hex.EncodeToString(hash.Sum(nil)), err
+	return read(r)
 }

@@ -10,8 +10,11 @@ import (
 
 	"memopt/answers/emit"
 	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/load"
 	"memopt/cmd/memopt/internal/option"
+	"memopt/configs"
 	"memopt/internal/timelimit"
+	"memopt/planner"
 	"memopt/python/pytorch"
 	"memopt/view/report"
 )
@@ -21,7 +24,7 @@ import (
 const moduleShare = 0.5
 
 // planEmit prints a plan for another framework's mechanism.
-func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.SelectionFlags,
+func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.SelectionFlags, move *cli.MoveFlags,
 	moduleMap string) error {
 	t, err := emit.Lookup(target)
 	if err != nil {
@@ -30,18 +33,21 @@ func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.S
 	for _, flag := range append([]string{"save-plan"}, notOfModules...) {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			return cli.Usage("--%s cannot be combined with --emit, which takes --budget, --device, --dim, "+
-				"--module-map and --time-limit", flag)
+				"--module-map, --time-limit, and for JAX --host-budget and --link", flag)
 		}
 	}
 	format, err := emitFormat(a)
 	if err != nil {
 		return err
 	}
-	if t.Traced && sel.Budget == "" {
+	if (t.Traced || t.JAX()) && sel.Budget == "" {
 		return cli.Usage("--emit %s: --budget is missing: give a size, for example 12GiB, or a share, "+
 			"for example 60%%", t.Name)
 	}
 	search := a.Search
+	if t.JAX() {
+		return planNames(a, t, name, sel, move, format)
+	}
 	if t.Traced {
 		var done context.CancelFunc
 		search, done = timelimit.Share(search, moduleShare)
@@ -73,7 +79,7 @@ func emitFormat(a *cli.App) (report.Format, error) {
 // emitPlan prints the setting of a target for a step of PyTorch.
 func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format) error {
 	a.Status.Say("searching for a setting of %s", t.Title)
-	answer, err := emit.Torch(a.Search, t, p)
+	answer, err := emit.Torch(a.Search, t, p, a.Keeper.Keep)
 	switch {
 	case errors.Is(err, emit.ErrNoLayers):
 		return cli.Invalid(cli.Wrap(p.Source.Path, err))
@@ -81,6 +87,45 @@ func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format)
 		return cli.Classify(cli.Wrap(p.Source.Path, err))
 	}
 	return printAnswer(a, p.Source.Path, answer, format)
+}
+
+// planNames prints a plan of the named values of a step of JAX.
+func planNames(a *cli.App, t *emit.Target, name string, sel *option.SelectionFlags, move *cli.MoveFlags,
+	format report.Format) error {
+	p, err := load.ReadNames(a, name)
+	switch {
+	case err != nil:
+		return cli.Invalid(cli.Wrap(name, err))
+	case p == nil:
+		return cli.Invalid(cli.Wrap(name, fmt.Errorf("is no step of JAX with its names: wanted the text that "+
+			"memopt.jax.names(loss, params, batch) returns, in a file, since a compiled program does not have them")))
+	}
+	o := emit.JAXOptions{Path: name, Found: a.Keeper.Keep}
+	var b planner.Budget
+	if err := option.ParseBudget(a, sel.Budget, &b); err != nil {
+		return err
+	}
+	o.Total, o.Share = b.Total, b.Share
+	o.Profile = &planner.DefaultProfile
+	if sel.Device != "" {
+		if o.Profile, err = configs.LoadDevice(sel.Device); err != nil {
+			return cli.Usage("--device %w", err)
+		}
+	}
+	moves, err := move.Options()
+	if err != nil {
+		return err
+	}
+	o.HostBudget, o.Link = moves.HostBudget, o.Profile.Link
+	if move.Given() {
+		o.Link = moves.Link.BytesPerSecond
+	}
+	a.Status.Say("searching for a setting of %s", t.Title)
+	answer, err := emit.JAX(a.Search, t, p, o)
+	if err != nil {
+		return cli.Invalid(cli.Wrap(name, err))
+	}
+	return printAnswer(a, name, answer, format)
 }
 
 // printAnswer prints an answer; one that does not fit is exit code 3.

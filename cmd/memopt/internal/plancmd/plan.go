@@ -49,8 +49,10 @@ one that PyTorch will have. -O torch prints the lines of Python that do it;
 
 With --emit it plans for another framework's own way of recomputing: torch is
 torch.utils.checkpoint around whole modules, torch-policy the same with the
-operators that each keeps, torchtitan its activation checkpoints. It prints the text for that framework; the peak in
-its first line is the one that this way reaches, by a simulation of it.
+operators that each keeps, torchtitan its activation checkpoints, jax the policy
+of jax.checkpoint by names, maxtext the same in MaxText's configuration. It
+prints the text for that framework; the peak in its first line is the one that
+this way reaches, by a simulation of it.
 
 Where no plan fits a budget, plan says how low it went and which is the largest
 batch is that fits, and exits with 3.
@@ -75,12 +77,14 @@ formulas, exact bytes and whole names in any case.`,
         the modules to put under torch.utils.checkpoint, as Python
   memopt plan step.json --emit torch-policy --budget 60%
         modules under checkpoints, and the operators whose results they keep
+  memopt plan names.json --emit jax --budget 60%
+        the named values that jax.checkpoint keeps, as its policy
   memopt plan network.onnx --budget 400KiB --save-plan schedule.json -F deeploy --aliases aliases.json
         a schedule for Deeploy, planned and counted by the rules of its memory`,
 		Args: cli.ExactModel,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if target != "" {
-				return planEmit(a, cmd, args[0], target, &sel, moduleMap)
+				return planEmit(a, cmd, args[0], target, &sel, &move, moduleMap)
 			}
 			if sel.What == option.ModulesName {
 				return planModules(a, cmd, args[0], &sel, moduleMap, savePlan)
