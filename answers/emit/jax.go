@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"memopt/graph"
-	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/python/pytorch"
 	jaxsim "memopt/sim/jax"
 )
@@ -22,7 +22,7 @@ type JAXOptions struct {
 	// a share of the step without checkpoints. Both 0: no budget.
 	Total   int64
 	Share   float64
-	Profile *planner.Profile // of the device; nil means planner.DefaultProfile
+	Profile *device.Profile // of the device; nil means device.Default
 	// HostBudget is the most bytes that may lie in the host's memory, and Link the bytes per second each way.
 	HostBudget int64
 	Link       float64
@@ -61,7 +61,7 @@ const maxSettings = 1024
 // ErrNoMaxText.
 func JAX(ctx context.Context, t *Target, p *jaxsim.Program, o JAXOptions) (*Answer, error) {
 	if o.Profile == nil {
-		o.Profile = &planner.DefaultProfile
+		o.Profile = &device.Default
 	}
 	a := &Answer{Schema: Schema, Target: t.Name, Fits: true, target: t}
 	a.Model.Path = o.Path

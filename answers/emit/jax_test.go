@@ -147,7 +147,7 @@ func cheapest(p *jaxsim.Program, limit, host int64) (peak int64, ok bool) {
 	return peak, true
 }
 
-// kernel is the time by the data sheet of an A100, of which planner.DefaultProfile is one.
+// kernel is the time by the data sheet of an A100, of which device.Default is one.
 func kernel(k jaxsim.Kernel) float64 {
 	rate := 19.5e12
 	if k.Product {

@@ -15,6 +15,7 @@ import (
 	"memopt/configs"
 	"memopt/internal/timelimit"
 	"memopt/planner"
+	"memopt/planner/device"
 	"memopt/python/pytorch"
 	"memopt/view/report"
 )
@@ -106,7 +107,7 @@ func planNames(a *cli.App, t *emit.Target, name string, sel *option.SelectionFla
 		return err
 	}
 	o.Total, o.Share = b.Total, b.Share
-	o.Profile = &planner.DefaultProfile
+	o.Profile = &device.Default
 	if sel.Device != "" {
 		if o.Profile, err = configs.LoadDevice(sel.Device); err != nil {
 			return cli.Usage("--device %w", err)
