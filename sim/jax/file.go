@@ -35,11 +35,11 @@ type Body struct {
 
 // Step is an equation of a jaxpr.
 type Step struct {
-	Op    string  `json:"op"`
-	In    []int32 `json:"in"` // -1: a constant
-	Out   []int32 `json:"out"`
-	FLOPs int64   `json:"flops"`
-	Type  string  `json:"type"` // of a product of matrices or a convolution, for example bfloat16
+	Primitive string  `json:"op"`
+	In        []int32 `json:"in"` // -1: a constant
+	Out       []int32 `json:"out"`
+	FLOPs     int64   `json:"flops"`
+	Type      string  `json:"type"` // of a product of matrices or a convolution, for example bfloat16
 	// Name is that of a named value; Of tells the places apart where the loss names values, and is the same for the
 	// value and for its making anew.
 	Name string `json:"name"`
@@ -117,7 +117,7 @@ func (b *Body) check(depth int, total *int64) error {
 	err := b.make(made, b.Inputs)
 	for i := 0; i < len(b.Steps) && err == nil; i++ {
 		if err = b.step(&b.Steps[i], made, depth, total); err != nil {
-			err = fmt.Errorf("step %d (%s): %w", i, b.Steps[i].Op, err)
+			err = fmt.Errorf("step %d (%s): %w", i, b.Steps[i].Primitive, err)
 		}
 	}
 	if err == nil {
@@ -155,7 +155,7 @@ func (b *Body) step(s *Step, made []bool, depth int, total *int64) error {
 	switch {
 	case s.FLOPs < 0:
 		return fmt.Errorf("has %d operations", s.FLOPs)
-	case s.Op == "name" && (len(s.In) > 1 || len(s.Out) != 1 || s.Name == ""):
+	case s.Primitive == "name" && (len(s.In) > 1 || len(s.Out) != 1 || s.Name == ""):
 		return fmt.Errorf("names %d of %d values %q", len(s.Out), len(s.In), s.Name)
 	}
 	for _, x := range s.Bodies {
@@ -166,7 +166,7 @@ func (b *Body) step(s *Step, made []bool, depth int, total *int64) error {
 			return err
 		}
 	}
-	if s.Op != "scan" {
+	if s.Primitive != "scan" {
 		return nil
 	}
 	switch {

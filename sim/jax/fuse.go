@@ -55,12 +55,12 @@ func fuse(b *Body, stacks int, free map[int32]bool) *fusion {
 		for _, v := range s.Out {
 			f.maker[v] = int32(i)
 		}
-		if aliases[s.Op] && len(s.In) == 1 && len(s.Out) == 1 && b.Bytes[s.In[0]] == b.Bytes[s.Out[0]] {
+		if aliases[s.Primitive] && len(s.In) == 1 && len(s.Out) == 1 && b.Bytes[s.In[0]] == b.Bytes[s.Out[0]] {
 			f.root[s.Out[0]] = f.root[s.In[0]]
 			continue
 		}
 		if len(s.Out) == 1 {
-			f.virtual[s.Out[0]] = fused[s.Op]
+			f.virtual[s.Out[0]] = fused[s.Primitive]
 		}
 		f.read(s, free)
 	}
@@ -88,7 +88,9 @@ func (f *fusion) read(s *Step, free map[int32]bool) {
 }
 
 // cheap reports whether several readers each compute a value within themselves: not by a costly function.
-func (f *fusion) cheap(v int32) bool { return f.maker[v] >= 0 && !costly[f.body.Steps[f.maker[v]].Op] }
+func (f *fusion) cheap(v int32) bool {
+	return f.maker[v] >= 0 && !costly[f.body.Steps[f.maker[v]].Primitive]
+}
 
 // alias reports whether a step's result is the memory of its operand.
 func (f *fusion) alias(s *Step) bool { return len(s.Out) == 1 && f.root[s.Out[0]] != s.Out[0] }
@@ -96,7 +98,7 @@ func (f *fusion) alias(s *Step) bool { return len(s.Out) == 1 && f.root[s.Out[0]
 // takes reports whether a step computes an operand within itself: not one that comes into the region of a checkpoint,
 // since a barrier is there.
 func (f *fusion) takes(v int32, s *Step, free map[int32]bool) bool {
-	if !fused[s.Op] && !reduces[s.Op] {
+	if !fused[s.Primitive] && !reduces[s.Primitive] {
 		return false
 	}
 	if s.Region == nil || free[*s.Region] {

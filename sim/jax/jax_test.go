@@ -91,14 +91,14 @@ func equations(b *jax.Body) map[string]int {
 	visit = func(b *jax.Body, prefix string) {
 		for i := range b.Steps {
 			s := &b.Steps[i]
-			if s.Op == "name" || s.Op == "memopt.take" || s.Op == "reduce_precision" {
+			if s.Primitive == "name" || s.Primitive == "memopt.take" || s.Primitive == "reduce_precision" {
 				continue
 			}
 			var bytes int64
 			for _, v := range s.Out {
 				bytes += b.Bytes[v]
 			}
-			key := fmt.Sprintf("%s%s %d %d", prefix, s.Op, s.FLOPs, bytes)
+			key := fmt.Sprintf("%s%s %d %d", prefix, s.Primitive, s.FLOPs, bytes)
 			out[key]++
 			for _, x := range s.Bodies {
 				visit(x, key+"/")
@@ -180,7 +180,7 @@ func TestPeakByHand(t *testing.T) {
 	moved := p.With(jax.Policy{"a": jax.Offload})
 	require.EqualValues(t, 1000, moved.Moved)
 	require.EqualValues(t, 1000, p.Peak(moved.Body).Heap)
-	require.True(t, slices.ContainsFunc(moved.Body.Steps, func(s jax.Step) bool { return s.Op == "memopt.reload" }))
+	require.True(t, slices.ContainsFunc(moved.Body.Steps, func(s jax.Step) bool { return s.Primitive == "memopt.reload" }))
 }
 
 // TestReadErrors: errors say which part of a file is wrong.

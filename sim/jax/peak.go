@@ -108,7 +108,7 @@ func (f *frame) run() {
 		f.reads(s)
 		switch {
 		case virtual: // into a stack
-		case s.Op == "scan":
+		case s.Primitive == "scan":
 			f.scan(s)
 		default:
 			if len(s.Bodies) > 0 {
@@ -154,7 +154,7 @@ func (f *frame) reads(s *Step) {
 			f.at[v] = f.new(f.body.Bytes[v])
 		}
 		until := f.clock + 1
-		if fused[s.Op] && f.body.Bytes[v] == most {
+		if fused[s.Primitive] && f.body.Bytes[v] == most {
 			until = f.clock // the result may lie there
 		}
 		f.touch(f.at[v], until)

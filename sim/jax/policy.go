@@ -98,7 +98,7 @@ func (w *rewriter) visit(d *draft) {
 		for _, x := range s.bodies {
 			w.visit(x)
 		}
-		if s.Op != "name" || w.policy[s.Name] == Again {
+		if s.Primitive != "name" || w.policy[s.Name] == Again {
 			continue
 		}
 		switch f := w.first[s.Of]; {
@@ -137,13 +137,13 @@ func (w *rewriter) hand(f *place, d *draft, s *draftStep) {
 		value = to[k].slice(value, bytes, moved)
 	}
 	if moved {
-		s.Step = Step{Op: opReload, In: []int32{}, Out: s.Out, Region: s.Region, Name: s.Name, Of: s.Of}
+		s.Step = Step{Primitive: opReload, In: []int32{}, Out: s.Out, Region: s.Region, Name: s.Name, Of: s.Of}
 		if len(to) > common {
 			s.In = []int32{value}
 		}
 	} else {
 		s.In = []int32{value}
-		s.Op = opTake
+		s.Primitive = opTake
 	}
 	w.reads = append(w.reads, handed{s.Name, d, s.Out[0], total, moved})
 }
@@ -171,7 +171,7 @@ func (d *draft) chain() (out []*draft) {
 }
 
 func loops(list []*draft) bool {
-	return !slices.ContainsFunc(list, func(d *draft) bool { return d.in == nil || d.in.Op != "scan" })
+	return !slices.ContainsFunc(list, func(d *draft) bool { return d.in == nil || d.in.Primitive != "scan" })
 }
 
 func sameTurns(a, b []*draft) bool {
@@ -232,7 +232,7 @@ func (d *draft) mark(s *draftStep) {
 		return
 	}
 	need := func(int) bool { return true }
-	if s.Op == "scan" {
+	if s.Primitive == "scan" {
 		used := s.turns(d)
 		body := s.bodies[0]
 		for i, v := range s.Out {
@@ -286,7 +286,7 @@ func (d *draft) sweep() *draft {
 		for _, x := range s.bodies {
 			x.sweep()
 		}
-		if s.Op == "scan" {
+		if s.Primitive == "scan" {
 			s.trim(d)
 		}
 	}

@@ -19,13 +19,13 @@ func (p *Program) seconds(b *Body, stacks int, of func(Kernel) float64) (total f
 			continue
 		}
 		switch {
-		case s.Op == "scan":
+		case s.Primitive == "scan":
 			total += float64(s.Length) * p.seconds(s.Bodies[0], s.Carry, of)
 		case len(s.Bodies) > 0:
 			for _, x := range s.Bodies {
 				total += p.seconds(x, -1, of)
 			}
-		case s.Op != opReload:
+		case s.Primitive != opReload:
 			k := Kernel{Product: s.Type != "", Type: s.Type, FLOPs: float64(s.FLOPs)}
 			for _, list := range [2][]int32{s.In, s.Out} {
 				for _, v := range list {
