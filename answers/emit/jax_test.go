@@ -206,9 +206,11 @@ func many(n int) *jaxsim.Program {
 		y, z := value(int64(i+2)<<20), value(int64(i+2)<<20)
 		b.Steps = append(b.Steps, jaxsim.Step{Primitive: "dot_general", Type: "float32", In: []int32{made[i+1]},
 			Out: []int32{y}, FLOPs: int64((i*7)%n+1) << 36, Region: &region},
-			jaxsim.Step{Primitive: "name", Name: p.Names[i], Of: int32(i), In: []int32{y}, Out: []int32{z}, Region: &region})
+			jaxsim.Step{Primitive: "name", Name: p.Names[i], Of: int32(i), In: []int32{y}, Out: []int32{z},
+				Region: &region})
 		next := value(1 << 20)
-		b.Steps = append(b.Steps, jaxsim.Step{Primitive: "sort", In: []int32{z, g}, Out: []int32{next}, Region: &region})
+		b.Steps = append(b.Steps, jaxsim.Step{Primitive: "sort", In: []int32{z, g},
+			Out: []int32{next}, Region: &region})
 		g = next
 	}
 	b.Outputs = []int32{g}

@@ -180,7 +180,8 @@ func TestPeakByHand(t *testing.T) {
 	moved := p.With(jax.Policy{"a": jax.Offload})
 	require.EqualValues(t, 1000, moved.Moved)
 	require.EqualValues(t, 1000, p.Peak(moved.Body).Heap)
-	require.True(t, slices.ContainsFunc(moved.Body.Steps, func(s jax.Step) bool { return s.Primitive == "memopt.reload" }))
+	require.True(t, slices.ContainsFunc(moved.Body.Steps,
+		func(s jax.Step) bool { return s.Primitive == "memopt.reload" }))
 }
 
 // TestReadErrors: errors say which part of a file is wrong.
