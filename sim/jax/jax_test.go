@@ -179,9 +179,111 @@ func TestPeakByHand(t *testing.T) {
 	require.EqualValues(t, 1000, p.Peak(keep.Body).Heap)
 	moved := p.With(jax.Policy{"a": jax.Offload})
 	require.EqualValues(t, 1000, moved.Moved)
+	one := func(jax.Kernel) float64 { return 1 }
+	require.EqualValues(t, 5, p.Seconds(again.Body, one))
+	require.EqualValues(t, 4, p.Seconds(keep.Body, one))
+	require.EqualValues(t, 4, p.Seconds(moved.Body, one), "a copy is no kernel")
 	require.EqualValues(t, 1000, p.Peak(moved.Body).Heap)
 	require.True(t, slices.ContainsFunc(moved.Body.Steps,
 		func(s jax.Step) bool { return s.Primitive == "memopt.reload" }))
+}
+
+// byHand is a program of a step in JSON.
+func byHand(t *testing.T, free, step string) *jax.Program {
+	t.Helper()
+	return program(t, []byte(`{"format": "memopt-names", "version": 1, "free": [`+free+`],
+		"everything": {"bytes": [], "inputs": [], "outputs": [], "steps": []}, "nothing": `+step+`}`))
+}
+
+// TestUnread: steps, operands of loops and carried values that no result comes of go; a carried value that another
+// one's next value is made of stays.
+func TestUnread(t *testing.T) {
+	p := byHand(t, "", `{"bytes": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], "inputs": [0, 1, 2, 3, 4, 5], "outputs": [6],
+		"steps": [{"op": "scan", "in": [0, 1, 2, 3, 4, 5], "out": [6, 7, 8, 9], "length": 3, "consts": 2, "carry": 3,
+			"bodies": [{"bytes": [1, 1, 1, 1, 1, 1, 1, 1, 1], "inputs": [0, 1, 2, 3, 4, 5], "outputs": [6, 7, 8, 7],
+				"steps": [{"op": "sort", "in": [3], "out": [6]}, {"op": "sort", "in": [3, 1], "out": [7]},
+					{"op": "sort", "in": [4, 5, 0], "out": [8]}]}]},
+			{"op": "sort", "in": [9], "out": [10]}]}`)
+	b := p.With(nil).Body
+	require.Len(t, b.Steps, 1)
+	s := b.Steps[0]
+	require.Equal(t, []int32{1, 2, 3}, s.In)
+	require.Equal(t, []int32{6, 7}, s.Out)
+	require.Equal(t, []int{1, 2}, []int{s.Consts, s.Carry})
+	require.Equal(t, []int32{1, 2, 3}, s.Bodies[0].Inputs)
+	require.Equal(t, []int32{6, 7}, s.Bodies[0].Outputs)
+	require.Len(t, s.Bodies[0].Steps, 2)
+
+	// A named value whose second making is not read is not kept.
+	p = byHand(t, "", `{"bytes": [1, 10, 10, 10, 10], "inputs": [0], "outputs": [2], "steps": [
+		{"op": "sort", "in": [0], "out": [1]}, {"op": "name", "in": [1], "out": [2], "name": "a", "of": 0},
+		{"op": "sort", "in": [0], "out": [3], "region": 0},
+		{"op": "name", "in": [3], "out": [4], "name": "a", "of": 0, "region": 0}]}`)
+	require.Empty(t, p.With(keeping([]string{"a"})).Bytes)
+
+	// Nor is one that is made twice outside of the checkpoints' regions.
+	p = byHand(t, "", `{"bytes": [1, 10, 10, 10, 10], "inputs": [0], "outputs": [2, 4], "steps": [
+		{"op": "sort", "in": [0], "out": [1]}, {"op": "name", "in": [1], "out": [2], "name": "a", "of": 0},
+		{"op": "sort", "in": [0], "out": [3]}, {"op": "name", "in": [3], "out": [4], "name": "a", "of": 0}]}`)
+	require.Empty(t, p.With(keeping([]string{"a"})).Bytes)
+	require.Len(t, p.With(keeping([]string{"a"})).Body.Steps, 4)
+}
+
+// TestHeapByHand: heaps that are small enough to count.
+func TestHeapByHand(t *testing.T) {
+	scan := func(carry, body string) string {
+		return `{"bytes": [1, 100, 100, 1, 300], "inputs": [0], "outputs": [3], "steps": [
+			{"op": "sort", "in": [0], "out": [1]},
+			{"op": "scan", "in": [1], "out": [2], "length": 9, "carry": ` + carry + `, "bodies": [` + body + `]},
+			{"op": "sort", "in": [2], "out": [3]}]}`
+	}
+	for name, c := range map[string]struct {
+		step string
+		free string
+		heap int64
+	}{
+		"the carried value is free between its last reader and its next maker": {scan("1", `{"bytes": [100, 1, 5000, 1, 100],
+			"inputs": [0], "outputs": [4], "steps": [{"op": "sort", "in": [0], "out": [1]},
+			{"op": "sort", "in": [1], "out": [2]}, {"op": "sort", "in": [2], "out": [3]},
+			{"op": "sort", "in": [3], "out": [4]}]}`), "", 5001},
+		"a next value that is made before the last reader is copied": {scan("1", `{"bytes": [100, 100, 7000],
+			"inputs": [0], "outputs": [1], "steps": [{"op": "sort", "in": [0], "out": [1]},
+			{"op": "sort", "in": [0], "out": [2]}]}`), "", 7200},
+		"and its memory is free till then": {scan("1", `{"bytes": [100, 100, 7000, 9000],
+			"inputs": [0], "outputs": [1], "steps": [{"op": "sort", "in": [0], "out": [1]},
+			{"op": "sort", "in": [0], "out": [2]}, {"op": "sort", "in": [2], "out": [3]}]}`), "", 16100},
+		"a barrier between regions": {`{"bytes": [1, 100, 1], "inputs": [0], "outputs": [2], "steps": [
+			{"op": "neg", "in": [0], "out": [1], "region": 3},
+			{"op": "reduce_sum", "in": [1], "out": [2], "region": 4}]}`, "", 100},
+		"a constant of a loop is there to its end": {`{"bytes": [1, 100, 1, 1], "inputs": [0], "outputs": [3], "steps": [
+			{"op": "sort", "in": [0], "out": [1]},
+			{"op": "scan", "in": [1, 0], "out": [2], "length": 9, "consts": 1, "carry": 1, "bodies": [
+				{"bytes": [100, 1, 1, 5000, 1], "inputs": [0, 1], "outputs": [4], "steps": [
+				{"op": "sort", "in": [0, 1], "out": [2]}, {"op": "sort", "in": [2], "out": [3]},
+				{"op": "sort", "in": [3], "out": [4]}]}]},
+			{"op": "sort", "in": [2], "out": [3]}]}`, "", 5101},
+		"a value lies in a result that is not there yet": {`{"bytes": [1, 90, 1, 100], "inputs": [0], "outputs": [3], "steps": [
+			{"op": "sort", "in": [0], "out": [1]}, {"op": "sort", "in": [1], "out": [2]},
+			{"op": "sort", "in": [2], "out": [3]}]}`, "", 1},
+		"a barrier": {`{"bytes": [1, 100, 1], "inputs": [0], "outputs": [2], "steps": [
+			{"op": "neg", "in": [0], "out": [1]}, {"op": "reduce_sum", "in": [1], "out": [2], "region": 4}]}`, "", 100},
+		"no barrier": {`{"bytes": [1, 100, 1], "inputs": [0], "outputs": [2], "steps": [
+			{"op": "neg", "in": [0], "out": [1]}, {"op": "reduce_sum", "in": [1], "out": [2], "region": 4}]}`, "4", 0},
+		"within a region": {`{"bytes": [1, 100, 1], "inputs": [0], "outputs": [2], "steps": [
+			{"op": "neg", "in": [0], "out": [1], "region": 4},
+			{"op": "reduce_sum", "in": [1], "out": [2], "region": 4}]}`, "", 0},
+		"a slice of a stack is read in place": {`{"bytes": [900, 1, 1], "inputs": [0, 1], "outputs": [2], "steps": [
+			{"op": "scan", "in": [1, 0], "out": [2], "length": 9, "carry": 1, "bodies": [
+				{"bytes": [1, 100, 1], "inputs": [0, 1], "outputs": [2], "steps": [
+				{"op": "reduce_sum", "in": [1, 0], "out": [2]}]}]}]}`, "", 1},
+		"a slice of a stack is taken out": {`{"bytes": [900, 1, 1], "inputs": [0, 1], "outputs": [2], "steps": [
+			{"op": "scan", "in": [1, 0], "out": [2], "length": 9, "carry": 1, "bodies": [
+				{"bytes": [1, 100, 1], "inputs": [0, 1], "outputs": [2], "steps": [
+				{"op": "sort", "in": [1, 0], "out": [2]}]}]}]}`, "", 101},
+	} {
+		p := byHand(t, c.free, c.step)
+		require.Equal(t, c.heap, p.Peak(p.Nothing).Heap, name)
+	}
 }
 
 // TestReadErrors: errors say which part of a file is wrong.

@@ -125,7 +125,7 @@ func (f *frame) run() {
 
 // maxFused bounds the values that are computed within one reader, and maxTries the comparisons of the search for
 // results in whose memory other values may lie.
-const maxFused, maxTries = 1_000, 50_000_000
+const maxFused, maxTries = 100, 50_000_000
 
 // reads notes that a step reads its operands, and those of operands that it computes within itself.
 func (f *frame) reads(s *Step) {

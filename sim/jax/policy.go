@@ -104,7 +104,7 @@ func (w *rewriter) visit(d *draft) {
 		switch f := w.first[s.Of]; {
 		case f == nil:
 			w.first[s.Of] = &place{d, s.Out[0]}
-		case s.Region != nil || d != f.body:
+		case s.Region != nil:
 			w.hand(f, d, s)
 		}
 	}
