@@ -45,6 +45,8 @@ type Options struct {
 	// Store holds the states that the session shares with others, by name; nil means that the
 	// session has its own. SetInput of a state in the store is an error.
 	Store *Store
+	// Home is where a machine's states lie, in place of memory of its own (package resident); nil: there is no file.
+	Home *Home
 
 	// Link is the link that values are copied to the host's memory and back over (Offload, Reload).
 	Link Link
@@ -339,6 +341,7 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	before := s.arena.Stats()
 	s.shares.begin()
+	s.refresh()
 	s.root.step = s.run
 	err := s.guardedRun(ctx)
 	if err != nil {

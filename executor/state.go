@@ -106,7 +106,11 @@ func (st *step) intoState(slot int, in graph.ValueID, n int) ([]byte, error) {
 	if f.s.virtual || n == 0 {
 		return nil, nil
 	}
-	if data := f.vals[in].Data; len(data) == n {
+	data := f.vals[in].Data
+	if f.s.homed() {
+		data = f.s.opts.Store.home.next(f.s.place(in))
+	}
+	if len(data) == n {
 		return data[:n:n], nil
 	}
 	return nil, st.mismatch(slot, f.vals[in].Shape)
@@ -136,6 +140,39 @@ func (s *Session) commit() error {
 	return nil
 }
 
+// commitHome makes the next values of a step the present ones in the session's home.
+func (s *Session) commitHome() error {
+	f, home := s.root, s.opts.Store.home
+	for _, st := range s.states.pairs {
+		at, out := s.place(st.In), f.vals[st.Out].Data
+		now, next := home.now(at), home.next(at)
+		switch {
+		case len(now) != len(out):
+			return fmt.Errorf("state %q is %v, and its next value %q is %v",
+				f.g.ValueName(st.In), f.vals[st.In], f.g.ValueName(st.Out), f.vals[st.Out])
+		case len(now) == 0 || &out[0] == &now[0]:
+			continue // unchanged, or written where it is
+		case &out[0] != &next[0]:
+			copy(next, out)
+		}
+		home.turn(at)
+	}
+	return nil
+}
+
+// intact reports whether a step that failed has left the present values of all states as they were.
+func (s *Session) intact() bool {
+	if !s.homed() {
+		return false
+	}
+	for _, st := range s.states.pairs {
+		if s.opts.Store.home.places[s.place(st.In)].dirty {
+			return false
+		}
+	}
+	return true
+}
+
 // settleStates ends a step: its states have their next values, or it is known that they are torn.
 // ran is how many nodes had run when it ended.
 func (s *Session) settleStates(err error, ran int) error {
@@ -143,7 +180,11 @@ func (s *Session) settleStates(err error, ran int) error {
 		return err
 	}
 	if err == nil {
-		if err = s.commit(); err != nil {
+		commit := s.commit
+		if s.homed() {
+			commit = s.commitHome
+		}
+		if err = commit(); err != nil {
 			ran = math.MaxInt
 		}
 	}
@@ -151,7 +192,7 @@ func (s *Session) settleStates(err error, ran int) error {
 		s.states.begun = true
 		return nil
 	}
-	if ran < s.states.first || s.undone() {
+	if ran < s.states.first || s.intact() || s.undone() {
 		return err
 	}
 	torn := &TornError{err}

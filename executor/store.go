@@ -20,6 +20,7 @@ type Store struct {
 	mem     DeviceMemory
 	virtual bool // memory is counted and not taken
 	arena   *Arena
+	home    *Home // where the states lie in place of the arena, or nil
 	byName  map[string]int
 	list    []stored
 	bytes   int64
@@ -30,6 +31,7 @@ type Store struct {
 // stored is one state.
 type stored struct {
 	tensor Tensor
+	place  int // in the store's home
 	stale  bool
 }
 
@@ -41,6 +43,31 @@ func NewStore(d Device) *Store {
 	}
 	s.arena = newArenaOn(s.mem, NextPowerOfTwo, 0)
 	return s
+}
+
+// NewStoreIn returns a store whose states lie in a home, in the host's memory. It has those that the home has kept. The
+// caller closes the home after the store.
+func NewStoreIn(d Device, h *Home) (*Store, error) {
+	s := NewStore(d)
+	if s.home = h; h != nil && (s.virtual || s.mem != (hostMemory{})) {
+		return nil, errors.Join(fmt.Errorf("device %s computes in another memory than that of a file of states", d.Name()),
+			s.Close())
+	}
+	if h != nil && h.kept {
+		for i := range h.places {
+			s.add(h.places[i].Name, Tensor{DType: h.places[i].DType, Shape: h.places[i].Shape, Data: h.now(i)}, i)
+		}
+	}
+	return s, nil
+}
+
+// add makes a state.
+func (s *Store) add(name string, t Tensor, place int) *stored {
+	s.byName[name] = len(s.list)
+	s.list = append(s.list, stored{tensor: t, place: place})
+	n, _ := Bytes(t.DType, t.Shape)
+	s.bytes += int64(n)
+	return &s.list[len(s.list)-1]
 }
 
 // Put makes a state, or overwrites one of the same type and shape, with a copy of a tensor. The
@@ -75,6 +102,7 @@ func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) 
 				"its type and shape", name, &have.tensor, &Tensor{DType: d, Shape: shape})
 		}
 		s.set(have)
+		s.renew(have)
 		return &have.tensor, nil
 	}
 	n, ok := Bytes(d, shape)
@@ -83,16 +111,30 @@ func (s *Store) place(name string, d graph.DType, shape []int) (*Tensor, error) 
 			&Tensor{DType: d, Shape: shape})
 	}
 	t := Tensor{DType: d, Shape: slices.Clone(shape)}
-	if !s.virtual {
-		var err error
+	at := 0
+	var err error
+	switch {
+	case s.virtual:
+	case s.home != nil:
+		if at, err = s.home.find(name, &t); err != nil {
+			return nil, err
+		}
+	default:
 		if t.Data, err = s.take(n); err != nil {
 			return nil, fmt.Errorf("state %q (%v): %w", name, &t, err)
 		}
 	}
-	s.byName[name] = len(s.list)
-	s.list = append(s.list, stored{tensor: t})
-	s.bytes += int64(n)
-	return &s.list[len(s.list)-1].tensor, nil
+	own := s.add(name, t, at)
+	s.renew(own)
+	return &own.tensor, nil
+}
+
+// renew gives a state that will be overwritten the memory of its next values.
+func (s *Store) renew(st *stored) {
+	if s.home != nil {
+		s.home.turn(st.place)
+		st.tensor.Data = s.home.now(st.place)
+	}
 }
 
 // stateRegion is how much memory is taken at least where more is needed: states share regions that
@@ -153,6 +195,9 @@ func (s *Store) Tensor(name string) (*Tensor, bool) {
 		return nil, false
 	}
 	t := s.list[i].tensor // a copy of the header: the list may move
+	if s.home != nil {
+		t.Data = s.home.now(s.list[i].place) // a step may have written it since
+	}
 	return &t, true
 }
 
@@ -215,4 +260,25 @@ func (s *Session) findStored() {
 			s.states.stored[i] = true
 		}
 	}
+}
+
+// refresh lets the states of a step that is about to run lie where they are now.
+func (s *Session) refresh() {
+	if !s.homed() {
+		return
+	}
+	for v, stored := range s.states.stored {
+		if stored {
+			s.root.vals[v].Data = s.opts.Store.home.now(s.place(graph.ValueID(v)))
+		}
+	}
+}
+
+// homed reports whether the session's states have a home.
+func (s *Session) homed() bool { return s.opts.Store != nil && s.opts.Store.home != nil }
+
+// place returns the place of a state in the session's home.
+func (s *Session) place(v graph.ValueID) int {
+	store := s.opts.Store
+	return store.list[store.byName[s.model.Graph.Values[v].Name]].place
 }

@@ -144,6 +144,7 @@ func (s *Session) Examine(ctx context.Context, show func(v graph.ValueID, t *Ten
 	s.forget()
 	f.release()
 	s.outputs, s.fetched.done = nil, false
+	s.refresh()
 	f.step = s.run
 	if s.mover != nil {
 		s.mover.done = ctx.Done()

@@ -47,6 +47,10 @@ type Config struct {
 	Begin      map[string]*executor.Tensor
 	RandomSeed *uint64
 
+	// Home is the folder that the states lie in, twice, and are kept in after every update; nil: they lie in memory.
+	// Plans must be those of Selection.Home.
+	Home *checkpoint.Home
+
 	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most. A
 	// nil Folder means no checkpoints, SaveEvery 0 only the one at the end, SaveLimit 0 all of them.
 	Folder    *checkpoint.Job
@@ -100,6 +104,7 @@ type Prediction struct {
 	Arena          int64 // of the step that needs the largest one
 	Eval           int64 // the arena of evaluations; 0 without evaluations
 	Host           int64 // beside Total, on the host: copies of values that move there
+	Home           int64 // beside Total, in the files of Config.Home: the states, twice
 	Staging        int64 // beside Total: of the group of ranks, for its work
 	Ahead          int64 // beside Total, on the host: batches that are prepared while a step runs
 }

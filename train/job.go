@@ -42,6 +42,7 @@ type job struct {
 	window              window
 	metrics             Metrics // of the last update
 	lastSaved, lastEval int64
+	unkept              bool // the states of the last update are not the checkpoint of the home
 	result              Result
 }
 
@@ -73,6 +74,9 @@ func newJob(c *Config) *job {
 
 // start readies the machine, the steps and the data.
 func (j *job) start(ctx context.Context) (err error) {
+	if err := j.settle(); err != nil {
+		return err
+	}
 	if j.machine, err = j.Engine.Start(ctx, j.Session); err != nil {
 		return err
 	}
@@ -104,6 +108,9 @@ func (j *job) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := j.keep(false); err != nil {
+		return err
+	}
 	j.result.Updates = j.done
 	j.result.Predicted = j.predict()
 	if total := j.result.Predicted.Total(); j.Limit > 0 && total > j.Limit {
@@ -121,7 +128,7 @@ const ahead = 2
 
 // predict adds up the predicted memory of the job's steps on the machine.
 func (j *job) predict() Prediction {
-	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Ahead: ahead * j.Plans.Inputs}
+	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Home: j.Plans.Home, Ahead: ahead * j.Plans.Inputs}
 	if j.Ranks != nil {
 		p.Staging = j.Ranks.StagingBytes()
 	}
@@ -154,6 +161,7 @@ func (j *job) loop(ctx context.Context) error {
 			j.result.Stopped = true
 			return nil
 		}
+		j.keepOn()
 		j.Observer.Updated(j.done, m)
 		if err := j.after(ctx, m); err != nil {
 			return err

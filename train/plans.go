@@ -15,6 +15,7 @@ import (
 	"memopt/planner"
 	"memopt/recompute"
 	"memopt/symbolic"
+	"memopt/train/checkpoint"
 )
 
 // Selection has the options for the plans of steps.
@@ -28,6 +29,8 @@ type Selection struct {
 	// Moved is a plan file whose values move, in place of Strategy; nil: there is none. Random nodes have the seeds
 	// of Seed, as without it.
 	Moved *recompute.Record
+	// Home says that the states lie in a folder (Config.Home), outside of every budget.
+	Home bool
 }
 
 // PlanFileError says that a step and the plan file for it do not go together.
@@ -51,6 +54,8 @@ type Plans struct {
 	Rest *Planned
 	// Persistent is the bytes of states, weights and constants, Inputs those of the inputs of a step.
 	Persistent, Inputs int64
+	// Home is the bytes of the files of Config.Home, with the states that Persistent then lacks.
+	Home int64
 }
 
 // Planned is a model ready for execution.
@@ -72,6 +77,16 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 	var err error
 	if p.Persistent, p.Inputs, err = s.persistent(rows); err != nil {
 		return nil, err
+	}
+	if sel.Home {
+		states, err := s.stateBytes(rows)
+		if err != nil {
+			return nil, err
+		}
+		if p.Home, err = s.HomeBytes(rows); err != nil {
+			return nil, err
+		}
+		p.Persistent -= states
 	}
 	if p.Step, err = s.planStepWithin(ctx, rows, rest, sel, p); err != nil {
 		return nil, err
@@ -123,21 +138,78 @@ func (s *Steps) planStepWithin(ctx context.Context, rows, rest int64, sel Select
 // persists between steps, such as the optimizer's state while gradients are accumulated.
 func (s *Steps) planStep(ctx context.Context, rows int64, sel Selection, p *Plans) (*Planned, error) {
 	m := s.sized(s.Step, rows)
-	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && s.Update != nil {
+	var outside int64 // bytes of the step's states that no budget counts
+	if sel.Home {
+		var err error
+		if outside, err = s.ownStates(m, rows); err != nil {
+			return nil, err
+		}
+	}
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && (s.Update != nil || outside > 0) {
 		own, err := persistentOf(m)
 		if err != nil {
 			return nil, err
 		}
+		own -= outside
 		beside := max(p.Persistent+p.Inputs-own, 0)
 		if b.Total <= beside {
 			return nil, &planner.InfeasibleError{
 				Budget: b.Total - p.Persistent - p.Inputs, Persistent: p.Persistent + p.Inputs,
 			}
 		}
-		b.Total -= beside
+		b.Total += outside - beside
 		sel.Strategy = b
 	}
-	return plan(ctx, m, sel)
+	out, err := plan(ctx, m, sel)
+	var low *planner.InfeasibleError
+	if outside > 0 && errors.As(err, &low) {
+		low.Persistent = max(low.Persistent-outside, 0)
+	}
+	return out, err
+}
+
+// ownStates is the bytes of the states of a job that a step of its has.
+func (s *Steps) ownStates(m *memopt.Model, rows int64) (sum int64, err error) {
+	for i := range s.States {
+		if v, ok := m.Graph.Lookup(s.States[i].Name); ok && (m.Graph.Values[v].Input || m.Graph.Values[v].Data != nil) {
+			n, err := s.States[i].bytes(s.dims(rows))
+			if err != nil {
+				return 0, err
+			}
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
+// stateBytes is the bytes of all states.
+func (s *Steps) stateBytes(rows int64) (sum int64, err error) {
+	for i := range s.States {
+		n, err := s.States[i].bytes(s.dims(rows))
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// bytes is the size of a state.
+func (s *State) bytes(env symbolic.Env) (int64, error) {
+	n, err := s.Type.Bytes().Eval(env)
+	if err != nil {
+		return 0, fmt.Errorf("state %q: %w", s.Name, err)
+	}
+	return n, nil
+}
+
+// HomeBytes is the size of the files that the states of a job lie in, twice (Config.Home).
+func (s *Steps) HomeBytes(rows int64) (int64, error) {
+	weights, others, err := s.homeEntries(rows)
+	if err != nil {
+		return 0, err
+	}
+	return checkpoint.HomeBytes(weights, others)
 }
 
 // plan plans a model and rewrites it if there is anything to recompute.
@@ -222,12 +294,10 @@ func moving(m *memopt.Model, p *memopt.Moving) (*Planned, error) {
 func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	env := s.dims(rows)
 	given := map[string]bool{}
+	if states, err = s.stateBytes(rows); err != nil {
+		return 0, 0, err
+	}
 	for i := range s.States {
-		n, err := s.States[i].Type.Bytes().Eval(env)
-		if err != nil {
-			return 0, 0, fmt.Errorf("state %q: %w", s.States[i].Name, err)
-		}
-		states += n
 		given[s.States[i].Name] = true
 	}
 	for _, v := range s.Inputs {
@@ -251,10 +321,16 @@ func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	return states, inputs, nil
 }
 
-// Stays is the bytes that are there throughout a job with so many rows, and those of a step's inputs.
-func (s *Steps) Stays(rows int64) (int64, error) {
-	states, inputs, err := s.persistent(rows)
-	return states + inputs, err
+// Stays is the bytes that are there throughout a job with so many rows, and those of a step's inputs; without states
+// that have a home.
+func (s *Steps) Stays(rows int64, home bool) (int64, error) {
+	stay, inputs, err := s.persistent(rows)
+	if err == nil && home {
+		var states int64
+		states, err = s.stateBytes(rows)
+		stay -= states
+	}
+	return stay + inputs, err
 }
 
 // persistentOf is the bytes of inputs and weights of a model.

@@ -19,7 +19,7 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 			return err
 		}
 	}
-	if due(j.SaveEvery) && j.done < j.Updates {
+	if due(j.SaveEvery) && j.done < j.Updates && (j.Folder != nil || j.keeps() || j.Home == nil) {
 		// The job goes on without a checkpoint that could not be written.
 		path, err := j.save()
 		var lost *GroupError
@@ -43,7 +43,13 @@ func (j *job) finish(ctx context.Context) error {
 	if err := j.arenasOfRanks(); err != nil {
 		return err
 	}
+	if err := j.keep(true); err != nil {
+		return callerError("the last checkpoint: %w", err)
+	}
 	if j.Folder == nil && !j.keeps() {
+		if j.Home != nil {
+			j.result.Saved = j.Home.Dir()
+		}
 		return nil
 	}
 	path, err := j.save()
@@ -52,6 +58,30 @@ func (j *job) finish(ctx context.Context) error {
 		return callerError("the last checkpoint: %w", err)
 	}
 	return nil
+}
+
+// keep makes the states the checkpoint of the job's home. synced waits until they are on the disk.
+func (j *job) keep(synced bool) error {
+	if j.Home == nil {
+		return nil
+	}
+	m, err := j.manifest()
+	if err != nil {
+		return err
+	}
+	if m.Plan = nil; synced {
+		m.Plan = j.Manifest.Plan
+	}
+	return j.Home.Commit(m, synced)
+}
+
+// keepOn is keep after an update. The job goes on where it fails: the checkpoint before is whole.
+func (j *job) keepOn() {
+	err := j.keep(j.SaveEvery > 0 && j.done%j.SaveEvery == 0)
+	if err != nil && !j.unkept {
+		j.Observer.Saved("", err)
+	}
+	j.unkept = err != nil
 }
 
 // save writes a checkpoint and removes old ones. A checkpoint of this update may be there already.

@@ -20,9 +20,10 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 	}
 	env := j.Steps.dims(j.Plans.Rows)
 	var missing []string
+	kept := j.Home.Owns(j.Resume)
 	for i := range j.Steps.States {
 		s := &j.Steps.States[i]
-		if !wanted(s) {
+		if !wanted(s) || kept && !j.Steps.isSum(s.Name) {
 			continue
 		}
 		shape := executor.EvalShape(s.Type, env)
@@ -135,6 +136,42 @@ func few(names []string) string {
 		text += fmt.Sprintf("%q", name)
 	}
 	return text
+}
+
+// homeEntries lists the entries of a home: states of the model, and the others.
+func (s *Steps) homeEntries(rows int64) (weights, others []safetensors.Entry, err error) {
+	env := s.dims(rows)
+	for i := range s.States {
+		st := &s.States[i]
+		e := safetensors.Entry{Name: st.Name, DType: st.Type.DType, Shape: executor.EvalShape(st.Type, env)}
+		switch {
+		case e.Shape == nil:
+			return nil, nil, callerError("state %q: %v has a dim without a number: bind it with %v", st.Name, st.Type,
+				hint.Dims)
+		case st.Model:
+			weights = append(weights, e)
+		default:
+			others = append(others, e)
+		}
+	}
+	return weights, others, nil
+}
+
+// settle readies the file of states of a job that has a home.
+func (j *job) settle() error {
+	if j.Home == nil {
+		return nil
+	}
+	weights, others, err := j.Steps.homeEntries(j.Plans.Rows)
+	if err != nil {
+		return err
+	}
+	from := j.Resume
+	if !j.Home.Owns(from) {
+		from = nil
+	}
+	j.Session.Home, err = j.Home.Lay(weights, others, from)
+	return err
 }
 
 // entries lists the entries of a checkpoint: states of the model, and the others.

@@ -22,7 +22,11 @@ type native struct {
 
 // Start makes an empty machine.
 func (n native) Start(_ context.Context, o executor.Options) (Machine, error) {
-	m := &machine{device: n.device, opts: o, store: executor.NewStore(n.device)}
+	store, err := executor.NewStoreIn(n.device, o.Home)
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{device: n.device, opts: o, store: store}
 	m.opts.Store = m.store
 	m.opts.Arena = executor.NewArenaFor(n.device, o.Strategy, o.MemLimit)
 	return m, nil

@@ -2,6 +2,7 @@ package fileio
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -44,6 +45,22 @@ func OpenAppend(path string) (*os.File, error) {
 		return nil, failed(path, errors.Join(err, errNotRegular))
 	}
 	return f, nil
+}
+
+// Reserve makes a file of so many bytes, all on the disk, so that writes to a mapping of it find room. A file of another
+// size begins anew, with zeros. The error of a full disk is one that Full knows.
+func Reserve(f *os.File, bytes int64) error {
+	if info, err := f.Stat(); err != nil || info.Size() != bytes {
+		if err := errors.Join(err, f.Truncate(0)); err != nil {
+			return failed(f.Name(), err)
+		}
+	}
+	if bytes > 0 {
+		if err := allocate(f, bytes); err != nil {
+			return failed(f.Name(), errors.Join(fmt.Errorf("%d bytes are wanted: %w", bytes, err), f.Truncate(0)))
+		}
+	}
+	return nil
 }
 
 // errNotRegular refuses devices, pipes and folders.

@@ -3,6 +3,7 @@
 package mapfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,13 @@ func mapData(f *os.File, size int64) ([]byte, bool, error) {
 	}
 	return data, false, nil
 }
+
+// mapWritable has no way here.
+func mapWritable(f *os.File, _ int64) ([]byte, bool, error) {
+	return nil, false, fmt.Errorf("%s cannot be mapped: %w", f.Name(), errors.ErrUnsupported)
+}
+
+func syncMapping([]byte) error { return errors.ErrUnsupported }
 
 func unmap([]byte) error { return nil }
 

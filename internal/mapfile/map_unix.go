@@ -35,6 +35,23 @@ func mapData(f *os.File, size int64) (data []byte, held bool, err error) {
 	return nil, false, fmt.Errorf("mapping %s: %w", f.Name(), err)
 }
 
+// mapWritable maps a file of the given size to be written.
+func mapWritable(f *os.File, size int64) (data []byte, held bool, err error) {
+	if size == 0 {
+		return nil, false, nil // an empty file is not mapped
+	}
+	if int64(int(size)) != size {
+		return nil, false, fmt.Errorf("%s: %d bytes do not fit into this machine's address space", f.Name(), size)
+	}
+	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, false, fmt.Errorf("mapping the %d bytes of %s: %w", size, f.Name(), err)
+	}
+	return data, true, nil
+}
+
+func syncMapping(data []byte) error { return unix.Msync(data, unix.MS_SYNC) }
+
 func readWhole(f *os.File, size int64) ([]byte, error) {
 	if err := memlimit.Check(size, "%s", f.Name()); err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type File struct {
 	Data []byte
 	path string
 	held bool     // mapped by the kernel, not on Go's heap
+	ours bool     // this process writes to it
 	file *os.File // to look at; nil: not watched
 	was  state
 }
@@ -67,14 +68,32 @@ var files struct {
 }
 
 // Map maps a regular file and takes over f: Map closes it, or File.Close does.
-func Map(f *os.File) (*File, error) {
+func Map(f *os.File) (*File, error) { return mapAs(f, mapData, false) }
+
+// MapWritable maps a regular file, as Map does, to be written: bytes that are written to Data are the file's, and
+// stay there if the process ends. The file must have room for them (fileio.Reserve). Check looks at its size alone.
+func MapWritable(f *os.File) (*File, error) { return mapAs(f, mapWritable, true) }
+
+// Sync returns when all that was written is on the disk.
+func (m *File) Sync() error {
+	if len(m.Data) == 0 {
+		return nil
+	}
+	if err := syncMapping(m.Data); err != nil {
+		return fmt.Errorf("writing %s to the disk: %w", m.path, err)
+	}
+	return nil
+}
+
+// mapAs maps a file by a way of the system's.
+func mapAs(f *os.File, way func(f *os.File, size int64) ([]byte, bool, error), ours bool) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	m := &File{path: f.Name(), file: f, was: stateOf(info)}
-	if m.Data, m.held, err = mapData(f, info.Size()); err != nil {
+	m := &File{path: f.Name(), file: f, was: stateOf(info), ours: ours}
+	if m.Data, m.held, err = way(f, info.Size()); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -139,7 +158,7 @@ func (m *File) compare(is state) error {
 	switch {
 	case is.size != m.was.size:
 		return &ChangedError{m.path, fmt.Sprintf("it has %d bytes, but had %d", is.size, m.was.size)}
-	case !is.mtime.Equal(m.was.mtime):
+	case !m.ours && !is.mtime.Equal(m.was.mtime):
 		return &ChangedError{m.path, "it was written to"}
 	}
 	return nil

@@ -118,7 +118,7 @@ func (j *Job) Save(m *Manifest, weights, others []safetensors.Entry,
 		return "", err
 	}
 	defer folder.Discard()
-	m.Schema, m.Saved, m.Files = Schema, time.Now().UTC().Format(time.RFC3339), nil
+	m.Schema, m.Saved, m.Files, m.States = Schema, time.Now().UTC().Format(time.RFC3339), nil, nil
 	for _, part := range []struct {
 		name    string
 		entries []safetensors.Entry

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"memopt/internal/fileio"
 	"memopt/internal/inputfile"
 	"memopt/internal/mapfile"
 	"memopt/train/safetensors"
@@ -17,6 +18,7 @@ type Checkpoint struct {
 	Path    string            // of its folder
 	Weights *safetensors.File // the parameters
 	Others  *safetensors.File // the other states
+	lock    *fileio.Lock      // of the home that they lie in, or nil
 }
 
 // ErrNone is wrapped by errors about folders that have no checkpoint.
@@ -27,13 +29,16 @@ const maxManifest = 1 << 30
 
 // Load opens a checkpoint: its folder, or the newest in a job's folder or in the checkpoints folder
 // of a job. Every file's hash is compared with the manifest's.
-func Load(path string) (*Checkpoint, error) {
+func Load(path string) (*Checkpoint, error) { return load(path, true) }
+
+// load is Load; apart says that another one may have the checkpoint's home.
+func load(path string, apart bool) (*Checkpoint, error) {
 	path, err := Find(path)
 	if err != nil {
 		return nil, err
 	}
 	c := &Checkpoint{Path: path}
-	if err := c.load(); err != nil {
+	if err := c.load(apart); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("%w; take another checkpoint of the job, if it has one", err)
 	}
@@ -77,9 +82,21 @@ func Find(path string) (string, error) {
 }
 
 // load reads the files.
-func (c *Checkpoint) load() (err error) {
+func (c *Checkpoint) load(apart bool) (err error) {
 	if err := c.readManifest(); err != nil {
 		return err
+	}
+	if c.States != nil && apart {
+		if err := c.takeHome(); err != nil {
+			return err
+		}
+		c.Manifest = Manifest{}
+		if err := c.readManifest(); err != nil { // it may have changed before
+			return err
+		}
+	}
+	if c.States != nil {
+		return c.openStates()
 	}
 	if c.Weights, err = c.open(weightsName); err != nil {
 		return err
@@ -148,4 +165,6 @@ func (c *Checkpoint) HasState(name string) bool {
 }
 
 // Close ends the mappings of the files.
-func (c *Checkpoint) Close() error { return errors.Join(c.Weights.Close(), c.Others.Close()) }
+func (c *Checkpoint) Close() error {
+	return errors.Join(c.Weights.Close(), c.Others.Close(), c.lock.Release())
+}

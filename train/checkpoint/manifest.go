@@ -39,6 +39,7 @@ type Manifest struct {
 	Options      json.RawMessage  `json:"options,omitempty"` // other settings that a job goes on with
 	Metrics      *Metrics         `json:"metrics,omitempty"` // of the last step
 	Files        []File           `json:"files"`             // set by Save
+	States       *Resident        `json:"states,omitempty"`  // in a home, in place of Files; set by Home.Commit
 
 	// SHA256 is that of the manifest's own text with zeros in the place of its digits. Set by Save.
 	SHA256 string `json:"sha256"`
@@ -95,6 +96,9 @@ func (m *Manifest) check() error {
 			m.Step, m.Epoch, m.Batch, m.Samples, m.Tokens)
 	case m.Accumulation < 1:
 		return fmt.Errorf("accumulation is %d; wanted 1 or more", m.Accumulation)
+	}
+	if m.States != nil {
+		return m.States.check()
 	}
 	for _, name := range []string{weightsName, othersName} {
 		if _, err := m.file(name); err != nil {

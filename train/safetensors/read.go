@@ -43,6 +43,20 @@ func Open(path string) (f *File, err error) {
 	return f, nil
 }
 
+// Lay returns tensors that lie at given bytes of a mapped file of another form, which it takes over.
+func Lay(path string, mapped *mapfile.File, entries []Entry, begins []int) (*File, error) {
+	f := &File{path: path, mapped: mapped, entries: entries, begins: begins, byName: map[string]int{}}
+	for i, e := range entries {
+		size, ok := executor.Bytes(e.DType, e.Shape)
+		if _, twice := f.byName[e.Name]; !ok || begins[i] < 0 || begins[i] > len(mapped.Data)-size || twice {
+			return nil, fmt.Errorf("%s: tensor %q: %v%v at byte %d: the file has %d, and each tensor once", path, e.Name,
+				e.DType, e.Shape, begins[i], len(mapped.Data))
+		}
+		f.byName[e.Name] = i
+	}
+	return f, nil
+}
+
 // check reads the header.
 func (f *File) check() (err error) {
 	defer mapfile.Guard(&err)()

@@ -35,6 +35,7 @@ type TrainView struct {
 	Plan              *planner.Plan
 	Laid              *planner.Plan // whose memory the peak is: Plan, or that of its graph with moves
 	Moves             *TrainMoves   // nil: no value may move to the host
+	Home              *TrainHome    // nil: the states lie in memory
 	Inputs            int64         // bytes of a step's inputs
 	States            int64         // bytes of weights, optimizer state and sums of gradients
 	Arena             int64         // predicted bytes of the largest arena of all steps
@@ -70,6 +71,13 @@ type TrainMoves struct {
 	Host       int64   // predicted bytes on the host
 	Measured   int64   // likewise; -1 before any run
 	Ranks      []int64 // Measured of each rank; nil for a single rank
+}
+
+// TrainHome is the folder that the states of a job lie in.
+type TrainHome struct {
+	Folder string
+	Bytes  int64 // of its files: the states, twice
+	Budget int64 // of the host
 }
 
 // Total is the predicted peak.
@@ -223,6 +231,9 @@ func (v *TrainView) addParts(t *Table) {
 		t.Add("beside it", Bytes(m.Host), fmt.Sprintf("on the host: values that move there%s, within %s", each,
 			Bytes(m.HostBudget)))
 	}
+	if h := v.Home; h != nil {
+		t.Add("beside it", Bytes(h.Bytes), fmt.Sprintf("in %s: the states, twice, within %s", h.Folder, Bytes(h.Budget)))
+	}
 	if v.Ahead > 0 {
 		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")
 	}
@@ -319,6 +330,7 @@ type trainJSONView struct {
 	Peak      trainPeakJSON   `json:"peak"`
 	AtPeak    atPeakJSON      `json:"at_peak"`
 	Moves     *trainMovesJSON `json:"moves"`
+	Home      *trainHomeJSON  `json:"home"`
 	TimeMS    float64         `json:"time_ms"`
 	WaitedMS  float64         `json:"waited_ms"`
 	PerSecond float64         `json:"steps_per_s"`
@@ -335,6 +347,13 @@ type trainPeakJSON struct {
 	MeasuredArena *int64  `json:"measured_arena_bytes"`
 	RankArenas    []int64 `json:"rank_arena_bytes"`
 	RSS           int64   `json:"rss_bytes"`
+}
+
+// trainHomeJSON is about the folder that the states of a job lie in.
+type trainHomeJSON struct {
+	Folder string `json:"folder"`
+	Bytes  int64  `json:"bytes"`
+	Budget int64  `json:"host_budget"`
 }
 
 // trainMovesJSON is about the values of a step that move to the host.
@@ -371,6 +390,9 @@ func trainJSON(w io.Writer, v *TrainView) error {
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
 		Zero: v.Zero, Moves: v.Moves.json(), WaitedMS: float64(v.Waited.Microseconds()) / 1000}
+	if h := v.Home; h != nil {
+		out.Home = &trainHomeJSON{h.Folder, h.Bytes, h.Budget}
+	}
 	if !math.IsNaN(v.EvalLast) {
 		loss := events.Number(v.EvalLast)
 		out.EvalLast = &loss

@@ -133,4 +133,4 @@ func (a *App) NoteStreams(streams Stdio) {
 }
 
 // PathFlags are flags that may be paths, beside the files that inputFlags and outputFlags list.
-var PathFlags = []string{"data", "eval-data", "init", "resume"}
+var PathFlags = []string{"data", "eval-data", "init", "resume", "host-dir"}

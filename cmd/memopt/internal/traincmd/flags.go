@@ -25,6 +25,7 @@ type trainFlags struct {
 	step      gradcmd.StepFlags
 	schedule  scheduleFlags
 	moves     cli.MoveFlags
+	hostDir   string
 	rankFlags
 
 	given     string // the model
@@ -80,6 +81,8 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.engine.Register(f)
 	t.selection.RegisterPlan(f)
 	t.moves.Register(f, option.LinkOfDevice)
+	f.StringVar(&t.hostDir, "host-dir", "", "a folder that weights and optimizer states lie in, twice, and are kept in "+
+		"after every update, within --host-budget")
 }
 
 // newest is the value of --resume without a path.

@@ -1,6 +1,8 @@
 package traincmd
 
 import (
+	"errors"
+
 	"memopt/cmd/memopt/internal/cli"
 	"memopt/train/checkpoint"
 	"memopt/train/prepare"
@@ -17,22 +19,26 @@ func (t *training) openFolder() (err error) {
 			return cli.FileError("-o %w", err)
 		}
 		t.sources = append(t.sources, c.Folder)
+	case t.hostDir != "":
 	default:
 		t.Note("no folder is given with -o: checkpoints and metrics are not kept, and the trained weights are " +
 			"lost at the end")
 	}
+	if err := t.openHome(); err != nil {
+		return err
+	}
 	if t.resume == "" {
-		return t.refuseOld()
+		return errors.Join(t.refuseOld(), t.refuseOldHome())
 	}
-	path := t.resume
-	if path == newest {
-		path = t.out
+	load := checkpoint.Load
+	if c.Home != nil && c.Home.At(t.resumed()) {
+		load = func(string) (*checkpoint.Checkpoint, error) { return c.Home.Load() }
 	}
-	if c.Resume, err = checkpoint.Load(path); err != nil {
+	if c.Resume, err = load(t.resumed()); err != nil {
 		return cli.FileError("--resume: %w", err)
 	}
 	t.sources = append(t.sources, c.Resume)
-	return nil
+	return t.refuseOldHome()
 }
 
 // refuseOld keeps a job from beginning anew in the folder of another one.

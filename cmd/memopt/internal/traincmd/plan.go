@@ -41,7 +41,8 @@ func (t *training) choosePlan() (err error) {
 // selected is the selection of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.Strategy, Options: t.chosen.Options, Traits: t.engine.Traits(),
-		Seed: t.Global.Seed, Moves: t.moving, Moved: t.chosen.Moved}
+		Seed: t.Global.Seed, Moves: t.moving, Moved: t.chosen.Moved,
+		Home: t.hostDir != "" && !t.evalOnly}
 }
 
 // plan plans the steps.
@@ -61,9 +62,13 @@ func (t *training) plan() (err error) {
 			rest = last
 		}
 	}
-	if t.stays, err = t.steps.Stays(rows); err != nil {
+	if t.stays, err = t.steps.Stays(rows, sel.Home); err != nil {
 		return cli.Classify(err)
 	}
+	if err := t.homeFits(rows); err != nil {
+		return err
+	}
+	sel = t.selected()
 	if b, ok := sel.Strategy.(memopt.Budget); ok {
 		c.Limit = b.Total
 	}

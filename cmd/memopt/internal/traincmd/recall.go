@@ -38,13 +38,10 @@ func (t *trainFlags) recall(args []string) ([]string, error) {
 	if t.init != "" {
 		return args, cli.Usage("--init and --resume cannot be combined: a checkpoint has all weights")
 	}
-	path := t.resume
-	if path == newest {
-		path = t.out
-	}
+	path := t.resumed()
 	if path == "" {
-		return args, cli.Usage("--resume goes on after the newest checkpoint of a job: name its folder with -o, or " +
-			"a checkpoint with --resume=PATH")
+		return args, cli.Usage("--resume goes on after the newest checkpoint of a job: name its folder with -o or " +
+			"--host-dir, or a checkpoint with --resume=PATH")
 	}
 	m, err := checkpoint.ReadManifest(path)
 	if err != nil {

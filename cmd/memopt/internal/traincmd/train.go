@@ -163,6 +163,9 @@ func (t *training) check() (err error) {
 	if t.config.OnNaN, err = t.nan(); err != nil {
 		return err
 	}
+	if err := t.checkHome(); err != nil {
+		return err
+	}
 	if !t.set.Changed("seed") {
 		t.Global.Seed = defaultSeed
 	}
@@ -170,6 +173,9 @@ func (t *training) check() (err error) {
 		own := *r // whose random nodes have the seeds of the job
 		own.Seed = t.Global.Seed
 		return t.selection.AgreeMoves(t.App, &t.moves, t.set, &own)
+	}
+	if t.hostDir != "" && !t.moves.Given() {
+		return nil // --host-budget is for the states alone
 	}
 	t.moving, _, err = t.selection.Moves(t.App, &t.moves, t.executes())
 	return err
@@ -202,6 +208,9 @@ func (t *training) open() (err error) {
 	if t.engine.Traits().Virtual {
 		return cli.Usage("train -e %s: the device does not compute; memopt plan shows the memory of a step",
 			t.trainFlags.engine.Backend)
+	}
+	if err := t.checkHomeOn(); err != nil {
+		return err
 	}
 	if t.config.Engine, err = residentOf(t.engine); err != nil {
 		return err
