@@ -50,8 +50,11 @@ type Config struct {
 	// Home is the folder that the states lie in, twice, and are kept in after every update; nil: they lie in memory.
 	// Plans must be those of Selection.Home.
 	Home *checkpoint.Home
+	// Copies says that a job with a Home writes checkpoints to Folder as well.
+	Copies bool
 
-	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most. A
+	// Folder keeps checkpoints after every SaveEvery updates and at the end, SaveLimit at most (of a
+	// job with a Home only if Copies says so; the home is then on the disk after so many updates). A
 	// nil Folder means no checkpoints, SaveEvery 0 only the one at the end, SaveLimit 0 all of them.
 	Folder    *checkpoint.Job
 	SaveEvery int64

@@ -19,7 +19,7 @@ func (j *job) after(ctx context.Context, m *Metrics) error {
 			return err
 		}
 	}
-	if due(j.SaveEvery) && j.done < j.Updates && (j.Folder != nil || j.keeps() || j.Home == nil) {
+	if due(j.SaveEvery) && j.done < j.Updates && (j.Home == nil || j.Copies) {
 		// The job goes on without a checkpoint that could not be written.
 		path, err := j.save()
 		var lost *GroupError
@@ -46,10 +46,11 @@ func (j *job) finish(ctx context.Context) error {
 	if err := j.keep(true); err != nil {
 		return callerError("the last checkpoint: %w", err)
 	}
+	if j.Home != nil && !j.Copies {
+		j.result.Saved = j.Home.Dir()
+		return nil
+	}
 	if j.Folder == nil && !j.keeps() {
-		if j.Home != nil {
-			j.result.Saved = j.Home.Dir()
-		}
 		return nil
 	}
 	path, err := j.save()

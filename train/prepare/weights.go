@@ -35,7 +35,7 @@ func Weights(s *train.Steps, file *safetensors.File, model string) (first Values
 	first = Values{}
 	for i := range s.States {
 		name := s.States[i].Name
-		x, ok, err := found.Tensor(name)
+		x, ok, err := found.Shown(name)
 		if err != nil {
 			return nil, nil, err
 		}

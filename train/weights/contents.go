@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"memopt/executor"
 	"memopt/graph"
@@ -50,6 +51,28 @@ func (m *Matching) Tensor(parameter string) (t *executor.Tensor, ok bool, err er
 	}
 	rearrange(t, from, m.Matches[i].Transpose)
 	return t, true, nil
+}
+
+// Shown is Tensor without a copy where the file has the parameter as the model wants it: read-only, until the file is
+// closed.
+func (m *Matching) Shown(parameter string) (t *executor.Tensor, ok bool, err error) {
+	i, ok := m.at[parameter]
+	if !ok || m.Matches[i].Transpose {
+		return m.Tensor(parameter)
+	}
+	v, _ := m.model.Graph.Lookup(parameter)
+	value := &m.model.Graph.Values[v]
+	typ := value.Type
+	if value.Data != nil {
+		typ = value.Data.Type()
+	}
+	from, _ := m.file.Tensor(m.Matches[i].Tensor)
+	const word = 8 // of the widest element
+	if from.DType != typ.DType || uintptr(unsafe.Pointer(unsafe.SliceData(from.Data)))%word != 0 {
+		return m.Tensor(parameter)
+	}
+	shape, _ := static(typ)
+	return &executor.Tensor{DType: typ.DType, Shape: shape, Data: from.Data}, true, nil
 }
 
 // rearrange converts and transposes elements.

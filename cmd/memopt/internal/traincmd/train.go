@@ -261,6 +261,7 @@ func (t *training) begin() (err error) {
 		return err
 	}
 	c.EvalEvery, c.SaveEvery, c.SaveLimit = int64(t.evalEvery), int64(t.saveEvery), t.saveLimit
+	c.Copies = c.Folder != nil && t.set.Changed("save-every")
 	if c.EvalEvery == 0 {
 		c.EvalEvery = t.view.PerEpoch
 	}
