@@ -69,8 +69,8 @@ func NewHome(file *mapfile.File, list []Place, kept bool) (*Home, error) {
 		x := place{Place: p}
 		for k, at := range p.At {
 			if at < 0 || at%PlaceAlignment != 0 || at > int64(len(file.Data)-n) {
-				return nil, errors.Join(fmt.Errorf("state %q lies at byte %d: the file has %d", p.Name, at, len(file.Data)),
-					file.Close())
+				err := fmt.Errorf("state %q lies at byte %d: the file has %d", p.Name, at, len(file.Data))
+				return nil, errors.Join(err, file.Close())
 			}
 			x.data[k] = file.Data[at : at+int64(n) : at+int64(n)]
 		}

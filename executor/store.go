@@ -50,8 +50,8 @@ func NewStore(d Device) *Store {
 func NewStoreIn(d Device, h *Home) (*Store, error) {
 	s := NewStore(d)
 	if s.home = h; h != nil && (s.virtual || s.mem != (hostMemory{})) {
-		return nil, errors.Join(fmt.Errorf("device %s computes in another memory than that of a file of states", d.Name()),
-			s.Close())
+		err := fmt.Errorf("device %s computes in another memory than that of a file of states", d.Name())
+		return nil, errors.Join(err, s.Close())
 	}
 	if h != nil && h.kept {
 		for i := range h.places {

@@ -128,7 +128,8 @@ const ahead = 2
 
 // predict adds up the predicted memory of the job's steps on the machine.
 func (j *job) predict() Prediction {
-	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Home: j.Plans.Home, Ahead: ahead * j.Plans.Inputs}
+	p := Prediction{States: j.Plans.Persistent, Inputs: j.Plans.Inputs, Home: j.Plans.Home,
+		Ahead: ahead * j.Plans.Inputs}
 	if j.Ranks != nil {
 		p.Staging = j.Ranks.StagingBytes()
 	}

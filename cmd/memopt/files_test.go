@@ -19,7 +19,7 @@ var notFiles = []string{"check", "growth", "weight-type", "allocator", "allocato
 	"cudnn-conv-use-max-workspace", "bitwise", "by", "capacity", "batch",
 	"on", "image", "claim", "gpu", "reserve", "precision", "vary", "max-overhead",
 	"on-nan", "resume", "reduce", "runtime",
-	"bucket-size", "emit", "host-budget", "link", "lr-scheduler", "data-format",
+	"bucket-size", "emit", "host-budget", "host-dir", "link", "lr-scheduler", "data-format",
 	"token-type", "blocks", "labels", "record", "last-batch", "adjust-lr"}
 
 // notReading are the verbs whose arguments are no files.

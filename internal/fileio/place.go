@@ -47,8 +47,8 @@ func OpenAppend(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Reserve makes a file of so many bytes, all on the disk, so that writes to a mapping of it find room. A file of another
-// size begins anew, with zeros. The error of a full disk is one that Full knows.
+// Reserve makes a file of so many bytes, all on the disk, so that writes to a mapping of it find room. A file of
+// another size begins anew, with zeros. The error of a full disk is one that Full knows.
 func Reserve(f *os.File, bytes int64) error {
 	if info, err := f.Stat(); err != nil || info.Size() != bytes {
 		if err := errors.Join(err, f.Truncate(0)); err != nil {

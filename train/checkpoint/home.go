@@ -48,8 +48,8 @@ func (r *Resident) check() error {
 		d, ok := graph.ParseDType(t.DType)
 		n, fits := executor.Bytes(d, t.Shape)
 		if !ok || !fits || t.Now < 0 || t.Now > 1 {
-			return fmt.Errorf("states: %q: type %q, shape %v, place %d: there is no such tensor", t.Name, t.DType, t.Shape,
-				t.Now)
+			return fmt.Errorf("states: %q: type %q, shape %v, place %d: there is no such tensor", t.Name, t.DType,
+				t.Shape, t.Now)
 		}
 		for _, at := range t.At {
 			if at < 0 || at%executor.PlaceAlignment != 0 || at > r.Bytes-int64(n) {
@@ -111,7 +111,8 @@ func OpenHome(dir string) (*Home, error) {
 	}
 	lock, err := fileio.TakeLock(filepath.Join(dir, lockName), holder())
 	if locked := (*fileio.LockedError)(nil); errors.As(err, &locked) {
-		return nil, fmt.Errorf("another job has its states in %s: %w; wait for its end, or choose another folder", dir, err)
+		return nil, fmt.Errorf("another job has its states in %s: %w; wait for its end, or choose another folder",
+			dir, err)
 	}
 	if err != nil {
 		return nil, err
@@ -194,9 +195,12 @@ func (h *Home) Lay(weights, others []safetensors.Entry, from *Checkpoint) (*exec
 	if err != nil {
 		return nil, err
 	}
-	if info, e := f.Stat(); from != nil && (e != nil || info.Size() != bytes) {
-		return nil, errors.Join(fmt.Errorf("%s has %d bytes; %s wants %d: it is cut off or another file", path, info.Size(),
-			manifestName, bytes), f.Close())
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if from != nil && info.Size() != bytes {
+		return nil, errors.Join(from.cutOff(path, info), f.Close())
 	}
 	if err := fileio.Reserve(f, bytes); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -219,8 +223,8 @@ func (c *Checkpoint) places(list []executor.Place, bytes int64) error {
 		p := &list[i]
 		t := byName[p.Name]
 		if t == nil || t.DType != p.DType.String() || !slices.Equal(t.Shape, p.Shape) || t.At != p.At {
-			return fmt.Errorf("has no %q of type %v%v where the job has it: it is of another model or optimizer", p.Name,
-				p.DType, p.Shape)
+			return fmt.Errorf("has no %q of type %v%v where the job has it: it is of another model or optimizer",
+				p.Name, p.DType, p.Shape)
 		}
 		p.Now = t.Now
 	}
@@ -270,6 +274,12 @@ func (h *Home) Close() error {
 	return err
 }
 
+// cutOff is the error for a file of states of another size than the manifest's.
+func (c *Checkpoint) cutOff(path string, info fs.FileInfo) error {
+	return fmt.Errorf("%s has %d bytes; %s wants %d: it is cut off or another file", path, info.Size(), manifestName,
+		c.States.Bytes)
+}
+
 // takeHome keeps a job from writing to the home of a checkpoint while it is open.
 func (c *Checkpoint) takeHome() (err error) {
 	c.lock, err = fileio.TakeLock(filepath.Join(c.Path, lockName), holder())
@@ -300,8 +310,7 @@ func (c *Checkpoint) openStates() (err error) {
 			return err
 		}
 		if info.Size() != c.States.Bytes {
-			return errors.Join(fmt.Errorf("%s has %d bytes; %s wants %d: it is cut off or another file", path, info.Size(),
-				manifestName, c.States.Bytes), file.Close())
+			return errors.Join(c.cutOff(path, info), file.Close())
 		}
 		mapped, err := mapfile.Map(file)
 		if err != nil {

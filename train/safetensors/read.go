@@ -49,8 +49,8 @@ func Lay(path string, mapped *mapfile.File, entries []Entry, begins []int) (*Fil
 	for i, e := range entries {
 		size, ok := executor.Bytes(e.DType, e.Shape)
 		if _, twice := f.byName[e.Name]; !ok || begins[i] < 0 || begins[i] > len(mapped.Data)-size || twice {
-			return nil, fmt.Errorf("%s: tensor %q: %v%v at byte %d: the file has %d, and each tensor once", path, e.Name,
-				e.DType, e.Shape, begins[i], len(mapped.Data))
+			return nil, fmt.Errorf("%s: tensor %q: %v%v at byte %d: the file has %d, and each tensor once", path,
+				e.Name, e.DType, e.Shape, begins[i], len(mapped.Data))
 		}
 		f.byName[e.Name] = i
 	}

@@ -232,7 +232,8 @@ func (v *TrainView) addParts(t *Table) {
 			Bytes(m.HostBudget)))
 	}
 	if h := v.Home; h != nil {
-		t.Add("beside it", Bytes(h.Bytes), fmt.Sprintf("in %s: the states, twice, within %s", h.Folder, Bytes(h.Budget)))
+		t.Add("beside it", Bytes(h.Bytes), fmt.Sprintf("in %s: the states, twice, within %s", h.Folder,
+			Bytes(h.Budget)))
 	}
 	if v.Ahead > 0 {
 		t.Add("beside it", Bytes(v.Ahead), "on the host: batches that are prepared while a step runs")

@@ -81,8 +81,8 @@ func (t *trainFlags) register(f *pflag.FlagSet) {
 	t.engine.Register(f)
 	t.selection.RegisterPlan(f)
 	t.moves.Register(f, option.LinkOfDevice)
-	f.StringVar(&t.hostDir, "host-dir", "", "a folder that weights and optimizer states lie in, twice, and are kept in "+
-		"after every update, within --host-budget")
+	f.StringVar(&t.hostDir, "host-dir", "", "a folder that weights and optimizer states lie in, twice, and are kept "+
+		"in after every update, within --host-budget")
 }
 
 // newest is the value of --resume without a path.

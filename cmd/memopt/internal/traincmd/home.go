@@ -58,7 +58,8 @@ func (t *training) homeFits(rows int64) error {
 	}
 	if need > o.HostBudget {
 		return cli.Classify(fmt.Errorf("%w: the states take %s (%d bytes) of --host-dir, twice their size, and "+
-			"--host-budget is %s: raise it", executor.ErrOutOfMemory, report.Bytes(need), need, report.Bytes(o.HostBudget)))
+			"--host-budget is %s: raise it", executor.ErrOutOfMemory, report.Bytes(need), need,
+			report.Bytes(o.HostBudget)))
 	}
 	t.moving.HostBudget = max(min(t.moving.HostBudget, o.HostBudget-need), 0)
 	t.view.Home = &report.TrainHome{Folder: t.hostDir, Bytes: need, Budget: o.HostBudget}
@@ -90,8 +91,8 @@ func (t *training) refuseOldHome() error {
 	r := t.config.Resume
 	if m != nil && (r == nil || m.Step > r.Step || m.Model.StructureSHA256 != r.Model.StructureSHA256 ||
 		m.Data.Identity != r.Data.Identity) {
-		return cli.Usage("--host-dir %s: has the states of a job after update %d: go on with --resume=%s, or name another "+
-			"folder", t.hostDir, m.Step, t.hostDir)
+		return cli.Usage("--host-dir %s: has the states of a job after update %d: go on with --resume=%s, or name "+
+			"another folder", t.hostDir, m.Step, t.hostDir)
 	}
 	return nil // states of this job before the checkpoint that it goes on with
 }
