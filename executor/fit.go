@@ -19,7 +19,11 @@ func (s *Session) checkFit() error {
 	arena := s.root.space.onHost(s.root.arenaBytes)
 	held := s.arena.Stats()
 	arena = max(0, arena-(held.Reserved-held.InUse))
-	if err := memlimit.Check(arena+s.host.bytes+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {
+	copies := s.host.bytes
+	if h := s.opts.Home; h != nil && h.Copies != nil {
+		copies = 0 // in a file of the home
+	}
+	if err := memlimit.Check(arena+copies+s.inFiles+s.opts.Beside, "%s", s.parts()); err != nil {
 		return fmt.Errorf("%w%s", err, s.liveAtPeak())
 	}
 	return nil

@@ -20,6 +20,9 @@ type Home struct {
 	places []place
 	byName map[string]int
 	kept   bool
+	// Copies maps a further file of so many bytes to be written, for values that steps move to the host (Offload); nil:
+	// they lie in memory. Its name is gone when it returns.
+	Copies func(bytes int64) (*mapfile.File, error)
 }
 
 // Place says where a state lies in its file.

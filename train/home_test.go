@@ -216,3 +216,34 @@ func TestHomeBudget(t *testing.T) {
 func sumName(name string) bool {
 	return name == autograd.CountInput || strings.HasSuffix(name, autograd.SumSuffix)
 }
+
+// TestHomeMoves: values that move to the host lie in a file of the home, whose name is gone while they do, with equal
+// bits and the bytes that were foretold.
+func TestHomeMoves(t *testing.T) {
+	for _, micros := range []int{1, 3} {
+		job := func() *task {
+			k := newTask(t, netText)
+			k.moving(0.6)
+			k.recipe.Micros, k.config.Micros, k.config.Updates = micros, int64(micros), 4
+			return k
+		}
+		whole, dir := job(), t.TempDir()
+		whole.sel.Strategy = nil
+		whole.run(t, context.Background(), dir)
+		k, home := job(), t.TempDir()
+		seen := false
+		k.config.Session.Probe = func(graph.ValueID, *executor.Tensor) {
+			list, err := os.ReadDir(home)
+			require.NoError(t, err)
+			for _, e := range list {
+				require.NotEqual(t, "copies", e.Name())
+			}
+			maps, err := os.ReadFile("/proc/self/maps")
+			seen = seen || err != nil || strings.Contains(string(maps), filepath.Join(home, "copies"))
+		}
+		r := k.at(t, context.Background(), home, false)
+		k.moves(t, r)
+		require.True(t, seen)
+		require.Equal(t, tensors(t, dir), tensors(t, home))
+	}
+}

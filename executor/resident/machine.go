@@ -10,6 +10,7 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/internal/mapfile"
 )
 
 // On returns the engine that is a device of memopt's.
@@ -42,6 +43,8 @@ type machine struct {
 	holder *step  // the step that ran last, and may have taken more on demand, or nil
 	// copies is the memory of values that steps move to the host, which they share by turns; nil without such.
 	copies *executor.Arena
+	// inFile has them in place of copies where the states have a home; nil without such.
+	inFile *mapfile.File
 }
 
 func (m *machine) Put(name string, t *executor.Tensor) error { return m.store.Put(name, t) }
@@ -134,8 +137,16 @@ func (m *machine) placeCopies() error {
 	if need == 0 {
 		return nil
 	}
-	m.copies = executor.NewHostArena(m.device)
-	block, err := m.copies.Reserve(int(need))
+	var block []byte
+	var err error
+	if h := m.opts.Home; h != nil && h.Copies != nil {
+		if m.inFile, err = h.Copies(need); err == nil {
+			block = m.inFile.Data
+		}
+	} else {
+		m.copies = executor.NewHostArena(m.device)
+		block, err = m.copies.Reserve(int(need))
+	}
 	if err != nil {
 		return fmt.Errorf("copies of values on the host, of %d bytes: %w", need, err)
 	}
@@ -157,6 +168,8 @@ func (m *machine) unplace() {
 		m.copies.Close()
 		m.copies = nil
 	}
+	m.inFile.Close()
+	m.inFile = nil
 	m.opts.Arena.Free(m.block)
 	m.block, m.holder = nil, nil
 }
@@ -182,5 +195,6 @@ func (m *machine) Close() error {
 	if m.copies != nil {
 		all = append(all, m.copies.Close())
 	}
+	all = append(all, m.inFile.Close())
 	return errors.Join(append(all, m.store.Close(), m.opts.Arena.Close())...)
 }

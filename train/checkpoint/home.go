@@ -18,8 +18,11 @@ import (
 	"memopt/train/safetensors"
 )
 
-// statesName is the file of a home that holds the states.
-const statesName = "states"
+// Files of a home: the states, and the values that steps move there.
+const (
+	statesName = "states"
+	copiesName = "copies"
+)
 
 // Resident says where the states of a manifest lie, in place of files of tensors: in the file "states" of its folder.
 type Resident struct {
@@ -209,8 +212,26 @@ func (h *Home) Lay(weights, others []safetensors.Entry, from *Checkpoint) (*exec
 	if err != nil {
 		return nil, err
 	}
-	h.states, err = executor.NewHome(mapped, list, from != nil)
-	return h.states, err
+	if h.states, err = executor.NewHome(mapped, list, from != nil); err != nil {
+		return nil, err
+	}
+	h.states.Copies = h.copies
+	return h.states, nil
+}
+
+// copies maps a file of the folder for values that move there. The file has no name once it is mapped: it ends with the
+// process.
+func (h *Home) copies(bytes int64) (*mapfile.File, error) {
+	path := filepath.Join(h.dir, copiesName)
+	f, err := fileio.OpenAppend(path)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(path)
+	if err := fileio.Reserve(f, bytes); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return mapfile.MapWritable(f)
 }
 
 // places takes the places of a job's states from a checkpoint in a home.
