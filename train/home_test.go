@@ -62,7 +62,7 @@ func tensors(t testing.TB, path string) map[string][]byte {
 // homeTasks are jobs of all kinds of updates.
 func homeTasks(t testing.TB) map[string]func() *task {
 	list := map[string]func() *task{}
-	for _, kind := range []string{"adamw", "sgd", "lion", "adamw8bit"} {
+	for _, kind := range []string{"adamw", "sgd", "lion", "adamw8bit", "muon", "adafactor"} {
 		for _, micros := range []int{1, 3} {
 			for _, norm := range []float64{0, 1} {
 				list[fmt.Sprintf("%s, %d micro-batches, norm %g", kind, micros, norm)] = func() *task {

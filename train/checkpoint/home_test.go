@@ -123,8 +123,8 @@ func TestHomeKeeps(t *testing.T) {
 	shows(t, c, nil, 5)
 }
 
-// TestHomeFaults: a home whose file is missing, cut off, another's or of an earlier start of the machine is refused, and
-// so is one for other states.
+// TestHomeFaults: a home whose file is missing, cut off, another's or of an earlier start of the machine is refused,
+// and so is one for other states.
 func TestHomeFaults(t *testing.T) {
 	dir := t.TempDir()
 	manifest, states := filepath.Join(dir, "checkpoint.json"), filepath.Join(dir, "states")
