@@ -3,7 +3,7 @@ package diff
 import (
 	"cmp"
 	"math/big"
-	"slices"
+	"sort"
 )
 
 // Layer sums up the changes of one layer.
@@ -38,7 +38,7 @@ func layersOf(a, b *Subject, changes []Change) []Layer {
 	for i := range layers {
 		layers[i].A, layers[i].B = x(layers[i].Name), y(layers[i].Name)
 	}
-	slices.SortFunc(layers, func(x, y Layer) int { return natural(x.Name, y.Name) })
+	sort.Slice(layers, func(i, k int) bool { return natural(layers[i].Name, layers[k].Name) < 0 })
 	return layers
 }
 

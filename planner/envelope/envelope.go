@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"memopt/graph"
 	"memopt/symbolic"
@@ -387,7 +388,7 @@ func merge(pieces []Piece) []Piece {
 			}
 		}
 	}
-	slices.SortFunc(pieces, func(x, y Piece) int { return x.Box.compare(y.Box) })
+	sort.Slice(pieces, func(i, k int) bool { return pieces[i].Box.compare(pieces[k].Box) < 0 })
 	return pieces
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -156,11 +157,12 @@ func sorted[K comparable](from map[K]*Holder) (list []Holder) {
 	for _, x := range from {
 		list = append(list, *x)
 	}
-	slices.SortFunc(list, func(a, b Holder) int {
+	order := func(a, b Holder) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Kind, b.Kind),
 			cmp.Compare(a.Frame.File, b.Frame.File), cmp.Compare(a.Frame.Line, b.Frame.Line),
 			cmp.Compare(a.Frame.Func, b.Frame.Func))
-	})
+	}
+	sort.Slice(list, func(i, k int) bool { return order(list[i], list[k]) < 0 })
 	return list
 }
 

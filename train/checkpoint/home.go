@@ -46,7 +46,7 @@ type Residing struct {
 
 // check returns an error for tensors that no file of so many bytes has.
 func (r *Resident) check() error {
-	var ends [][2]int64
+	end := int64(0) // of the place before: they lie in the order of the list
 	for _, t := range r.Tensors {
 		d, ok := graph.ParseDType(t.DType)
 		n, fits := executor.Bytes(d, t.Shape)
@@ -58,15 +58,10 @@ func (r *Resident) check() error {
 			if at < 0 || at%executor.PlaceAlignment != 0 || at > r.Bytes-int64(n) {
 				return fmt.Errorf("states: %q lies at byte %d of %d", t.Name, at, r.Bytes)
 			}
-			if n > 0 {
-				ends = append(ends, [2]int64{at, at + int64(n)})
+			if at < end {
+				return fmt.Errorf("states: two lie at byte %d", at)
 			}
-		}
-	}
-	slices.SortFunc(ends, func(a, b [2]int64) int { return int(min(max(a[0]-b[0], -1), 1)) })
-	for i := 1; i < len(ends); i++ {
-		if ends[i][0] < ends[i-1][1] {
-			return fmt.Errorf("states: two lie at byte %d", ends[i][0])
+			end = at + int64(n)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"memopt/graph"
@@ -82,10 +83,11 @@ func (s *search) choosePrefix() (prefix, error) {
 	for p, n := range counts {
 		list = append(list, counted{p, n})
 	}
-	slices.SortFunc(list, func(a, b counted) int {
+	order := func(a, b counted) int {
 		return cmp.Or(-cmp.Compare(a.n, b.n), cmp.Compare(a.ofTensors, b.ofTensors),
 			cmp.Compare(a.ofTargets, b.ofTargets))
-	})
+	}
+	sort.Slice(list, func(i, k int) bool { return order(list[i], list[k]) < 0 })
 	switch {
 	case len(list) == 0:
 		return prefix{}, nil

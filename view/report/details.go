@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -107,9 +107,10 @@ func patterns(p *planner.Plan) []pattern {
 		}
 		i += len(options)
 	}
-	slices.SortFunc(out, func(x, y pattern) int {
+	order := func(x, y pattern) int {
 		return cmp.Or(cmp.Compare(y.freq, x.freq), cmp.Compare(y.key, x.key))
-	})
+	}
+	sort.Slice(out, func(i, k int) bool { return order(out[i], out[k]) < 0 })
 	return out
 }
 
