@@ -254,3 +254,25 @@ func TestManyNames(t *testing.T) {
 	require.True(t, a.Fits, "no checkpoint keeps a value: found before the search begins")
 	require.False(t, errors.Is(a.Infeasible(), context.Canceled))
 }
+
+// TestWaiting: copies that a third of the step each way does not hide are waited for.
+func TestWaiting(t *testing.T) {
+	p := jaxStep(t, "mlp_scan")
+	moved, waited := 0, 0
+	base := p.Seconds(p.Everything, kernel)
+	for _, link := range []float64{1e13, 1e11, 9e10, 8e10, 7e10, 6e10, 5e10, 1e9} {
+		a := jaxAnswer(t, "jax", p, emit.JAXOptions{Total: 17 << 20, HostBudget: 1 << 30, Link: link})
+		x := p.With(decisions(t, a.Text))
+		wait := 2 * max(0, float64(x.Moved)/link-base/3)
+		require.InDelta(t, (p.Seconds(x.Body, kernel)+wait)/base-1, a.Overhead, 1e-9)
+		if x.Moved > 0 {
+			moved++
+		}
+		if wait > 0 {
+			waited++
+		}
+	}
+	require.Greater(t, moved, waited)
+	require.Positive(t, waited)
+	require.Less(t, moved, 8)
+}
