@@ -228,11 +228,9 @@ func many(n int) *jaxsim.Program {
 // and does not take longer than without one.
 func TestManyNames(t *testing.T) {
 	p := many(11) // 2,048 settings
-	for _, share := range []float64{0.9, 0.75, 0.6, 0.5, 0.35} {
+	for _, share := range []float64{0.75, 0.5, 0.35} {
 		a := jaxAnswer(t, "jax", p, emit.JAXOptions{Share: share})
 		require.True(t, a.Fits, share)
-		_, ok := cheapest(p, *a.Limit, 0)
-		require.True(t, ok)
 		best := math.Inf(1)
 		for k := range 1 << len(p.Names) {
 			policy := jaxsim.Policy{}
