@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
-	"compress/bzip2"
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
@@ -13,12 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/ulikunitz/xz/lzma"
 )
 
 // The PTX of all modules is one archive. An entry has the modules of one family, for example those of conv_bf16,
 // conv_f16 and conv_f32, whose texts are much alike: before each stands its name and the number of its bytes. Entries
-// are compressed one by one, so that a change of one kernel keeps the bytes of the others, and have no times. bzip2
-// takes three quarters of the bytes that deflate does.
+// are compressed one by one, so that a change of one kernel keeps the bytes of the others, and have no times. LZMA
+// takes half of the bytes that deflate does.
 //
 //go:embed ptx.zip
 var archive []byte
@@ -59,13 +60,42 @@ func SourceSum() string {
 var opened = sync.OnceValues(func() (*zip.Reader, error) {
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err == nil {
-		r.RegisterDecompressor(methodBzip2, func(r io.Reader) io.ReadCloser { return io.NopCloser(bzip2.NewReader(r)) })
+		r.RegisterDecompressor(methodLZMA, decompressed)
 	}
 	return r, err
 })
 
-// methodBzip2 is bzip2 in a zip file (PKWARE, "APPNOTE.TXT", 4.4.5).
-const methodBzip2 = 12
+// methodLZMA is LZMA in a zip file (PKWARE, "APPNOTE.TXT", 4.4.5 and 5.8): four bytes, the last two of which are the
+// length of the properties, the properties, and the data up to their mark of the end.
+const methodLZMA = 14
+
+// The header of a file of LZMA alone is the properties and the number of bytes; all bits set: up to the mark.
+const (
+	lzmaProperties = 5
+	lzmaHeader     = lzmaProperties + 8
+)
+
+// decompressed reads the data of an entry.
+func decompressed(r io.Reader) io.ReadCloser {
+	head := make([]byte, 4+lzmaProperties, 4+lzmaHeader)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return failed{err}
+	}
+	for len(head) < cap(head) {
+		head = append(head, 0xff)
+	}
+	l, err := lzma.NewReader(io.MultiReader(bytes.NewReader(head[4:]), r))
+	if err != nil {
+		return failed{err}
+	}
+	return io.NopCloser(l)
+}
+
+// failed is a reader of data that cannot be read.
+type failed struct{ err error }
+
+func (f failed) Read([]byte) (int, error) { return 0, f.err }
+func (f failed) Close() error             { return nil }
 
 // PTX returns a module.
 func PTX(module string) ([]byte, error) {
@@ -106,10 +136,10 @@ func family(module string) string {
 }
 
 // WriteArchive writes the PTX of modules, in the order of their names, as an archive. The same modules give the same
-// bytes. It runs the program bzip2, since Go's library only decompresses.
+// bytes. It runs the program xz, since the library's own compressor takes minutes for texts so much alike.
 func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 	z := zip.NewWriter(w)
-	z.RegisterCompressor(methodBzip2, func(w io.Writer) (io.WriteCloser, error) { return &compressor{to: w}, nil })
+	z.RegisterCompressor(methodLZMA, func(w io.Writer) (io.WriteCloser, error) { return &compressor{to: w}, nil })
 	families, of := []string{}, map[string][]string{}
 	for _, name := range names {
 		f := family(name)
@@ -119,7 +149,7 @@ func WriteArchive(w io.Writer, names []string, ptx map[string][]byte) error {
 		of[f] = append(of[f], name)
 	}
 	for _, f := range families {
-		entry, err := z.CreateHeader(&zip.FileHeader{Name: f + ".ptx", Method: methodBzip2})
+		entry, err := z.CreateHeader(&zip.FileHeader{Name: f + ".ptx", Method: methodLZMA})
 		if err != nil {
 			return err
 		}
@@ -138,14 +168,16 @@ type compressor struct {
 	to io.Writer
 }
 
-// Close runs bzip2.
+// Close runs xz, and puts the header of an entry in place of that of a file.
 func (c *compressor) Close() error {
-	cmd := exec.Command("bzip2", "-9", "-c")
-	cmd.Stdin, cmd.Stdout = &c.Buffer, c.to
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("bzip2: %w", err)
+	cmd := exec.Command("xz", "--format=lzma", "-9", "--extreme", "--stdout")
+	cmd.Stdin = &c.Buffer
+	out, err := cmd.Output()
+	if err != nil || len(out) < lzmaHeader {
+		return fmt.Errorf("xz: %d bytes, %w", len(out), err)
 	}
-	return nil
+	_, err = c.to.Write(slices.Concat([]byte{9, 20, lzmaProperties, 0}, out[:lzmaProperties], out[lzmaHeader:]))
+	return err
 }
 
 // Manifest is the text that goes with an archive of modules that a compiler made.
