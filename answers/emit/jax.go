@@ -96,7 +96,7 @@ func (n *names) seconds(b *jaxsim.Body) float64 {
 func (n *names) set(policy jaxsim.Policy) *named {
 	s := n.p.With(policy)
 	x := &named{policy: policy, saved: s, usage: n.p.Peak(s.Body), seconds: n.seconds(s.Body)}
-	if s.Moved > 0 { // copies run beside a third of the step each way; what is left of them is waited for
+	if s.Moved > 0 { // copies run beside a third of the step each way; the step waits for the rest of them
 		if n.o.Link > 0 {
 			x.seconds += 2 * max(0, float64(s.Moved)/n.o.Link-n.base/3)
 		} else {

@@ -19,7 +19,7 @@ type Program struct {
 	JAX   string   // its version
 	Held  int64    // bytes that are in memory beside the arguments throughout
 	Names []string // those that the loss gives, in alphabetical order
-	// Nothing is the step whose checkpoints keep no value, Everything the one without checkpoints.
+	// The step whose checkpoints keep no value (Nothing), and the one without checkpoints (Everything).
 	Nothing, Everything *Body
 	// Free are the regions without a barrier against common subexpressions (prevent_cse=False).
 	Free map[int32]bool
@@ -46,7 +46,7 @@ type Step struct {
 	Of   int32  `json:"of"`
 	// Region is the checkpoint whose values the backward half makes anew there, by number; nil outside of them.
 	Region *int32 `json:"region"`
-	// Of a scan: its body, how often it runs, and how many of the operands are the same each time (Consts), and are
+	// A scan has its body, how often it runs, and how many of the operands are the same each time (Consts), and are
 	// handed from turn to turn (Carry); the others are stacks, one slice for each turn.
 	Bodies        []*Body `json:"bodies"`
 	Length        int64   `json:"length"`

@@ -66,8 +66,8 @@ func shows(t *testing.T, c *checkpoint.Checkpoint, err error, step int64) {
 	require.Len(t, c.Others.Entries(), 1)
 }
 
-// TestHomeKeeps: what was committed stays until the next commit, whatever is written meanwhile, however often; nobody
-// else reads or takes the folder while it is open.
+// TestHomeKeeps: committed values stay until the next commit, however often others are written meanwhile; no other
+// process reads or takes the folder while it is open.
 func TestHomeKeeps(t *testing.T) {
 	dir := t.TempDir()
 	h, s := settled(t, dir, 1)
