@@ -10,6 +10,7 @@ const (
 	ArenaExtend                    // Exact of ort.Options
 	Batch                          // Batch of train.Settings
 	Blocking                       // Blocking of executor.Options
+	Blocks                         // Blocks of data.Options
 	Budget                         // memopt.Budget
 	Chunk                          // Chunk of memopt.PlanOptions
 	CloneBytes                     // CloneBytes of memopt.PlanOptions
@@ -64,6 +65,7 @@ var names = [NumOptions]string{
 	ArenaExtend:      "arena_extend_strategy",
 	Batch:            "Batch",
 	Blocking:         "Blocking",
+	Blocks:           "Blocks",
 	Budget:           "Budget",
 	Chunk:            "Chunk",
 	CloneBytes:       "CloneBytes",

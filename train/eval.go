@@ -14,7 +14,8 @@ import (
 // evaluation is the forward form of a job's model, on data that are not trained on.
 type evaluation struct {
 	full  *part
-	rest  *part // for the last batch; nil if all batches have the same rows
+	rest  *part   // for the last batch; nil if all batches have the same rows
+	sized []*part // by rung of order, where sizes differ; full is nil then
 	order data.Order
 }
 
@@ -66,6 +67,9 @@ func (j *job) openEval(ctx context.Context) (e *evaluation, err error) {
 	if j.Steps.Batch == "" {
 		e.order.Last = data.Drop // the file's steps take no other number of rows
 	}
+	if _, ragged := j.Eval.(data.Ragged); ragged {
+		return e, j.openEvalSizes(ctx, e)
+	}
 	if e.full, err = j.open(ctx, j.Steps.PlanEval(rows)); err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func (j *job) evalRows(ctx context.Context) (int64, error) {
 		return j.Plans.Rows, nil
 	}
 	rows, most := min(j.Plans.Rows, j.Eval.Samples()), j.predict().Arena
-	for rows > 1 && j.step != nil {
+	for rows > 1 && (j.step != nil || j.sized != nil) {
 		arena, err := arenaOf(ctx, j.Steps.PlanEval(rows))
 		if err != nil || arena <= most {
 			return rows, err
@@ -105,11 +109,21 @@ func arenaOf(ctx context.Context, p *Planned) (int64, error) {
 
 // arena is the bytes that are predicted for the largest step.
 func (e *evaluation) arena() int64 {
-	n := e.full.Predicted().Arena
-	if e.rest != nil {
-		n = max(n, e.rest.Predicted().Arena)
+	return largest(e.parts()).Arena
+}
+
+// parts lists the steps; some are nil.
+func (e *evaluation) parts() []*part { return append([]*part{e.full, e.rest}, e.sized...) }
+
+// partFor is the step for a batch.
+func (e *evaluation) partFor(b *data.Batch) *part {
+	switch {
+	case e.sized != nil:
+		return ofSize(e.sized, &e.order, b.Size)
+	case b.Rows != e.order.Batch:
+		return e.rest
 	}
-	return n
+	return e.full
 }
 
 // evaluate finds the loss of all samples: their mean, by the weights of the batches, or their sum. done is
@@ -152,10 +166,7 @@ func (j *job) evalLosses(ctx context.Context) (sum tally, done bool, err error) 
 			return sum, false, err
 		}
 		if !b.Idle {
-			x := j.eval.full
-			if b.Rows != o.Batch {
-				x = j.eval.rest
-			}
+			x := j.eval.partFor(b)
 			if err := x.run(context.WithoutCancel(ctx), uint64(j.done), b.Tensors); err != nil {
 				return sum, false, err
 			}

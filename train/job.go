@@ -19,10 +19,11 @@ import (
 type job struct {
 	*Config
 	machine resident.Machine
-	step    *part // of a micro-batch
-	rest    *part // of the last one of an epoch, or nil
-	combine *part // adds up the sums of several ranks, or nil
-	update  *part // applies sums, or nil
+	step    *part   // of a micro-batch
+	rest    *part   // of the last one of an epoch, or nil
+	sized   []*part // of a micro-batch, by rung of Order, where sizes differ; step is nil then
+	combine *part   // adds up the sums of several ranks, or nil
+	update  *part   // applies sums, or nil
 	eval    *evaluation
 	loader  *data.Loader
 	share   data.Share // of the batches: this rank's
@@ -83,7 +84,12 @@ func (j *job) start(ctx context.Context) (err error) {
 	if err := j.fillStates(func(*State) bool { return true }); err != nil {
 		return err
 	}
-	if j.step, err = j.open(ctx, j.Plans.Step); err != nil {
+	if j.Order.Sizes != nil {
+		err = j.openSizes(ctx)
+	} else {
+		j.step, err = j.open(ctx, j.Plans.Step)
+	}
+	if err != nil {
 		return err
 	}
 	if j.rest, err = j.open(ctx, j.Plans.Rest); err != nil {
@@ -133,11 +139,8 @@ func (j *job) predict() Prediction {
 	if j.Ranks != nil {
 		p.Staging = j.Ranks.StagingBytes()
 	}
-	for _, x := range j.parts() {
-		if x != nil {
-			p.Arena, p.Host = max(p.Arena, x.Predicted().Arena), max(p.Host, x.Predicted().Host)
-		}
-	}
+	most := largest(j.parts())
+	p.Arena, p.Host = most.Arena, most.Host
 	if j.eval != nil {
 		p.Eval = j.eval.arena()
 	}
@@ -232,7 +235,7 @@ func (j *job) micro(ctx context.Context, k int64) error {
 		j.tally.add(idle, 0, 0)
 		return nil
 	}
-	x := j.partFor(b.Rows)
+	x := j.partFor(b)
 	err = x.run(ctx, j.number(k), b.Tensors)
 	if unexpected(err) {
 		return err
@@ -298,9 +301,12 @@ func (j *job) zeroSums() error {
 	return nil
 }
 
-// partFor is the step for so many rows.
-func (j *job) partFor(rows int) *part {
-	if int64(rows) == j.Plans.Rows {
+// partFor is the step for a batch.
+func (j *job) partFor(b *data.Batch) *part {
+	if j.sized != nil {
+		return ofSize(j.sized, &j.Order, b.Size)
+	}
+	if int64(b.Rows) == j.Plans.Rows {
 		return j.step
 	}
 	return j.rest

@@ -33,7 +33,9 @@ type Settings struct {
 	Batch   int64  `json:"batch"`
 	Last    string `json:"last_batch"` // the fate of the last samples of an epoch
 	Shuffle bool   `json:"shuffle"`
-	Ranks   int64  `json:"-"` // of the job; 0 is 1
+	// Sizes are those of batches (data.Order.Rungs), where they differ.
+	Sizes []int64 `json:"sizes,omitempty"`
+	Ranks int64   `json:"-"` // of the job; 0 is 1
 }
 
 // number is a number for JSON, which has no other than finite ones.
@@ -55,7 +57,7 @@ func float(x *float64) float64 {
 // Settings are those of the job.
 func (c *Config) Settings() Settings {
 	return Settings{Batch: int64(c.Order.Batch), Last: c.Order.Last.String(), Shuffle: c.Order.Shuffle,
-		Ranks: c.ranks()}
+		Sizes: c.Order.Rungs, Ranks: c.ranks()}
 }
 
 // manifest is that of a checkpoint now.
@@ -151,6 +153,7 @@ func Compare(c *checkpoint.Checkpoint, now *checkpoint.Manifest, s Settings) (ch
 	refuse(hint.Batch, p.Batch, s.Batch)
 	refuse(hint.Last, p.Last, s.Last)
 	refuse(hint.Shuffle, p.Shuffle, s.Shuffle)
+	refuse("batches of the sizes", p.Sizes, s.Sizes)
 	if then := max(p.Ranks, 1); c.Accumulation != now.Accumulation && then != max(s.Ranks, 1) {
 		changed = append(changed, fmt.Sprintf("ranks: were %d, are %d: an update was of %d micro-batches, is of %d",
 			then, max(s.Ranks, 1), c.Accumulation, now.Accumulation))

@@ -137,7 +137,7 @@ func (j *job) measured() {
 	}
 	parts := j.parts()
 	if j.eval != nil {
-		parts = append(parts, j.eval.full, j.eval.rest)
+		parts = append(parts, j.eval.parts()...)
 	}
 	for _, x := range parts {
 		if x == nil {

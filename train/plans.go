@@ -31,6 +31,12 @@ type Selection struct {
 	Moved *recompute.Record
 	// Home says that the states lie in a folder (Config.Home), outside of every budget.
 	Home bool
+	// Sizes says how often batches have which size of Steps.Ragged: steps that are planned to a budget have plans for
+	// bands of these sizes, MostBands at most. Saved are such plans in place of Strategy. Without both, one plan is for
+	// all sizes.
+	Sizes     *planner.Histogram
+	MostBands int
+	Saved     []SavedBand
 }
 
 // PlanFileError says that a step and the plan file for it do not go together.
@@ -52,6 +58,9 @@ type Plans struct {
 	// Rest is Step for the last batch of an epoch, of fewer rows; nil if all batches have the same
 	// rows.
 	Rest *Planned
+	// Bands are the plans of the step where sizes differ (Steps.Ragged), in ascending order; nil otherwise. The last
+	// one is Step.
+	Bands []Band
 	// Persistent is the bytes of states, weights and constants, Inputs those of the inputs of a step.
 	Persistent, Inputs int64
 	// Home is the bytes of the files of Config.Home, with the states that Persistent then lacks.
@@ -88,11 +97,16 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 		}
 		p.Persistent -= states
 	}
-	if p.Step, err = s.planStepWithin(ctx, rows, rest, sel, p); err != nil {
+	if s.Ragged != "" {
+		if p.Bands, err = s.planBands(ctx, rows, sel, p); err != nil {
+			return nil, err
+		}
+		p.Step = p.Bands[len(p.Bands)-1].Planned
+	} else if p.Step, err = s.planStepWithin(ctx, rows, rest, sel, p); err != nil {
 		return nil, err
 	}
 	nothing := sel
-	nothing.Strategy, nothing.Moved = nil, nil
+	nothing.Strategy, nothing.Moved, nothing.Saved = nil, nil, nil
 	for _, x := range []struct {
 		m  *memopt.Model
 		to **Planned
@@ -103,7 +117,7 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 			}
 		}
 	}
-	if rest > 0 {
+	if rest > 0 && s.Ragged == "" { // else rows without a sample fill it up
 		if p.Rest, err = plan(ctx, s.sized(s.Step, rest), nothing); err != nil {
 			return nil, err
 		}
@@ -349,6 +363,9 @@ func (p *Plans) Arena() int64 {
 		if x != nil {
 			most = max(most, x.Arena)
 		}
+	}
+	for _, b := range p.Bands {
+		most = max(most, b.Arena)
 	}
 	return most
 }

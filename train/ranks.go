@@ -66,7 +66,9 @@ func (j *job) weighted() bool {
 }
 
 // parts lists the steps of training; some are nil.
-func (j *job) parts() []*part { return []*part{j.step, j.rest, j.combine, j.update} }
+func (j *job) parts() []*part {
+	return append([]*part{j.step, j.rest, j.combine, j.update}, j.sized...)
+}
 
 // tally is the state of an update under way.
 type tally struct {

@@ -72,10 +72,14 @@ type Steps struct {
 	Rows   int64
 	// Lossless means that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
 	Lossless bool
-	first    symbolic.Expr // the dim of the batch
-	twins    []string      // symbols of the first dims of other inputs, which count samples, too
-	named    []string      // inputs with arrays of their names in the data
-	agreed   bool          // the step of one of several ranks, which make each update together or not at all
+	// Ragged is the symbol whose size differs from batch to batch (Vary), from Least to its binding; "" if there is
+	// none.
+	Ragged string
+	Least  int64
+	first  symbolic.Expr // the dim of the batch
+	twins  []string      // symbols of the first dims of other inputs, which count samples, too
+	named  []string      // inputs with arrays of their names in the data
+	agreed bool          // the step of one of several ranks, which make each update together or not at all
 }
 
 // State is a value that stays from step to step, or at least throughout the job.

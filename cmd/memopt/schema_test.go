@@ -97,6 +97,8 @@ func TestSchemas(t *testing.T) {
 		{"train", "train example:transformer --data example:text --batch 2 --dim seq=16 --max-steps 2"},
 		{"train", "train example:transformer --data example:text --batch 2 --dim seq=16 --max-steps 2 " +
 			"--host-dir home --host-budget 1GiB"},
+		{"train", "train example:transformer --data example:text --blocks documents --batch 2 --dim seq=12..16 " +
+			"--max-steps 2"},
 		{"run", "run forward.onnx --dim batch=4 --init random:1"},
 		{"run", "run forward.onnx --dim batch=4 --init random:1 --data-dir outputs.npz"},
 		{"run", "run example:cnn --dim batch=2 --init random:1 --phases --mem-pattern off"},

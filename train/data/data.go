@@ -16,6 +16,7 @@ type Input struct {
 	DType     graph.DType
 	Shape     []int // of one sample if Batched, without the batch dim; else of the whole input
 	Batched   bool  // the first dim of the input counts samples
+	Ragged    bool  // the last dim is the most of what batches have: see Ragged
 	Whole     bool  // the caller knows that the first dim counts something else, however many rows there are
 	Classes   int64 // elements must lie in [0, Classes) or equal Ignore; 0 if the range is not known
 	Ignore    int64 // a label that does not count, such as -100; only where HasIgnore
@@ -56,7 +57,8 @@ type Options struct {
 	// type in the file's header, otherwise uint8 for .txt files and uint16 for others.
 	TokenType string
 	// Blocks says where blocks of tokens start: "disjoint" (""), one after the other, or "random",
-	// anywhere, drawn by Seed.
+	// anywhere, drawn by Seed. "documents:50256" makes a sample of each document, which a token ends, 50256 for
+	// example; "documents" of each line of a text. Longer ones than the inputs are cut. The source is Ragged then.
 	Blocks string
 	// Labels tells which tokens are the labels of tokens t to t+T-1. "next" means those from t+1 on;
 	// "same" is for models that shift labels themselves, for example those of Hugging Face; "" or

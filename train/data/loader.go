@@ -17,6 +17,7 @@ type Batch struct {
 	Tensors      []*executor.Tensor // by place of input; the first dim of batched ones is Rows
 	Rows         int                // samples, those that pad a batch included
 	Epoch, Index int64              // the epoch, and the place of the batch in it, both from 0
+	Size         int64              // that of its rows, where sizes differ (Order.Sizes); else 0
 	// Idle says that the epoch has no batch left for this rank: the tensors are those of another one.
 	Idle bool
 	full [][]byte // the memory of Tensors where all rows are there
@@ -35,6 +36,7 @@ type Loader struct {
 	inputs []Input
 	order  Order
 	share  Share
+	group  group
 
 	ready  chan *Batch   // prepared, in order; closed after an error
 	free   chan *Batch   // not in use
@@ -177,6 +179,9 @@ func (l *Loader) fill(b *Batch, epoch, index int64) error {
 	index += l.share.Rank
 	if b.Idle = index >= l.order.Batches(); b.Idle {
 		index = 0
+	}
+	if l.order.Sizes != nil {
+		return l.fillRagged(b, epoch, index)
 	}
 	b.Rows, b.Epoch, b.Index = l.order.Rows(index), epoch, index
 	for i, in := range l.inputs {

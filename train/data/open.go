@@ -16,8 +16,9 @@ import (
 
 // Values of Options.Blocks.
 const (
-	blocksDisjoint = "disjoint"
-	blocksRandom   = "random"
+	blocksDisjoint  = "disjoint"
+	blocksRandom    = "random"
+	blocksDocuments = "documents"
 )
 
 // Open makes a source for the inputs of a step from files, folders, globs, or example:text.
@@ -62,12 +63,13 @@ func (o Options) check(inputs []Input) (graph.DType, error) {
 				name, listInputs(inputs))
 		}
 	}
+	blocks, _, _ := strings.Cut(o.Blocks, ":")
 	for _, c := range []struct {
 		what, value string
 		of          []string
 	}{
 		{"format", o.Format, append([]string{formatAuto}, Formats()...)},
-		{"blocks", o.Blocks, []string{blocksDisjoint, blocksRandom}},
+		{"blocks", blocks, []string{blocksDisjoint, blocksRandom, blocksDocuments}},
 		{"labels", o.Labels, []string{formatAuto, labelsNext, labelsSame}},
 	} {
 		if c.value != "" && !slices.Contains(c.of, c.value) {

@@ -43,6 +43,10 @@ type Order struct {
 	Seed    uint64
 	Shuffle bool // else the order of the files
 	Last    Last
+	// Sizes has the size of each sample where sizes differ (Ragged), Rungs the sizes of batches in ascending order;
+	// nil where all have one size. A batch has the first rung that holds its largest sample.
+	Sizes []int32
+	Rungs []int64
 }
 
 // Check returns an error if an epoch has no batches.

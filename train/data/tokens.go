@@ -33,6 +33,8 @@ type tokenSource struct {
 	samples int64
 	random  bool // where ends counts starts, not blocks
 	seed    uint64
+	docs    []document  // the samples where these are documents
+	end     int64       // the token that ends documents; -1: that of a text
 	fill    [][]convert // by file and input
 	made    [][]byte    // by input: the row of an input that does not depend on the tokens
 	scheme  string      // for Identity
@@ -46,8 +48,12 @@ const (
 
 // newTokens returns the source of files of tokens, and closes them if there is an error.
 func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error) {
+	end, documents, err := endOf(o.Blocks)
+	if err != nil {
+		return nil, err
+	}
 	s := &tokenSource{tokens: list, inputs: slices.Clone(inputs),
-		random: o.Blocks == blocksRandom, seed: o.Seed}
+		random: o.Blocks == blocksRandom, seed: o.Seed, end: end}
 	for _, f := range list {
 		s.files = append(s.files, f.file)
 	}
@@ -59,16 +65,21 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 	if s.roles, err = rolesOf(inputs, o.Names); err != nil {
 		return nil, err
 	}
-	if err := s.setShapes(); err != nil {
+	if err := s.setShapes(documents); err != nil {
 		return nil, err
 	}
-	s.makeRows()
-	s.setFirst(o.Labels)
-	for _, f := range list {
-		if err := s.add(f); err != nil {
+	if documents {
+		if err := s.checkPadding(); err != nil {
 			return nil, err
 		}
 	}
+	s.setFirst(o.Labels)
+	for i, f := range list {
+		if err := s.addFile(i, f, documents); err != nil {
+			return nil, err
+		}
+	}
+	s.makeRows(documents)
 	s.scheme = fmt.Sprintf("%s seq=%d first=%d random=%v", formatTokens, s.seq, s.first, s.random)
 	for _, f := range list {
 		s.scheme += " " + f.dtype.String()
@@ -76,7 +87,22 @@ func newTokens(list []tokenFile, inputs []Input, o Options) (_ Source, err error
 	if s.random {
 		s.scheme += fmt.Sprintf(" seed=%d", s.seed)
 	}
+	if documents {
+		s.scheme += fmt.Sprintf(" documents end=%d", s.end)
+		return documentSource{s}, nil
+	}
 	return s, nil
+}
+
+// addFile counts the samples of a file.
+func (s *tokenSource) addFile(number int, f tokenFile, documents bool) error {
+	if err := s.addConversions(f); err != nil {
+		return err
+	}
+	if documents {
+		return s.addDocuments(number, f)
+	}
+	return s.add(f)
 }
 
 // setFirst says which tokens are the labels.
@@ -90,7 +116,7 @@ func (s *tokenSource) setFirst(labels string) {
 }
 
 // setShapes finds the length of a sample, and checks that all inputs agree with it.
-func (s *tokenSource) setShapes() error {
+func (s *tokenSource) setShapes(documents bool) error {
 	for i, in := range s.inputs {
 		if s.roles[i] == roleTokens && len(in.Shape) == 1 && in.Batched && in.Shape[0] > 0 {
 			s.seq = int64(in.Shape[0])
@@ -101,6 +127,7 @@ func (s *tokenSource) setShapes() error {
 		if err := s.checkInput(in, s.roles[i]); err != nil {
 			return err
 		}
+		in.Ragged = documents
 	}
 	return nil
 }
@@ -158,6 +185,11 @@ func (s *tokenSource) add(f tokenFile) error {
 		blocks += s.ends[n-1]
 	}
 	s.ends = append(s.ends, blocks)
+	return nil
+}
+
+// addConversions finds the conversions of a file's tokens to the types of the inputs.
+func (s *tokenSource) addConversions(f tokenFile) error {
 	row := make([]convert, len(s.inputs))
 	for i := range s.inputs {
 		if r := s.roles[i]; r == roleTokens || r == roleLabels {
@@ -177,8 +209,15 @@ func (s *tokenSource) Inputs() []Input { return s.inputs }
 func (s *tokenSource) Samples() int64  { return s.samples }
 func (s *tokenSource) Tokens() int64   { return s.seq }
 
-// start returns the file of a sample, and its first token there.
-func (s *tokenSource) start(i int64) (int, int64) {
+// place returns the file of a sample, its first token there, and how many tokens it has; none of Empty.
+func (s *tokenSource) place(i int64) (file int, first, n int64) {
+	if s.docs != nil {
+		if i == Empty {
+			return 0, 0, 0
+		}
+		d := s.docs[i%s.samples]
+		return int(d.file), d.first, int64(d.size)
+	}
 	at, step := i%s.samples, s.seq
 	if s.random {
 		// The upper half of the product of a random number and n is nearly uniform in [0, n).
@@ -189,10 +228,10 @@ func (s *tokenSource) start(i int64) (int, int64) {
 	if f > 0 {
 		at -= s.ends[f-1]
 	}
-	return f, at * step
+	return f, at * step, s.seq
 }
 
-// Fill copies a block, as Source has it.
+// Fill copies a block or a document, as Source has it.
 func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err error) {
 	defer func(old bool) {
 		debug.SetPanicOnFault(old)
@@ -200,7 +239,7 @@ func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err erro
 			err = fault(r)
 		}
 	}(debug.SetPanicOnFault(true))
-	file, first := s.start(i)
+	file, first, n := s.place(i)
 	f := &s.tokens[file]
 	size := int64(f.dtype.Bits() / 8)
 	for j, r := range s.roles {
@@ -212,24 +251,26 @@ func (s *tokenSource) Fill(i int64, row int, batch []*executor.Tensor) (err erro
 		} else if row > 0 {
 			continue
 		}
-		switch r {
-		case roleTokens, roleLabels:
-			s.fill[file][j](dst, f.data[(first+s.first[j])*size:][:s.seq*size])
+		own := int(n) * t.DType.Bits() / 8 // bytes of the sample, without padding
+		switch {
+		case r == roleTokens || r == roleLabels:
+			s.fill[file][j](dst[:own], f.data[(first+s.first[j])*size:][:n*size])
+			copy(dst[own:], s.made[j])
+		case r == roleOnes && s.inputs[j].Batched && n > 0: // all ones for Empty: a softmax has to have an addend
+			copy(dst[:own], s.made[j])
+			clear(dst[own:])
 		default:
 			copy(dst, s.made[j])
 		}
 	}
-	f.used(int(s.span * size))
+	f.used(int((n + s.span - s.seq) * size))
 	return f.m.Check()
 }
 
-// makeRows makes the rows that are the same for every sample.
-func (s *tokenSource) makeRows() {
+// makeRows makes the rows that are the same for every sample, and of documents the padding.
+func (s *tokenSource) makeRows(documents bool) {
 	s.made = make([][]byte, len(s.inputs))
 	for i, r := range s.roles {
-		if r == roleTokens || r == roleLabels {
-			continue
-		}
 		numbers := make([]int64, s.seq)
 		for k := range numbers {
 			switch r {
@@ -237,7 +278,14 @@ func (s *tokenSource) makeRows() {
 				numbers[k] = int64(k)
 			case roleOnes:
 				numbers[k] = 1
+			case roleLabels:
+				numbers[k] = s.inputs[i].Ignore
+			case roleTokens:
+				numbers[k] = max(s.end, 0)
 			}
+		}
+		if !documents && (r == roleTokens || r == roleLabels) {
+			continue
 		}
 		to := s.inputs[i].DType
 		c := converter(graph.Int64, to)

@@ -36,6 +36,7 @@ type TrainView struct {
 	Laid              *planner.Plan // whose memory the peak is: Plan, or that of its graph with moves
 	Moves             *TrainMoves   // nil: no value may move to the host
 	Home              *TrainHome    // nil: the states lie in memory
+	Sizes             *TrainSizes   // nil: all batches have one size
 	Inputs            int64         // bytes of a step's inputs
 	States            int64         // bytes of weights, optimizer state and sums of gradients
 	Arena             int64         // predicted bytes of the largest arena of all steps
@@ -78,6 +79,31 @@ type TrainHome struct {
 	Folder string
 	Bytes  int64 // of its files: the states, twice
 	Budget int64 // of the host
+}
+
+// TrainSizes are the sizes of a job's batches, and their plans.
+type TrainSizes struct {
+	Symbol string      `json:"symbol"`
+	Sizes  []int64     `json:"sizes"` // in ascending order
+	Bands  []TrainBand `json:"bands"`
+}
+
+// TrainBand is a plan for sizes from Lo to Hi; the numbers are those at Hi.
+type TrainBand struct {
+	Lo       int64   `json:"from"`
+	Hi       int64   `json:"to"`
+	Arena    int64   `json:"arena_bytes"`
+	Nodes    int     `json:"recomputed_nodes"`
+	Overhead float64 `json:"overhead"`
+}
+
+// text is the bands with the further time of a step at the largest size of each.
+func (s *TrainSizes) text() string {
+	var bands []string
+	for _, b := range s.Bands {
+		bands = append(bands, fmt.Sprintf("%d..%d (%s more time)", b.Lo, b.Hi, Percent(b.Overhead)))
+	}
+	return fmt.Sprintf("for %s of %s", s.Symbol, strings.Join(bands, ", "))
 }
 
 // Total is the predicted peak.
@@ -155,6 +181,13 @@ func (v *TrainView) start() *Table {
 		plural(int(samples), "sample", "samples"), parts, Thousands(v.PerEpoch)))
 	if v.Begun > 0 {
 		t.Add("going on", "", fmt.Sprintf("after update %s", Thousands(v.Begun)))
+	}
+	if s := v.Sizes; s != nil {
+		first, last := s.Sizes[0], s.Sizes[len(s.Sizes)-1]
+		t.Add("sizes", fmt.Sprint(len(s.Sizes)), fmt.Sprintf("of a batch, from %s=%d to %d", s.Symbol, first, last))
+		if len(s.Bands) > 1 {
+			t.Add("plans", fmt.Sprint(len(s.Bands)), s.text())
+		}
 	}
 	if v.Plan != nil {
 		t.Add("plan", fmt.Sprintf("%d nodes", v.Plan.Recompute.Nodes), v.planText())
@@ -332,6 +365,7 @@ type trainJSONView struct {
 	AtPeak    atPeakJSON      `json:"at_peak"`
 	Moves     *trainMovesJSON `json:"moves"`
 	Home      *trainHomeJSON  `json:"home"`
+	Sizes     *TrainSizes     `json:"sizes"`
 	TimeMS    float64         `json:"time_ms"`
 	WaitedMS  float64         `json:"waited_ms"`
 	PerSecond float64         `json:"steps_per_s"`
@@ -390,7 +424,7 @@ func trainJSON(w io.Writer, v *TrainView) error {
 		Updates: v.Updates, Skipped: v.Skipped,
 		Stopped: v.Stopped, LossFirst: events.Number(v.LossFirst), LossLast: events.Number(v.LossLast),
 		TimeMS: float64(v.Took.Microseconds()) / 1000, PerSecond: v.PerSecond, Ranks: max(v.Ranks, 1),
-		Zero: v.Zero, Moves: v.Moves.json(), WaitedMS: float64(v.Waited.Microseconds()) / 1000}
+		Zero: v.Zero, Moves: v.Moves.json(), Sizes: v.Sizes, WaitedMS: float64(v.Waited.Microseconds()) / 1000}
 	if h := v.Home; h != nil {
 		out.Home = &trainHomeJSON{h.Folder, h.Bytes, h.Budget}
 	}

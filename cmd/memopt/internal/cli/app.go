@@ -35,10 +35,12 @@ type App struct {
 	ByInput map[string]bool // bindings of --dim that stand for dims of inputs, by their texts
 	// Histograms are by symbol the files of sizes that --dim names.
 	Histograms map[string]*planner.Histogram
-	ofFile     map[string]string // by the range that stands for a file of sizes in --dim: its binding
-	Report     *ReportWriter     // where the report goes
-	Flush      func() error      // writes the report out
-	Status     *StatusLine       // nil: there is no terminal to show it on
+	// Folder is the plans of a folder that --plan names, for train where batches have different sizes.
+	Folder []FolderPlan
+	ofFile map[string]string // by the range that stands for a file of sizes in --dim: its binding
+	Report *ReportWriter     // where the report goes
+	Flush  func() error      // writes the report out
+	Status *StatusLine       // nil: there is no terminal to show it on
 	Clock
 }
 

@@ -13,6 +13,7 @@ var flagOf = [hint.NumOptions]string{
 	hint.ArenaExtend:      "--arena-extend-strategy",
 	hint.Batch:            "--batch",
 	hint.Blocking:         "--blocking",
+	hint.Blocks:           "--blocks",
 	hint.Budget:           "--budget",
 	hint.Chunk:            "--chunk",
 	hint.CloneBytes:       "--clone-bytes",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -13,8 +14,15 @@ import (
 	"memopt/configs"
 )
 
+// FolderPlan is a plan file for sizes of a symbol from Lo to Hi.
+type FolderPlan struct {
+	Path, Symbol string
+	Lo, Hi       int64
+}
+
 // pickPlan puts a plan in the place of a folder that --plan names, such as plan --plans writes it: the first, by name,
-// that is for the sizes of --dim.
+// that is for the sizes of --dim. Where the sizes of a job's batches differ, it takes all plans (App.Folder), and puts
+// that of the largest sizes there.
 func (a *App) pickPlan(cmd *cobra.Command) error {
 	folder := flagValue(cmd, "plan")
 	if info, err := os.Stat(folder); folder == "" || err != nil || !info.IsDir() {
@@ -29,6 +37,7 @@ func (a *App) pickPlan(cmd *cobra.Command) error {
 		return err
 	}
 	var known []string
+	var list []FolderPlan
 	for _, file := range files {
 		if err := a.Reads("--plan", file); err != nil {
 			return err
@@ -46,9 +55,36 @@ func (a *App) pickPlan(cmd *cobra.Command) error {
 			return cmd.Flags().Set("plan", file)
 		}
 		known = append(known, rangesText(ranges))
+		for symbol, r := range ranges {
+			list = append(list, FolderPlan{file, symbol, r[0], r[1]})
+		}
+	}
+	if cmd.Name() == "train" {
+		if _, bound := dims[list[0].Symbol]; !bound {
+			return a.takeFolder(cmd, folder, list)
+		}
 	}
 	return Usage("--plan %s: no plan in it is for --dim %s; they are for %s", folder,
 		strings.Join(a.Global.Dims, ","), strings.Join(known, "; "))
+}
+
+// takeFolder takes all plans of a folder, which have to be for one symbol, and for all sizes between the smallest and
+// the largest, each for other ones.
+func (a *App) takeFolder(cmd *cobra.Command, folder string, list []FolderPlan) error {
+	slices.SortFunc(list, func(x, y FolderPlan) int { return cmp.Compare(x.Lo, y.Lo) })
+	for i, p := range list[1:] {
+		before := list[i]
+		if p.Symbol != before.Symbol {
+			return Usage("--plan %s: has plans for sizes of %s and of %s: wanted those of one symbol", folder,
+				before.Symbol, p.Symbol)
+		}
+		if p.Lo != before.Hi+1 {
+			return Usage("--plan %s: has plans for %s=%d..%d and %d..%d: wanted a plan for each size between the "+
+				"smallest and the largest, and no two for one", folder, p.Symbol, before.Lo, before.Hi, p.Lo, p.Hi)
+		}
+	}
+	a.Folder = list
+	return cmd.Flags().Set("plan", list[len(list)-1].Path)
 }
 
 // within tells whether all symbols of ranges have sizes in them.

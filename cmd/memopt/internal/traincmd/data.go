@@ -42,7 +42,7 @@ func (t *training) openData() error {
 		last = data.Drop // the file's step takes no other number of rows
 	}
 	c.Order = data.Order{Samples: c.Source.Samples(), Seed: seed, Shuffle: t.data.shuffle, Last: last}
-	return nil
+	return t.checkSizes()
 }
 
 // dataNames lists the inputs of the model that the data have arrays for by their names.

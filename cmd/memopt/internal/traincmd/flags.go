@@ -138,7 +138,8 @@ func (d *dataFlags) register(f *pflag.FlagSet) {
 		"type of tokens: uint8, uint16, uint32, int32 or int64; auto is the type in a header, bytes in .txt files, "+
 			"and else uint16")
 	f.StringVar(&d.blocks, "blocks", "disjoint",
-		"blocks of tokens: disjoint, one after the other; or random, from anywhere")
+		"samples of tokens: disjoint blocks, one after the other; random ones, from anywhere; or documents, which "+
+			"differ in length: lines of a text, or documents:50256, which end with that token")
 	f.StringVar(&d.labels, "labels", "auto",
 		"labels of tokens: next, the token that follows; same, for models that shift labels "+
 			"themselves, as those of Hugging Face do; auto, as the model needs")

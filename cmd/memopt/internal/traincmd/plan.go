@@ -72,7 +72,11 @@ func (t *training) plan() (err error) {
 	if b, ok := sel.Strategy.(memopt.Budget); ok {
 		c.Limit = b.Total
 	}
-	c.Plans, err = t.steps.Plan(t.SearchFor(sel.Strategy), rows, rest, sel)
+	banded, err := t.bandsOf(sel)
+	if err != nil {
+		return err
+	}
+	c.Plans, err = t.steps.Plan(t.SearchFor(sel.Strategy), rows, rest, banded)
 	if err == nil {
 		err = t.fits(c.Plans)
 	}
@@ -208,6 +212,9 @@ func (t *training) infeasible(err error, rows int64, sel train.Selection) error 
 		s, err := train.Make(t.model, r)
 		if err == nil {
 			err = s.Bind(t.config.Inputs)
+		}
+		if err == nil && t.ragged.symbol != "" {
+			err = s.Vary(t.ragged.symbol, t.ragged.Lo)
 		}
 		return s, err
 	}

@@ -132,6 +132,9 @@ func (t *training) remember() error {
 		} else {
 			c.Flags[f.Name] = []string{f.Value.String()}
 		}
+		if f.Name == "plan" && len(t.Folder) > 0 {
+			c.Flags[f.Name] = []string{t.folderPath()}
+		}
 	})
 	t.config.Command = c
 	return nil

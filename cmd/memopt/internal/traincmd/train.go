@@ -14,6 +14,7 @@ import (
 	"memopt/cmd/memopt/internal/option"
 	"memopt/executor/resident"
 	"memopt/executor/verify"
+	"memopt/planner"
 	"memopt/train"
 	"memopt/train/checkpoint"
 	"memopt/train/ortfiles"
@@ -55,6 +56,8 @@ they train as one that accumulates N times the steps (docs/cluster.md).`,
         a language model on files of tokens
   memopt train resnet.onnx --data 'images/*.npz' --batch auto --budget 8GiB -o job
         the largest batch that fits
+  memopt train gpt2.onnx --data wiki.bin --blocks documents:50256 --dim seq=64..1024 --budget 12GiB -o job
+        documents of different lengths, with a plan for each band of lengths
   memopt train -o job --resume
         go on where the job was stopped, with its model and flags
   memopt train -o job --resume --eval-only
@@ -86,19 +89,22 @@ they train as one that accumulates N times the steps (docs/cluster.md).`,
 type training struct {
 	*cli.App
 	*trainFlags
-	name    string
-	format  report.Format
-	model   *memopt.Model
-	engine  verify.Engine
-	recipe  train.Recipe
-	steps   *train.Steps
-	chosen  *option.Chosen
-	config  train.Config
-	facts   checkpoint.Data // of config.Source
-	view    report.TrainView
-	stays   int64 // bytes of states and inputs
-	moving  memopt.MoveOptions
-	sources []io.Closer
+	name   string
+	format report.Format
+	model  *memopt.Model
+	engine verify.Engine
+	recipe train.Recipe
+	steps  *train.Steps
+	chosen *option.Chosen
+	config train.Config
+	facts  checkpoint.Data // of config.Source
+	view   report.TrainView
+	stays  int64 // bytes of states and inputs
+	moving memopt.MoveOptions
+	ragged ragged
+	// histogram is that of a file of --dim; nil: the sizes are counted in the data.
+	histogram *planner.Histogram
+	sources   []io.Closer
 	rankState
 	ort *ortfiles.Artefacts // where the model is a folder of onnxruntime-training's; else nil
 }
@@ -119,12 +125,12 @@ func trainModel(a *cli.App, name string, flags *trainFlags) (err error) {
 		}
 	}()
 	defer func() { err = t.leave(err) }()
-	steps := []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.open, t.makeSteps,
-		t.openData, t.openFolder,
+	steps := []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.takeSizes, t.open,
+		t.makeSteps, t.vary, t.openData, t.openFolder,
 		t.choosePlan, t.plan, t.begin, t.compareRanks, t.describe, t.openMetrics}
 	if t.evalOnly {
-		steps = []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.open, t.makeSteps, t.openData,
-			t.openFolder, t.sizeEvaluation, t.beginEvaluation, t.compareRanks}
+		steps = []func() error{t.openRanks, t.compareFlags, t.check, t.checkRanks, t.takeSizes, t.open,
+			t.makeSteps, t.vary, t.openData, t.openFolder, t.sizeEvaluation, t.beginEvaluation, t.compareRanks}
 	}
 	for _, prepare := range steps {
 		err := prepare()
@@ -322,6 +328,13 @@ func (t *training) describe() error {
 	if m := step.Moving; m != nil {
 		v.Laid, v.Moves = m.Laid, trainMoves(m)
 		v.Moves.Host = c.Plans.Host()
+	}
+	if t.ragged.symbol != "" {
+		v.Sizes = &report.TrainSizes{Symbol: t.ragged.symbol, Sizes: c.Order.Rungs}
+		for _, b := range c.Plans.Bands {
+			v.Sizes.Bands = append(v.Sizes.Bands, report.TrainBand{Lo: b.Lo, Hi: b.Hi, Arena: b.Arena,
+				Nodes: b.Plan.Recompute.Nodes, Overhead: b.Plan.Overhead})
+		}
 	}
 	if c.Plans.Update != nil && c.Plans.Update.Arena > step.Arena {
 		v.Plan = c.Plans.Update.Plan.Plan
