@@ -16,7 +16,7 @@ type Input struct {
 	DType     graph.DType
 	Shape     []int // of one sample if Batched, without the batch dim; else of the whole input
 	Batched   bool  // the first dim of the input counts samples
-	Ragged    bool  // the last dim is the most of what batches have: see Ragged
+	Ragged    bool  // the last dim is the most that batches have: see Ragged
 	Whole     bool  // the caller knows that the first dim counts something else, however many rows there are
 	Classes   int64 // elements must lie in [0, Classes) or equal Ignore; 0 if the range is not known
 	Ignore    int64 // a label that does not count, such as -100; only where HasIgnore
