@@ -32,7 +32,8 @@ func mixture(t testing.TB) *memopt.Model {
 		in = append(in, fmt.Sprintf("float[t%d, 32] x%d, float[t%d, 32] y%d, float[32, 128] u%d, float[128, 32] v%d",
 			i, i, i, i, i, i))
 		body = append(body, fmt.Sprintf("a%d = MatMul(x%d, u%d)  b%d = Tanh(a%d)  c%d = Sigmoid(b%d)  "+
-			"d%d = Mul(b%d, c%d)\ne%d = MatMul(d%d, v%d)  f%d = Sub(e%d, y%d)  g%d = Mul(f%d, f%d)  l%d = ReduceSum<keepdims = 0>(g%d)",
+			"d%d = Mul(b%d, c%d)\n"+
+			"e%d = MatMul(d%d, v%d)  f%d = Sub(e%d, y%d)  g%d = Mul(f%d, f%d)  l%d = ReduceSum<keepdims = 0>(g%d)",
 			i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i, i))
 		outs = append(outs, fmt.Sprintf("l%d", i))
 	}
