@@ -130,51 +130,140 @@ func (s *step) quick() memopt.Strategy {
 // mostSeveral is how many sets of changes are named.
 const mostSeveral = 3
 
-// several tries a precision together with an optimizer whose states take fewer bits, and a plan where these do not
-// suffice.
-func (s *step) several(ctx context.Context) (list []Advice) {
-	kinds := []string{s.opts.Recipe.Optimizer.Kind}
-	if s.trained != nil {
-		kinds = append(kinds, s.opts.Recipe.Optimizer.FewerBits()...)
-	}
-	types := []precision.Precision{s.opts.Precision}
+// change is a set of changes of the options.
+type change struct {
+	precision     precision.Precision // "" for no change
+	optimizer     string              // "" for no change
+	optimizerCost string
+	unclipped     bool // the norm of gradients has no bound
+}
+
+// changes are sets of changes, the gentlest first: a precision, an optimizer whose states take fewer bits, gradients
+// that do not wait for their norm; and those with Adafactor in the optimizer's place.
+func (s *step) changes() (list []change) {
+	r := &s.opts.Recipe
+	types := []precision.Precision{""}
 	if s.opts.Precision == precision.AsIs || s.opts.Precision == precision.FP32 {
 		types = append(types, precision.BF16, precision.BF16Pure)
 	}
-	for i, p := range types {
-		for k, kind := range kinds {
-			if i+k == 0 || len(list) == mostSeveral || ctx.Err() != nil {
-				continue
-			}
-			o := s.opts
-			o.Precision, o.Recipe.Optimizer.Kind = p, kind
-			if a := s.together(ctx, o, i > 0, k > 0); a != nil {
-				list = append(list, *a)
+	norms := []bool{false}
+	if s.trained != nil && r.Optimizer.MaxNorm != 0 && r.LossScale == "" {
+		norms = append(norms, true)
+	}
+	for _, optimizers := range s.optimizers() {
+		for _, unclipped := range norms {
+			for _, p := range types {
+				for _, c := range optimizers {
+					c.precision, c.unclipped = p, unclipped
+					if c != (change{}) {
+						list = append(list, c)
+					}
+				}
 			}
 		}
 	}
 	return list
 }
 
-// together is the step with other options, and with a plan where it does not fit without; nil: it does not fit.
-func (s *step) together(ctx context.Context, o Options, typed, coded bool) *Advice {
-	other, err := newStep(s.read, o)
-	if err != nil {
+// optimizers are changes of the optimizer, in groups: the one that there is, and those that store its states in fewer
+// bits; Adafactor.
+func (s *step) optimizers() [2][]change {
+	same := []change{{}}
+	if s.trained == nil {
+		return [2][]change{same}
+	}
+	o := s.opts.Recipe.Optimizer
+	for _, kind := range o.FewerBits() {
+		coded := o
+		coded.Kind = kind
+		same = append(same, change{optimizer: kind, optimizerCost: train.StateBitsPrice(&coded)})
+	}
+	if len(o.States()) == 0 || o.Kind == factored {
+		return [2][]change{same}
+	}
+	return [2][]change{same, {{optimizer: factored, optimizerCost: "second moments by their rows and columns alone: " +
+		"another path of training, with a learning rate of its own"}}}
+}
+
+// factored is the kind of optimizer whose second moments are vectors.
+const factored = "adafactor"
+
+// on is options with the changes.
+func (c *change) on(o Options) Options {
+	if c.precision != "" {
+		o.Precision = c.precision
+	}
+	if c.optimizer != "" {
+		o.Recipe.Optimizer.Kind = c.optimizer
+	}
+	if c.unclipped {
+		o.Recipe.Optimizer.MaxNorm = 0
+	}
+	return o
+}
+
+// words are the options to set, and their prices.
+func (c *change) words() (what, price []string) {
+	if c.precision != "" {
+		what, price = append(what, hint.Precision.With(string(c.precision)).String()),
+			append(price, precisionPrice[c.precision])
+	}
+	if c.optimizer != "" {
+		what, price = append(what, hint.Optimizer.With(c.optimizer).String()), append(price, c.optimizerCost)
+	}
+	if c.unclipped {
+		what, price = append(what, hint.MaxNorm.With("0").String()),
+			append(price, "the norm of gradients has no bound")
+	}
+	return what, price
+}
+
+// several tries sets of changes, with a plan where they do not suffice.
+func (s *step) several(ctx context.Context) (list []Advice) {
+	for _, c := range s.changes() {
+		if len(list) == mostSeveral || ctx.Err() != nil {
+			break
+		}
+		if s.leastHeld(&c) > s.memory-s.reserve {
+			continue
+		}
+		if a := s.together(ctx, &c); a != nil {
+			list = append(list, *a)
+		}
+	}
+	return list
+}
+
+// leastHeld is a lower bound of the bytes of parameters and states with changes, without making the step.
+func (s *step) leastHeld(c *change) int64 {
+	weights, elements, float := int64(0), int64(0), int64(32)
+	s.each(func(name string, k kind, n int64) {
+		if k == weight {
+			weights, elements = weights+n, elements+s.params[name]
+		}
+	})
+	if c.precision == precision.BF16Pure {
+		weights, float = min(weights, 2*elements), 16
+	}
+	o := c.on(s.opts).Recipe.Optimizer
+	bits := cmp.Or(int64(o.Bits()), float) * int64(len(o.States()))
+	if s.trained == nil || o.Bits() == 0 && !o.Uniform() { // whose states are not those of each element
+		bits = 0
+	}
+	return weights + elements*bits/8
+}
+
+// together is the step with changes, and with a plan where it does not fit without; nil: it does not fit.
+func (s *step) together(ctx context.Context, c *change) *Advice {
+	other, err := newStep(s.read, c.on(s.opts))
+	if err != nil || other.limit() <= 0 {
 		return nil
 	}
 	out, err := other.outcome(ctx, nil)
 	if err != nil {
 		return nil
 	}
-	var what, price []string
-	if typed {
-		what = append(what, hint.Precision.With(string(o.Precision)).String())
-		price = append(price, precisionPrice[o.Precision])
-	}
-	if coded {
-		what = append(what, hint.Optimizer.With(o.Recipe.Optimizer.Kind).String())
-		price = append(price, train.StateBitsPrice(&o.Recipe.Optimizer))
-	}
+	what, price := c.words()
 	if out.Total() > s.memory {
 		if out, err = other.outcome(ctx, other.quick()); err != nil || out.Total() > s.memory {
 			return nil

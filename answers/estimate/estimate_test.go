@@ -327,8 +327,8 @@ func TestAdviceTogether(t *testing.T) {
 	base := estimate.Options{Recipe: adamw(), Reserve: &none}
 	plain, err := estimate.Make(t.Context(), m, base)
 	require.NoError(t, err)
-	plans := 0
-	for _, percent := range []int64{32, 38, 45} {
+	plans, seen := 0, map[string]bool{}
+	for _, percent := range []int64{20, 27, 32, 38, 45} {
 		base.Memory, base.Advise = plain.Plain.Total()*percent/100, true
 		r, err := estimate.Make(t.Context(), m, base)
 		require.NoError(t, err)
@@ -345,9 +345,13 @@ func TestAdviceTogether(t *testing.T) {
 					o.Precision = precision.Precision(words[i+1])
 				case "Optimizer":
 					o.Recipe.Optimizer.Kind = words[i+1]
+				case "MaxNorm":
+					require.Equal(t, "0", words[i+1])
+					o.Recipe.Optimizer.MaxNorm = 0
 				default:
 					require.Fail(t, a.What)
 				}
+				seen[words[i]+" "+words[i+1]] = true
 			}
 			again, err := estimate.Make(t.Context(), m, o)
 			require.NoError(t, err)
@@ -366,6 +370,9 @@ func TestAdviceTogether(t *testing.T) {
 		}
 	}
 	require.Positive(t, plans)
+	for _, change := range []string{"Precision bf16-pure", "Optimizer adamw4bit", "Optimizer adafactor", "MaxNorm 0"} {
+		require.True(t, seen[change], "%s: %v", change, seen)
+	}
 }
 
 // TestAdviceMoved: where the device has a link, moves to the host are named with the bytes that they take there.
