@@ -32,7 +32,7 @@ func hiddenMatrices(j *Joint) map[string]bool {
 	}
 	for _, name := range j.Wrt {
 		v, ok := g.Lookup(name)
-		if s := g.Values[v].Type.Shape; ok && s.Ranked && s.Rank() == 2 {
+		if ok && g.Values[v].Type.Shape.Ranked && g.Values[v].Type.Shape.Rank() == 2 {
 			from[v], hidden[v] = v, true
 		}
 	}

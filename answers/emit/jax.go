@@ -92,13 +92,17 @@ func (n *names) seconds(b *jaxsim.Body) float64 {
 	})
 }
 
+// besideCopies is the share of a step that copies each way run beside, as half of a backward half: a step waits for the
+// rest of them. The forward half, which is a third of a step, makes the values that move.
+const besideCopies = 1.0 / 3
+
 // set simulates a setting.
 func (n *names) set(policy jaxsim.Policy) *named {
 	s := n.p.With(policy)
 	x := &named{policy: policy, saved: s, usage: n.p.Peak(s.Body), seconds: n.seconds(s.Body)}
-	if s.Moved > 0 { // copies run beside a third of the step each way; the step waits for the rest of them
+	if s.Moved > 0 {
 		if n.o.Link > 0 {
-			x.seconds += 2 * max(0, float64(s.Moved)/n.o.Link-n.base/3)
+			x.seconds += 2 * max(0, float64(s.Moved)/n.o.Link-besideCopies*n.base)
 		} else {
 			x.seconds = math.Inf(1)
 		}

@@ -15,7 +15,7 @@ const (
 // Policy has the decisions by name; a name that it lacks is Again.
 type Policy map[string]Decision
 
-// Policy's effects on a program.
+// Saved is a step with a policy.
 type Saved struct {
 	Body *Body
 	// Bytes by name that are kept or moved for the backward half; a named value that the backward half does not
@@ -29,10 +29,10 @@ type Saved struct {
 func (p *Program) With(policy Policy) *Saved {
 	w := &rewriter{policy: policy, first: map[int32]*place{}, saved: &Saved{Bytes: map[string]int64{}}}
 	root := w.copy(p.Nothing)
-	w.root = root
 	w.visit(root)
 	root.live(nil)
-	w.count(root.sweep())
+	root.sweep()
+	w.count()
 	w.saved.Body = root.body()
 	return w.saved
 }
@@ -61,7 +61,6 @@ type place struct {
 
 type rewriter struct {
 	policy Policy
-	root   *draft
 	first  map[int32]*place // by Step.Of: where the value is made in the forward half
 	saved  *Saved
 	reads  []handed
@@ -279,8 +278,8 @@ func (s *draftStep) turns(d *draft) []bool {
 	}
 }
 
-// sweep takes away the steps and the operands that are not read, and returns itself.
-func (d *draft) sweep() *draft {
+// sweep takes away the steps and the operands that are not read.
+func (d *draft) sweep() {
 	d.steps = slices.DeleteFunc(d.steps, func(s *draftStep) bool { return !slices.ContainsFunc(s.Out, d.used) })
 	for _, s := range d.steps {
 		for _, x := range s.bodies {
@@ -290,7 +289,6 @@ func (d *draft) sweep() *draft {
 			s.trim(d)
 		}
 	}
-	return d
 }
 
 // trim takes away operands and results of a loop that are not read.
@@ -322,7 +320,7 @@ func (s *draftStep) trim(d *draft) {
 }
 
 // count adds up the bytes that the backward half reads from the policy's store.
-func (w *rewriter) count(*draft) {
+func (w *rewriter) count() {
 	for _, r := range w.reads {
 		if r.body.there() && r.body.used(r.value) {
 			w.saved.Bytes[r.name] += r.bytes

@@ -170,11 +170,14 @@ type compressor struct {
 
 // Close runs xz, and puts the header of an entry in place of that of a file.
 func (c *compressor) Close() error {
-	cmd := exec.Command("xz", "--format=lzma", "-9", "--extreme", "--stdout")
+	cmd := exec.Command("xz", "-F", "lzma", "-9e", "-c")
 	cmd.Stdin = &c.Buffer
 	out, err := cmd.Output()
-	if err != nil || len(out) < lzmaHeader {
-		return fmt.Errorf("xz: %d bytes, %w", len(out), err)
+	if err != nil {
+		return fmt.Errorf("xz: %w", err)
+	}
+	if len(out) < lzmaHeader {
+		return fmt.Errorf("xz wrote %d bytes, wanted %d or more", len(out), lzmaHeader)
 	}
 	_, err = c.to.Write(slices.Concat([]byte{9, 20, lzmaProperties, 0}, out[:lzmaProperties], out[lzmaHeader:]))
 	return err
