@@ -33,6 +33,8 @@ var targets = []*Target{
 		Traced: true, torch: selective},
 	{Name: "torchtitan", Title: "torchtitan's activation checkpoints", Decides: "one set of operators for all layers",
 		Traced: true, torch: titan},
+	{Name: "megatron", Title: "Megatron-LM's activation recomputation", Decides: "one list of modules for all layers",
+		Traced: true, torch: megatron},
 	{Name: "jax", Title: "jax.checkpoint", Decides: "named values", jax: jaxPolicy},
 	{Name: "maxtext", Title: "MaxText's custom remat_policy", Decides: "MaxText's named values", jax: maxtext},
 }

@@ -38,6 +38,12 @@ func TestEmit(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.out), &answer))
 	require.Equal(t, text, answer.Text)
 
+	got = run(tracedStep + " --emit megatron --budget 60%")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "by Megatron-LM's activation recomputation, instead of 887.48 KiB;")
+	require.Contains(t, got.out, "# Not tried, since not every layer has such a part: core_attn, layernorm, mlp.\n"+
+		"RECOMPUTE_ARGS=(\n    --recompute-granularity full\n    --recompute-method ")
+
 	// Out of reach: the lowest peak is told, in the JSON too, and no text is printed.
 	got = run(tracedStep + " --emit torch-policy --budget 20%")
 	require.Equal(t, cli.ExitInfeasible, got.code)
@@ -127,14 +133,24 @@ func TestEmitJAX(t *testing.T) {
 func TestEmitErrors(t *testing.T) {
 	exitFolder(t)
 	writeModules(t)
+	data, err := os.ReadFile(tracedStep)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile("loose.json", bytes.ReplaceAll(data, []byte(`"h.`), []byte(`"h`)), 0o644))
 	require.NoError(t, os.WriteFile("bad.json", []byte(`{"format": "memopt-step", "version": 9}`), 0o644))
 	for line, want := range map[string]struct {
 		code int
 		text string
 	}{
 		tracedStep + " --emit torche --budget 80%": {cli.ExitUsage,
-			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan, jax, maxtext`},
+			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan, megatron, jax, ` +
+				`maxtext`},
 		tracedStep + " --emit torchtitan --budget 80%": {cli.ExitInvalid, "no module of the name layers.0 or the like"},
+		"modules.onnx --dim batch=64 --emit megatron --budget 80%": {cli.ExitInvalid,
+			"trace the step with memopt.torch.trace(model, batch).to_json()"},
+		"loose.json --emit megatron --budget 80%": {cli.ExitInvalid, "loose.json: the step has no two modules that " +
+			"are called once each and have the names layers.0, layers.1 or the like"},
+		tracedStep + " --emit megatron --budget 20%": {cli.ExitInfeasible, "no setting of Megatron-LM's activation " +
+			"recomputation (one list of modules for all layers) fits: the lowest peak that was found is "},
 		tracedStep + " --emit torch-policy": {cli.ExitUsage,
 			"--budget is missing: give a size, for example 12GiB"},
 		tracedStep + " --emit torch-policy --budget 80% -O csv": {cli.ExitUsage,

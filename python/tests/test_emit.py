@@ -2,10 +2,13 @@
 
 import copy
 import functools
+import itertools
 import json
+import os
 import sys
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -15,6 +18,7 @@ import transformers
 from torch import nn
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
+import megatron_double
 import memopt
 import models
 from memopt.torch import measure, trace
@@ -188,3 +192,43 @@ def test_torchtitan(budget, kind, monkeypatch):
         assert torch.equal(a.grad, b.grad)
     peak = answer["peak_bytes"] - answer["held_bytes"]
     assert measure(value, show=False).peak_bytes == pytest.approx(peak, rel=0.01)
+
+
+def settings(layers):
+    """All settings of Megatron-LM that plans have, as lists of words."""
+    words = ("core_attn", "layernorm", "mlp")
+    for n in range(1, len(words) + 1):
+        for some in itertools.combinations(words, n):
+            yield ["--recompute-granularity", "selective", "--recompute-modules", *some]
+    for method, n in itertools.product(("block", "uniform"), range(1, layers + 1)):
+        yield ["--recompute-granularity", "full", "--recompute-method", method, "--recompute-num-layers", str(n)]
+
+
+def test_megatron():
+    """Every setting makes equal gradients, and the peaks that tests of the program hold the simulation to are those of
+    today's steps."""
+    model, given, labels = megatron_double.decoder()
+    written = json.loads(trace(model, given, loss=megatron_double.loss, labels=labels).to_json())
+    written["torch"] = "2.15.0"
+    plain, peaks = stepping(model, given, megatron_double.loss, labels), {}
+    peaks[""] = measure(plain, show=False).peak_bytes
+    for flags in settings(len(model.layers)):
+        planned = copy.deepcopy(model)
+        planned.set(flags)
+        value = stepping(planned, given, megatron_double.loss, labels)
+        assert torch.equal(plain(), value())
+        for a, b in zip(model.parameters(), planned.parameters(), strict=True):
+            assert torch.equal(a.grad, b.grad)
+        peaks[" ".join(flags)] = measure(value, show=False).peak_bytes
+    folder = Path(__file__).parents[2] / "answers" / "emit" / "testdata"
+    if os.environ.get("UPDATE_STEP"):
+        lines = json.dumps(written).replace("{", "\n{").replace("\n{", "{", 1)
+        (folder / "decoder.step.json").write_text(lines + "\n", encoding="utf-8")
+        (folder / "decoder.peaks.json").write_text(json.dumps(peaks, indent=1) + "\n", encoding="utf-8")
+    assert json.loads((folder / "decoder.step.json").read_text(encoding="utf-8")) == written
+    known = json.loads((folder / "decoder.peaks.json").read_text(encoding="utf-8"))
+    assert known == pytest.approx(peaks, rel=0.0001)
+    answer = memopt.run("plan", "-", "--emit", "megatron", "--budget", "60%", "-O", "json", stdin=json.dumps(written))
+    flags = " ".join(json.loads(answer)["text"].partition("RECOMPUTE_ARGS=(")[2].split()[:-1])
+    peak = json.loads(answer)["peak_bytes"] - json.loads(answer)["held_bytes"]
+    assert peaks[flags] == pytest.approx(peak, rel=0.001)

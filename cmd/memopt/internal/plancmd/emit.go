@@ -82,7 +82,7 @@ func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format)
 	a.Status.Say("searching for a setting of %s", t.Title)
 	answer, err := emit.Torch(a.Search, t, p, a.Keeper.Keep)
 	switch {
-	case errors.Is(err, emit.ErrNoLayers):
+	case errors.Is(err, emit.ErrNoLayers), errors.Is(err, emit.ErrNoRepeated):
 		return cli.Invalid(cli.Wrap(p.Source.Path, err))
 	case err != nil:
 		return cli.Classify(cli.Wrap(p.Source.Path, err))

@@ -49,10 +49,10 @@ one that PyTorch will have. -O torch prints the lines of Python that do it;
 
 With --emit it plans for another framework's own way of recomputing: torch is
 torch.utils.checkpoint around whole modules, torch-policy the same with the
-operators that each keeps, torchtitan its activation checkpoints, jax the policy
-of jax.checkpoint by names, maxtext the same in MaxText's configuration. It
-prints the text for that framework; the peak in its first line is the one that
-this way reaches, by a simulation of it.
+operators that each keeps, torchtitan its activation checkpoints, megatron the
+recomputation of Megatron-LM, jax the policy of jax.checkpoint by names, maxtext
+the same in MaxText's configuration. It prints the text for that framework; the
+peak in its first line is the one that this way reaches, by a simulation of it.
 
 Where no plan fits a budget, plan says how low it went and which is the largest
 batch is that fits, and exits with 3.

@@ -1,0 +1,142 @@
+package emit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"memopt/python/pytorch"
+	torchsim "memopt/sim/torch"
+)
+
+// ErrNoRepeated: a model has no layers that Megatron-LM's settings could be about.
+var ErrNoRepeated = errors.New("the step has no two modules that are called once each and have the names layers.0, " +
+	"layers.1 or the like: Megatron-LM decides about all layers at once")
+
+// megatronSetting is one choice of Megatron-LM's flags.
+type megatronSetting struct {
+	flags   []string
+	regions []torchsim.Region
+}
+
+// megatron tries all settings of Megatron-LM's recomputation: lists of modules, and whole layers.
+func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
+	layers := layersOf(p.Program)
+	if len(layers) == 0 {
+		return ErrNoRepeated
+	}
+	words := megatronWords(p.Program, layers)
+	lowest := p.Baseline.Usage
+	var best *megatronSetting
+	var least torchsim.Usage
+	state := int64(0)
+	if p.Source.Device == "cpu" {
+		state = torchsim.GeneratorState
+	}
+	for _, x := range megatronSettings(p.Program, layers, words) {
+		if best != nil && ctx.Err() != nil {
+			break
+		}
+		u, err := p.Program.Rerun(x.regions, state)
+		if err != nil {
+			return err
+		}
+		if u.Peak < lowest.Peak {
+			lowest = u
+		}
+		if u.Peak <= p.Limit && (best == nil || u.Seconds < least.Seconds) {
+			best, least = &x, u
+			a.found()
+		}
+	}
+	if a.Fits = best != nil; !a.Fits {
+		a.Memory = memoryOf(p, lowest)
+		return nil
+	}
+	a.Memory = memoryOf(p, least)
+	a.Text = a.header("#") + missing(words) + "RECOMPUTE_ARGS=("
+	for _, line := range best.flags {
+		a.Text += "\n    " + line
+	}
+	a.Text += "\n)\n"
+	return nil
+}
+
+// missing is a line of comment on the words that the model has no parts for.
+func missing(words []word) string {
+	there := func(name string) bool {
+		return slices.ContainsFunc(words, func(w word) bool { return w.name == name && w.regions != nil })
+	}
+	var out []string
+	for _, name := range []string{"core_attn", "layernorm", "mlp"} {
+		if !there(name) && !(name == "mlp" && there("moe")) {
+			out = append(out, name)
+		}
+	}
+	if out == nil {
+		return ""
+	}
+	return "# Not tried, since not every layer has such a part: " + strings.Join(out, ", ") + ".\n"
+}
+
+// megatronSettings lists all settings, those without recomputation first.
+func megatronSettings(p *torchsim.Program, layers []int32, words []word) []megatronSetting {
+	var there []word
+	for _, w := range words {
+		if w.regions != nil {
+			there = append(there, w)
+		}
+	}
+	out := []megatronSetting{{}}
+	for bits := 1; bits < 1<<len(there); bits++ {
+		x := megatronSetting{}
+		list := "--recompute-modules"
+		for i, w := range there {
+			if bits>>i&1 == 1 {
+				list += " " + w.name
+				x.regions = append(x.regions, w.regions...)
+			}
+		}
+		x.flags = []string{"--recompute-granularity selective", list}
+		if disjoint(x.regions) {
+			out = append(out, x)
+		}
+	}
+	steps := make([][]int32, len(layers))
+	for i, call := range layers {
+		steps[i] = p.Within(call)
+	}
+	for n := 1; n <= len(layers); n++ {
+		block, uniform := fullSetting("block", n), fullSetting("uniform", n)
+		for _, list := range steps[:n] {
+			block.regions = append(block.regions, whole(list)...)
+		}
+		for chunk := range slices.Chunk(steps, n) {
+			uniform.regions = append(uniform.regions, whole(slices.Concat(chunk...))...)
+		}
+		out = append(out, block, uniform)
+	}
+	return out
+}
+
+// fullSetting has the flags of checkpoints around whole layers.
+func fullSetting(method string, n int) megatronSetting {
+	return megatronSetting{flags: []string{"--recompute-granularity full", "--recompute-method " + method,
+		"--recompute-num-layers " + strconv.Itoa(n)}}
+}
+
+// disjoint reports whether no step is in two regions.
+func disjoint(list []torchsim.Region) bool {
+	seen := map[int32]bool{}
+	for _, r := range list {
+		for _, at := range r.Steps {
+			if seen[at] {
+				return false
+			}
+			seen[at] = true
+		}
+	}
+	return true
+}

@@ -1,0 +1,127 @@
+package emit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/answers/emit"
+	"memopt/python/pytorch"
+	torchsim "memopt/sim/torch"
+)
+
+// decoder is the plan of a traced step of a decoder with Megatron-LM's modules, which Python's tests write, with names
+// and operators edited.
+func decoder(t *testing.T, o pytorch.Options, edit ...string) *pytorch.Plan {
+	t.Helper()
+	data, err := os.ReadFile("testdata/decoder.step.json")
+	require.NoError(t, err)
+	step, err := torchsim.ReadStep(strings.NewReader(strings.NewReplacer(edit...).Replace(string(data))))
+	require.NoError(t, err)
+	return pytorch.MakeTraced(context.Background(), step, "decoder.step.json", "", o)
+}
+
+// flags are the words of an answer's array of flags.
+func flags(t *testing.T, a *emit.Answer) string {
+	t.Helper()
+	_, list, ok := strings.Cut(a.Text, "RECOMPUTE_ARGS=(")
+	require.True(t, ok, a.Text)
+	list, ok = strings.CutSuffix(list, "\n)\n")
+	require.True(t, ok, a.Text)
+	return strings.Join(strings.Fields(list), " ")
+}
+
+// TestMegatron: for every budget the answer is the cheapest setting of all whose peak, as PyTorch measured it with
+// Megatron-LM's checkpoints, is within it; and the stated peak is the measured one.
+func TestMegatron(t *testing.T) {
+	data, err := os.ReadFile("testdata/decoder.peaks.json")
+	require.NoError(t, err)
+	peaks, more := map[string]int64{}, map[string]float64{}
+	require.NoError(t, json.Unmarshal(data, &peaks))
+	held := decoder(t, pytorch.Options{}).Program.Held
+	within := map[int64]float64{}
+	for _, measured := range peaks {
+		a := answer(t, "megatron", decoder(t, pytorch.Options{Total: held + measured + measured/1000}))
+		require.True(t, a.Fits)
+		within[measured], more[flags(t, a)] = a.Overhead, a.Overhead
+		require.InEpsilon(t, peaks[flags(t, a)], a.Peak-a.Held, 0.0005, flags(t, a))
+	}
+	require.Greater(t, len(more), 7, "many settings are the best ones for a budget")
+	for limit, overhead := range within {
+		for other, m := range more {
+			if peaks[other] <= limit {
+				require.GreaterOrEqual(t, m, overhead, other)
+			}
+		}
+	}
+	require.Contains(t, more, "")
+	require.Zero(t, more[""])
+}
+
+// TestMegatronWords: parts of layers are found by the names that transformers gives them; the text says which are not
+// there. An attention without a module of its own is between its products.
+func TestMegatronWords(t *testing.T) {
+	const few = "--recompute-granularity selective --recompute-modules "
+	for name, x := range map[string]struct {
+		edit          []string
+		share         float64
+		flags, remark string
+	}{
+		"megatron": {nil, 0.5, few + "core_attn layernorm mlp", ""},
+		"transformers": {[]string{"self_attention", "self_attn", "pre_mlp_layernorm", "post_attention_layernorm",
+			"core_attention", "anything"}, 0.5, few + "core_attn mlp", ""},
+		"experts": {[]string{"mlp.linear_fc1", "mlp.experts"}, 0.5, few + "core_attn layernorm moe", ""},
+		"no attention": {[]string{"self_attention", "mixer"}, 0.9,
+			"--recompute-granularity full --recompute-method block --recompute-num-layers 1",
+			"core_attn, layernorm, mlp"},
+		"no norms": {[]string{"normalization.LayerNorm", "normalization.Scale"}, 0.52, few + "core_attn mlp",
+			"layernorm"},
+		"one layer without": {[]string{"layers.2.mlp", "layers.2.perceptron"}, 0.75, few + "core_attn", "layernorm"},
+		"shared": {[]string{"mlp.linear_fc2", "mlp.shared_experts", "mlp.linear_fc1", "mlp.experts"}, 0.5,
+			few + "core_attn layernorm moe", ""},
+	} {
+		a := answer(t, "megatron", decoder(t, pytorch.Options{Share: x.share}, x.edit...))
+		require.True(t, a.Fits, name)
+		require.Equal(t, x.flags, flags(t, a), name)
+		if x.remark == "" {
+			require.NotContains(t, a.Text, "# Not tried", name)
+		} else {
+			require.Contains(t, a.Text, "# Not tried, since not every layer has such a part: "+x.remark+".\n", name)
+		}
+	}
+}
+
+// TestMegatronErrors: models without layers, and budgets that no setting reaches.
+func TestMegatronErrors(t *testing.T) {
+	for _, edit := range [][]string{{`"layers.`, `"layers.x`},
+		{`"layers.1`, `"a.1`, `"layers.2`, `"b.1`, `"layers.3`, `"c.1`}} {
+		p := decoder(t, pytorch.Options{Share: 1}, edit...)
+		_, err := emit.Torch(context.Background(), target(t, "megatron"), p, func() {})
+		require.ErrorIs(t, err, emit.ErrNoRepeated)
+	}
+	p := decoder(t, pytorch.Options{Share: 0.1})
+	a := answer(t, "megatron", p)
+	require.False(t, a.Fits)
+	require.Empty(t, a.Text)
+	require.Greater(t, a.Peak, p.Limit)
+	require.Less(t, a.Peak, a.Baseline.Peak/2)
+}
+
+// TestMegatronStopped: a search that is stopped has the first setting that fits.
+func TestMegatronStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	found := 0
+	a, err := emit.Torch(ctx, target(t, "megatron"), decoder(t, pytorch.Options{Share: 0.9}), func() { found++ })
+	require.NoError(t, err)
+	require.True(t, a.Fits)
+	require.Equal(t, 1, found)
+	var b bytes.Buffer
+	require.NoError(t, a.JSON(&b))
+	require.Contains(t, b.String(), `"target": "megatron"`)
+}
