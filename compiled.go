@@ -69,5 +69,10 @@ func compiled(data []byte, name string, o Options) (*Model, error) {
 		return nil, err
 	}
 	m.Compiled = program
+	if o.Warn != nil {
+		for _, text := range program.Caveats() {
+			o.Warn(name + ": " + text)
+		}
+	}
 	return m, nil
 }

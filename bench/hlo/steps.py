@@ -3,7 +3,8 @@
     python bench/hlo/steps.py OUT [NAME ...]
 
 OUT/NAME.hlo is the text of the compiled module, OUT/NAME.hlo.pb the same as a HloModuleProto, and OUT/steps.json has
-by name the bytes of `compiled.memory_analysis()`: arguments, outputs, temporaries, aliased bytes.
+by name the bytes of `compiled.memory_analysis()`: arguments, outputs, temporaries, aliased bytes. Without a NAME it
+also lowers a step with host offload for a TPU, small_offload, which is not in steps.json.
 """
 
 import functools
@@ -17,6 +18,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 Policies = jax.checkpoint_policies
@@ -234,6 +236,23 @@ def moe_loss(params, x, y):
     return jnp.mean((jnp.einsum("beo,be->bo", jax.nn.silu(out), mask) - y) ** 2)
 
 
+def offloading(params, x, y):
+    """A step whose residuals of the scan move to the memory of the host, lowered for a TPU and not compiled."""
+    policy = Policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["hidden", "active"],
+        offload_src="device", offload_dst="pinned_host",
+    )  # fmt: skip
+
+    def loss(params):
+        def layer(x, wb):
+            hidden = checkpoint_name(x @ wb[0] + wb[1], "hidden")
+            return checkpoint_name(jnp.sin(hidden), "active") * hidden, None
+
+        return jnp.mean((lax.scan(jax.checkpoint(layer, policy=policy), x, params)[0] - y) ** 2)
+
+    return sgd(params, jax.grad(loss)(params))
+
+
 def xy(batch, width, dtype=jnp.float32):
     return normal(batch, width, dtype=dtype), normal(batch, width, dtype=dtype)
 
@@ -313,6 +332,12 @@ def main():
             "aliased_bytes": m.alias_size_in_bytes,
         }
         print(name, table["steps"][name], flush=True)
+    if len(sys.argv) < 3:
+        traced = jax.jit(offloading, donate_argnums=0).trace(scan_params(32, 4), *xy(64, 32))
+        lowered = traced.lower(lowering_platforms=("tpu",))
+        module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+        (out / "small_offload.hlo").write_text(lowered.as_text("hlo", debug_info=True))
+        (out / "small_offload.hlo.pb").write_bytes(module)
     (out / "steps.json").write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -144,6 +144,8 @@ func (b *body) attribute(in *Instruction, key, text string) (err error) {
 		in.Target, err = s.quoted()
 	case "sharding":
 		in.Sharding = text
+	case "frontend_attributes":
+		in.Placement = placement(text)
 	case "output_to_operand_aliasing":
 		var list []Alias
 		if list, err = s.aliases(); err == nil {
@@ -218,6 +220,20 @@ func tripCount(text string) int64 {
 	}
 	return n
 }
+
+// placement reads _xla_buffer_placement="pinned_host" among the attributes that a frontend gave; "" without it.
+func placement(text string) string {
+	_, rest, ok := strings.Cut(text, placementKey+`="`)
+	if !ok {
+		return ""
+	}
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}
+
+// placementKey is the frontend's attribute with the memory space that a value is to lie in
+// (xla/service/host_offload_utils.h of openxla/xla).
+const placementKey = "_xla_buffer_placement"
 
 // metadata reads {op_type="..." op_name="..." source_file="..." source_line=1 stack_frame_id=5}.
 func (b *body) metadata(in *Instruction, text string) error {

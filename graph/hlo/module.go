@@ -17,9 +17,9 @@ type Module struct {
 	Entry        int32
 	// Aliases are the outputs that lie in the memory of inputs (donation).
 	Aliases []Alias
-	// Partitions is how many devices share the work by SPMD; sizes are those of one of them. Replicas is how many
-	// times the program runs on other data. Both are 1 where the file has no number. Protocol buffers have them in a
-	// message beside the module, so that both are 1 there, too.
+	// Partitions is how many devices share the work by SPMD; sizes are those of one of them, unless [Module.IsWhole].
+	// Replicas is how many times the program runs on other data. Both are 1 where the file has no number. Protocol
+	// buffers have them in a message beside the module, so that both are 1 there, too.
 	Partitions, Replicas int64
 }
 
@@ -59,6 +59,8 @@ type Instruction struct {
 	InPlace []OperandAlias
 	// Sharding is the annotation in the text's form, for example {devices=[4,1]<=[4]}, or "".
 	Sharding string
+	// Placement is the memory that a custom-call of JAX asks for: "device", "pinned_host", or "".
+	Placement string
 	// OpName is the path of the operator in the traced program, for example jit(step)/jvp(Net)/dot_general; "" where
 	// the compiler made the instruction itself.
 	OpName string

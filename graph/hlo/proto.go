@@ -38,6 +38,7 @@ const (
 	instructionOperands    = 36
 	instructionCalled      = 38
 	instructionSharding    = 40
+	instructionFrontend    = 68
 	instructionConfig      = 43
 	instructionInPlace     = 74
 

@@ -96,6 +96,8 @@ func (b *protoBody) instruction(body []byte) error {
 			called, err = f.numbers(called)
 		case instructionSharding:
 			in.Sharding, err = protoSharding(f.body, 0)
+		case instructionFrontend:
+			in.Placement, err = protoPlacement(f.body)
 		case instructionConfig:
 			in.TripCount = tripCount(string(f.body))
 		case instructionInPlace:
@@ -117,6 +119,27 @@ func (b *protoBody) instruction(body []byte) error {
 	b.list, b.ids = append(b.list, in), append(b.ids, id)
 	b.operands, b.calls = append(b.operands, operands), append(b.calls, called)
 	return nil
+}
+
+// protoPlacement finds placementKey in FrontendAttributes, whose entries are pairs of a key and a value.
+func protoPlacement(body []byte) (out string, err error) {
+	err = each(body, func(entry field) error {
+		var key, value string
+		err := each(entry.body, func(f field) error {
+			switch f.num {
+			case 1:
+				key = string(f.body)
+			case 2:
+				value = string(f.body)
+			}
+			return nil
+		})
+		if key == placementKey {
+			out = value
+		}
+		return err
+	})
+	return out, err
 }
 
 // metadata reads OpMetadata.

@@ -35,7 +35,7 @@ func (p *Program) assign() {
 	for _, i := range order {
 		b := &p.Buffers[i]
 		switch {
-		case b.Role == Constant:
+		case b.Role == Constant || b.Host:
 		case b.Role == Argument:
 			p.ArgumentBytes += b.Bytes
 		case b.Role == Donated:

@@ -27,8 +27,12 @@ type frame struct {
 type flattener struct {
 	m       *hlo.Module
 	program *Program
-	parent  []int32 // union-find of places
-	size    []int64 // by place
+	parent  []int32        // union-find of places
+	size    []int64        // by place
+	host    []bool         // by place: its layout is the host's
+	idle    map[int32]bool // steps that move a value to the memory where it is
+	fixed   map[int64]bool // parameters of the entry that no result may overwrite
+	shared  []int32        // the places of their values
 	events  []event
 	depth   int
 	layouts map[*hlo.Shape][]int32
@@ -109,6 +113,7 @@ func (f *flattener) places(s *hlo.Shape) error {
 	}
 	f.parent = append(f.parent, int32(len(f.parent)))
 	f.size = append(f.size, bytes)
+	f.host = append(f.host, s.Space == hostSpace)
 	for i := range s.Tuple {
 		if err := f.places(&s.Tuple[i]); err != nil {
 			return err
@@ -206,6 +211,11 @@ func (f *flattener) instruction(fr *frame, i int32, args []argument) error {
 			a := args[in.Number]
 			if err := s.forward(0, &in.Shape, a.place, a.shape); err != nil {
 				return err
+			}
+		}
+		if args == nil && f.fixed[in.Number] {
+			for j := range f.width(&in.Shape) {
+				f.shared = append(f.shared, first+j)
 			}
 		}
 		step = fr.start

@@ -51,6 +51,7 @@ type builder struct {
 	again    []bool            // by step: it may run a second time
 	products map[int32]float64 // by computation: the operations of its products
 	tags     []int8            // by node: 1 of the backward half, -1 of the forward half, 0 not said
+	fullest  int               // the first node at the peak or behind it
 }
 
 // place is a range of a buffer.
@@ -94,25 +95,27 @@ func (b *builder) label(i int32) string {
 // held makes the values of a buffer: inputs for arguments and results.
 func (b *builder) held(i int32) error {
 	buf := &b.Buffers[i]
-	name := b.label(i)
+	name, own := b.label(i), buf.Bytes
+	if buf.Host {
+		own = 0
+	}
 	switch buf.Role {
 	case Constant:
 		return nil
 	case Argument, Donated:
-		v := b.value(name, buf.Bytes)
+		v := b.value(name, own)
 		b.values[i] = []graph.ValueID{v}
-		if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(buf.Bytes)}); err != nil {
+		if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(own)}); err != nil {
 			return err
 		}
 	}
-	own := buf.Bytes
 	switch {
 	case buf.Role == Argument:
 		return nil
 	case buf.Role == Result:
 		if buf.Within < 0 {
-			v := b.value("memory of the result "+name, buf.Bytes)
-			if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(buf.Bytes)}); err != nil {
+			v := b.value("memory of the result "+name, own)
+			if err := b.g.AddInput(graph.Decl{Value: v, Type: bytesType(own)}); err != nil {
 				return err
 			}
 		}
@@ -214,6 +217,9 @@ func (b *builder) step(s int32) error {
 		tag = -1
 	}
 	b.tags = append(b.tags, tag)
+	if s < b.Peak {
+		b.fullest = len(b.tags)
+	}
 	return b.g.AddNode(n)
 }
 
@@ -313,12 +319,15 @@ func (b *builder) model() (*graph.Model, error) {
 	live.RecordStates(m, nil)
 	record := live.Recorded{Schema: live.RecordedSchema, Kind: string(live.RecordedBoundary)}
 	begin := b.backward()
+	if b.Marked = begin > 0; !b.Marked {
+		begin = b.fullest
+	}
 	for _, n := range b.g.Nodes[:begin] {
 		if len(n.Outputs) > 0 {
 			record.Loss, record.Node = b.g.ValueName(n.Outputs[0]), n.Name
 		}
 	}
-	if record.Loss == "" {
+	if record.Loss == "" || begin == len(b.g.Nodes) {
 		return m, nil
 	}
 	record.Backward = b.g.Nodes[begin].Name

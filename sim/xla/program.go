@@ -47,6 +47,8 @@ type Buffer struct {
 	Within int32
 	// Over is the temporary that its maker reads for the last time and writes it over; -1 without one.
 	Over int32
+	// Host: it lies in the memory of the host, and takes none of the device.
+	Host bool
 	// Offset is the byte of the heap where a temporary with memory of its own begins.
 	Offset int64
 
@@ -64,8 +66,13 @@ type Program struct {
 	// The bytes of the whole run: arguments, those of them that are donated to results, results that lie in no
 	// argument, and the heap's temporaries at the fullest step.
 	ArgumentBytes, DonatedBytes, ResultBytes, HeapBytes int64
+	// HostBytes is the memory of the host at its fullest step, which the others do not count.
+	HostBytes int64
 	// Peak is the step with the most bytes in use.
 	Peak int32
+	// Marked: names of operators say which steps are backward. [Program.Graph] sets it, and lets the second half of a
+	// program without marks begin at the fullest step, behind which each value that is live there is read.
+	Marked bool
 	// ArenaBytes is the size of the heap with its temporaries packed, if Packed: not where there are too many of them.
 	ArenaBytes int64
 	Packed     bool
@@ -86,6 +93,29 @@ func (p *Program) LiveBytes() int64 {
 	return p.ArgumentBytes + p.ResultBytes + p.HeapBytes
 }
 
+// ArgumentPartBytes is the memory that arguments take of one device, by their shardings, where shapes are those of
+// all devices together ([hlo.Module.IsWhole]).
+func (p *Program) ArgumentPartBytes() int64 {
+	total := int64(0)
+	var add func(s *hlo.Shape)
+	add = func(s *hlo.Shape) {
+		if s.Space != hostSpace {
+			n, _ := s.Bytes() // the whole has been laid out, so that types have sizes
+			total += n
+		}
+		for i := range s.Tuple {
+			add(&s.Tuple[i])
+		}
+	}
+	for i := range p.entry.of.Instructions {
+		if in := &p.entry.of.Instructions[i]; in.Opcode == "parameter" {
+			s := in.Part()
+			add(&s)
+		}
+	}
+	return total
+}
+
 // PeakLabel names the step with the most bytes in use; "" where no step has temporaries.
 func (p *Program) PeakLabel() string {
 	if p.HeapBytes == 0 || int(p.Peak) >= len(p.Steps) {
@@ -96,9 +126,28 @@ func (p *Program) PeakLabel() string {
 
 // Run lays out a module's schedule and finds its memory. The error names the instruction that makes no sense.
 func Run(m *hlo.Module) (*Program, error) {
+	moves := hasMoves(m)
+	p, err := lay(m, moves, nil)
+	if err != nil {
+		return nil, err
+	}
+	if moves { // where values lie is known only now
+		if idle := p.onDevice(); len(idle) > 0 {
+			if p, err = lay(m, moves, idle); err != nil {
+				return nil, err
+			}
+		}
+	}
+	p.assign()
+	p.HostBytes = p.hostBytes()
+	return p, nil
+}
+
+// lay lays out the schedule and finds the buffers. idle are the steps of moves that hand their operand on.
+func lay(m *hlo.Module, moves bool, idle map[int32]bool) (*Program, error) {
 	p := &Program{Module: m, fused: map[*hlo.Computation][]bool{}, written: map[int32][]hlo.OperandAlias{},
 		labels: map[int32]string{}}
-	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}}
+	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}, idle: idle, fixed: fixed(m)}
 	entry, err := f.computation(m.Entry, nil)
 	if err != nil {
 		return nil, err
@@ -108,7 +157,7 @@ func Run(m *hlo.Module) (*Program, error) {
 	}
 	p.layout, p.entry = f, entry
 	p.make(f, entry)
-	p.assign()
+	p.findHost(moves)
 	return p, nil
 }
 

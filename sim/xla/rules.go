@@ -15,6 +15,7 @@ type setter struct {
 	step      int32
 	forwarded []bool // by place of the result: it is an operand's, or a called computation's
 	callees   []*frame
+	carry     argument // of a while: the memory of its turns
 }
 
 // operand is the value of an operand.
@@ -84,10 +85,18 @@ func (s *setter) calls() error {
 		return fmt.Errorf("a %s of %d operands calls %d computations", s.in.Opcode, len(s.in.Operands),
 			len(s.in.Called))
 	}
+	if s.in.Opcode == "while" {
+		if err := s.enter(); err != nil {
+			return err
+		}
+	}
 	for i, list := range operands {
 		var args []argument
 		for _, o := range list {
 			args = append(args, s.operand(o))
+		}
+		if s.in.Opcode == "while" {
+			args[0] = s.carry
 		}
 		if args == nil {
 			args = []argument{}
@@ -144,6 +153,7 @@ func (s *setter) rules() error {
 		r := s.callees[0].result()
 		err = s.forward(0, &in.Shape, r.place, r.shape)
 	case "while":
+		reads = s.carry.place == s.operand(0).place
 		err = s.loop()
 	case "conditional":
 		for _, c := range s.callees {
@@ -171,7 +181,7 @@ func (s *setter) rules() error {
 // loop lets the carry of a while be one memory, which the condition leaves as it is. In the body, it is free from the
 // last reader of the old value to the maker of the new one.
 func (s *setter) loop() error {
-	a := s.operand(0)
+	a := s.carry
 	if err := s.forward(0, &s.in.Shape, a.place, a.shape); err != nil {
 		return err
 	}
@@ -213,6 +223,9 @@ func (s *setter) others() error {
 			return err
 		}
 		return s.forward(at, of, r.place, r.shape)
+	}
+	if s.f.idle[s.step] || in.IsSharding() && in.Shape.String() == s.operand(0).shape.String() {
+		return s.element(nil, 0, nil)
 	}
 	for _, p := range s.f.program.inPlace(in) {
 		s.share(p)

@@ -34,10 +34,14 @@ type Program struct {
 	Instructions int  `json:"instructions"`
 	Computations int  `json:"computations"`
 	Scheduled    bool `json:"scheduled"`
-	// Partitions is among how many devices each run is divided; sizes are those of one of them.
-	Partitions int64       `json:"partitions"`
-	Replicas   int64       `json:"replicas"`
-	Peak       ProgramPeak `json:"-"`
+	// Partitions is among how many devices each run is divided; sizes are those of one of them, or of all together if
+	// Whole.
+	Partitions int64 `json:"partitions"`
+	Whole      bool  `json:"whole"`
+	Replicas   int64 `json:"replicas"`
+	// Marked: names of operators say which steps are backward; else the fullest step begins the second half.
+	Marked bool        `json:"marked"`
+	Peak   ProgramPeak `json:"-"`
 }
 
 // ProgramPeak is the memory of a compiled program: arguments and results have theirs throughout.
@@ -50,6 +54,10 @@ type ProgramPeak struct {
 	Donated   int64  `json:"donated_bytes"`
 	Temporary int64  `json:"temporary_bytes"`
 	Arena     *int64 `json:"arena_bytes"` // of the temporaries, packed
+	// Host is the memory of the host at its fullest step, which Live does not count.
+	Host int64 `json:"host_bytes"`
+	// Part is the bytes of arguments on one device of a program whose sizes are those of all; nil of others.
+	Part *int64 `json:"argument_part_bytes"`
 }
 
 // ValidGrouping reports whether Inspection.By may be the text.

@@ -148,13 +148,24 @@ func (p *Program) head(line func(label, format string, args ...any)) {
 		order = "not scheduled: the compiler may choose another order than the file's, which counts here"
 	}
 	shared := ""
-	if p.Partitions > 1 {
+	k := &p.Peak
+	switch {
+	case p.Whole && k.Part != nil:
+		shared = fmt.Sprintf("; not partitioned: sizes are those of all %d devices together, and arguments take %s of "+
+			"each", p.Partitions, Bytes(*k.Part))
+	case p.Partitions > 1:
 		shared = fmt.Sprintf("; sizes are those of one of %d partitions", p.Partitions)
 	}
+	if !p.Marked {
+		shared += "; no name says which steps are backward, so that the fullest one begins the second half"
+	}
 	line("Program", "%d instructions in %d computations, %s%s", p.Instructions, p.Computations, order, shared)
-	k := &p.Peak
-	line("Peak", "%s: arguments %s (%s of them donated to results), other results %s, temporaries %s at %s",
-		Bytes(k.Live), Bytes(k.Arguments), Bytes(k.Donated), Bytes(k.Results), Bytes(k.Temporary), k.Step)
+	host := ""
+	if k.Host > 0 {
+		host = fmt.Sprintf("; and %s of the host", Bytes(k.Host))
+	}
+	line("Peak", "%s: arguments %s (%s of them donated to results), other results %s, temporaries %s at %s%s",
+		Bytes(k.Live), Bytes(k.Arguments), Bytes(k.Donated), Bytes(k.Results), Bytes(k.Temporary), k.Step, host)
 }
 
 // labelled writes a text behind its label, broken into lines that a screen is wide enough for.

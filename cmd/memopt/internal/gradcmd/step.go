@@ -249,6 +249,9 @@ func (s *StepFlags) Describe(m *memopt.Model, steps *train.Steps) *report.Step {
 	}
 	if !step.Made {
 		step.Text = "the file's own, which has a backward half"
+		if m.Compiled != nil && !m.Compiled.Marked {
+			step.Text = "the program's own, in which no name says where the backward half begins"
+		}
 		if step.Optimizer != nil {
 			step.Text += ", and " + by
 		}

@@ -92,9 +92,13 @@ func programOf(l *memopt.Model) *report.Program {
 	}
 	m := p.Module
 	out := &report.Program{Instructions: m.Instructions(), Computations: len(m.Computations), Scheduled: m.Scheduled,
-		Partitions: m.Partitions, Replicas: m.Replicas,
+		Partitions: m.Devices(), Whole: m.IsWhole(), Replicas: m.Replicas, Marked: p.Marked,
 		Peak: report.ProgramPeak{Live: p.LiveBytes(), Step: p.PeakLabel(), Arguments: p.ArgumentBytes,
-			Results: p.ResultBytes, Donated: p.DonatedBytes, Temporary: p.HeapBytes}}
+			Results: p.ResultBytes, Donated: p.DonatedBytes, Temporary: p.HeapBytes, Host: p.HostBytes}}
+	if out.Whole {
+		part := p.ArgumentPartBytes()
+		out.Peak.Part = &part
+	}
 	if p.Packed {
 		out.Peak.Arena = &p.ArenaBytes
 	}
