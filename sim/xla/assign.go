@@ -150,6 +150,11 @@ func (a *assigner) overwrites(at, i, j int32) bool {
 		if a.buffer[step.frame.first[operand]] == j && a.mayShare(step.Computation, in, o, index) {
 			return true
 		}
+		for _, l := range step.leavesAlike(operand) {
+			if a.buffer[step.frame.first[l]] == j {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -279,16 +284,22 @@ func (p *Program) overwritten(a *assigner, s, i int32, single map[int32]bool, li
 	if !ok {
 		return 0, false
 	}
-	for o, operand := range in.Operands {
+	free := func(operand int32) (int32, bool) {
 		j := p.buffer[step.frame.first[operand]]
 		if _, there := live[j]; !there || !single[j] || p.Buffers[j].Maker != step.frame.steps[operand] {
-			continue
+			return j, false
 		}
-		if _, done := gone[j]; done || p.Buffers[j].Spans[len(p.Buffers[j].Spans)-1].To != s {
-			continue
-		}
-		if p.mayShare(step.Computation, in, o, index) {
+		_, done := gone[j]
+		return j, !done && p.Buffers[j].Spans[len(p.Buffers[j].Spans)-1].To == s
+	}
+	for o, operand := range in.Operands {
+		if j, ok := free(operand); ok && p.Buffers[j].Bytes > 0 && p.mayShare(step.Computation, in, o, index) {
 			return j, true
+		}
+		for _, l := range step.leavesAlike(operand) {
+			if j, ok := free(l); ok {
+				return j, true
+			}
 		}
 	}
 	return 0, false

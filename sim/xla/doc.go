@@ -8,4 +8,8 @@
 // xla/hlo/utils/hlo_live_range.cc (from when to when), xla/service/buffer_assignment.cc (results and donated inputs
 // have allocations of their own, with temporaries in them where they are not in use) and
 // xla/service/heap_simulator.cc (temporaries in one heap, aligned to 64 bytes).
+//
+// A module from before XLA's optimizations has no fusions, no copies and no order. Run then inlines its calls, finds
+// the values that loops compute for their readers without storing them, and gives the carries of loops memory of their
+// own where copy insertion would. Values that move to the host take none of the device.
 package xla

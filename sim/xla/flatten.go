@@ -17,6 +17,7 @@ const maxCalls, maxElements, maxChain = 1000, 4096, 100
 // frame is a computation in the schedule, once for each call.
 type frame struct {
 	of    *hlo.Computation
+	fused *fusion // of a module from before XLA's optimizations; else nil
 	steps []int32 // by instruction: its step
 	first []int32 // by instruction: the place of its result, which is the first of the shape's
 	start int32   // the first step; the end is the step of the call
@@ -35,6 +36,8 @@ type flattener struct {
 	shared  []int32        // the places of their values
 	events  []event
 	depth   int
+	early   bool // the module is from before XLA's optimizations: fusions are to be found
+	fusions map[*hlo.Computation]*fusion
 	layouts map[*hlo.Shape][]int32
 }
 
@@ -168,7 +171,13 @@ func (f *flattener) computation(k int32, args []argument) (*frame, error) {
 	if len(f.program.Steps)+len(c.Instructions) > maxSteps {
 		return nil, fmt.Errorf("the module has more than %d steps, counting computations at each call", maxSteps)
 	}
-	fr := &frame{of: c, steps: make([]int32, len(c.Instructions)), first: make([]int32, len(c.Instructions)),
+	fused := f.fusions[c]
+	if f.early && fused == nil {
+		fused = fuse(c)
+		f.fusions[c] = fused
+	}
+	n := len(c.Instructions)
+	fr := &frame{of: c, fused: fused, steps: make([]int32, n), first: make([]int32, n),
 		start: int32(len(f.program.Steps))}
 	for i := range c.Instructions {
 		if err := f.instruction(fr, int32(i), args); err != nil {
@@ -179,6 +188,17 @@ func (f *flattener) computation(k int32, args []argument) (*frame, error) {
 	root := &c.Instructions[c.Root]
 	f.touch(fr.first[c.Root], f.width(&root.Shape), fr.end)
 	return fr, nil
+}
+
+// isFused reports whether an instruction's result is computed in its readers and not stored.
+func (fr *frame) isFused(i int32) bool { return fr.fused != nil && fr.fused.leaves[i] != nil }
+
+// leaves are the values that a step reads in place of an operand: those of its fusion.
+func (fr *frame) leaves(o int32) []int32 {
+	if fr.isFused(o) {
+		return fr.fused.leaves[o]
+	}
+	return nil
 }
 
 // argument is the value of a parameter.
@@ -195,7 +215,10 @@ func (f *flattener) instruction(fr *frame, i int32, args []argument) error {
 	if err := f.places(&in.Shape); err != nil {
 		return err
 	}
-	s := &setter{f: f, fr: fr, in: in, first: first, forwarded: make([]bool, f.width(&in.Shape))}
+	if fr.isFused(i) {
+		f.size[first] = 0
+	}
+	s := &setter{f: f, fr: fr, in: in, at: i, first: first, forwarded: make([]bool, f.width(&in.Shape))}
 	if err := s.calls(); err != nil {
 		return err
 	}

@@ -190,10 +190,18 @@ func (b *builder) step(s int32) error {
 		from := b.Buffers[begins[0].buffer].Over
 		read(b.at(from, s))
 	}
-	for _, o := range in.Operands {
+	operand := func(o int32) {
 		first := step.frame.first[o]
 		for j := range b.layout.width(&step.Computation.Instructions[o].Shape) {
 			read(b.at(b.buffer[first+j], s))
+		}
+	}
+	for _, o := range in.Operands {
+		operand(o)
+		if !step.frame.isFused(step.Instruction) {
+			for _, l := range step.frame.leaves(o) {
+				operand(l)
+			}
 		}
 	}
 	for _, x := range b.ends[s] {

@@ -59,9 +59,10 @@ type Buffer struct {
 
 // Program is a module as a row of steps, with its memory.
 type Program struct {
-	Module  *hlo.Module
-	Steps   []Step
-	Buffers []Buffer // by their makers
+	// Read is the module as it was read; Module has its calls inlined where that is from before XLA's optimizations.
+	Read, Module *hlo.Module
+	Steps        []Step
+	Buffers      []Buffer // by their makers
 
 	// The bytes of the whole run: arguments, those of them that are donated to results, results that lie in no
 	// argument, and the heap's temporaries at the fullest step.
@@ -127,27 +128,38 @@ func (p *Program) PeakLabel() string {
 // Run lays out a module's schedule and finds its memory. The error names the instruction that makes no sense.
 func Run(m *hlo.Module) (*Program, error) {
 	moves := hasMoves(m)
-	p, err := lay(m, moves, nil)
+	read := m
+	early := isEarly(m)
+	if early {
+		inlined, err := inline(m)
+		if err != nil {
+			return nil, err
+		}
+		m = inlined
+	}
+	p, err := lay(m, early, moves, nil)
 	if err != nil {
 		return nil, err
 	}
 	if moves { // where values lie is known only now
 		if idle := p.onDevice(); len(idle) > 0 {
-			if p, err = lay(m, moves, idle); err != nil {
+			if p, err = lay(m, early, moves, idle); err != nil {
 				return nil, err
 			}
 		}
 	}
+	p.Read = read
 	p.assign()
 	p.HostBytes = p.hostBytes()
 	return p, nil
 }
 
 // lay lays out the schedule and finds the buffers. idle are the steps of moves that hand their operand on.
-func lay(m *hlo.Module, moves bool, idle map[int32]bool) (*Program, error) {
+func lay(m *hlo.Module, early, moves bool, idle map[int32]bool) (*Program, error) {
 	p := &Program{Module: m, fused: map[*hlo.Computation][]bool{}, written: map[int32][]hlo.OperandAlias{},
 		labels: map[int32]string{}}
-	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}, idle: idle, fixed: fixed(m)}
+	f := &flattener{m: m, program: p, layouts: map[*hlo.Shape][]int32{}, idle: idle, fixed: fixed(m),
+		early: early, fusions: map[*hlo.Computation]*fusion{}}
 	entry, err := f.computation(m.Entry, nil)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ type setter struct {
 	f         *flattener
 	fr        *frame
 	in        *hlo.Instruction
+	at        int32 // its place in the computation
 	first     int32
 	step      int32
 	forwarded []bool // by place of the result: it is an operand's, or a called computation's
@@ -146,6 +147,10 @@ func (s *setter) rules() error {
 		}
 		f.touch(a.place, 1, s.step)
 		err = s.forward(0, &in.Shape, a.place+at, of)
+	case "reshape":
+		if f.early && !s.fr.isFused(s.at) && !s.fr.isFused(in.Operands[0]) {
+			err = s.element(nil, 0, nil) // it becomes a bitcast
+		}
 	case "bitcast", "optimization-barrier", "add-dependency", "domain", "async-update":
 		err = s.element(nil, 0, nil)
 	case "call":
@@ -171,9 +176,15 @@ func (s *setter) rules() error {
 	if err != nil || !reads {
 		return err
 	}
-	for i := range in.Operands {
+	if s.fr.isFused(s.at) {
+		return nil
+	}
+	for i, o := range in.Operands {
 		a := s.operand(i)
 		f.touch(a.place, f.width(a.shape), s.step)
+		for _, l := range s.fr.leaves(o) {
+			f.touch(s.fr.first[l], f.width(&s.fr.of.Instructions[l].Shape), s.step)
+		}
 	}
 	return nil
 }

@@ -46,6 +46,21 @@ func (p *Program) mayShare(c *hlo.Computation, in *hlo.Instruction, o int, index
 	return elementwise[in.Opcode]
 }
 
+// leavesAlike are the values that a step reads through an operand that is fused into it, and may write over as it goes.
+func (s *Step) leavesAlike(operand int32) (out []int32) {
+	in := s.In()
+	if !s.frame.isFused(operand) || !elementwise[in.Opcode] || !s.frame.fused.same[operand] {
+		return nil
+	}
+	for _, l := range s.frame.leaves(operand) {
+		of := &s.Computation.Instructions[l]
+		if of.Opcode != "constant" && of.Shape.Equal(&in.Shape) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
 func count(list []int32, x int32) (n int) {
 	for _, y := range list {
 		if x == y {

@@ -213,6 +213,10 @@ func MakeStep(a *cli.App, m *memopt.Model, f *StepFlags, guarded bool) (*memopt.
 	if train.HasBackward(m) {
 		return TakeStep(a, m, f)
 	}
+	if m.Compiled != nil {
+		return nil, nil, cli.Invalid(fmt.Errorf("%s: the program has no memory but that of its arguments and results, "+
+			"so that no plan can lower its peak", m.Path))
+	}
 	r, err := f.Recipe(m, a.Global.Seed, guarded)
 	if err != nil {
 		return nil, nil, err

@@ -90,7 +90,7 @@ func programOf(l *memopt.Model) *report.Program {
 	if p == nil {
 		return nil
 	}
-	m := p.Module
+	m := p.Read
 	out := &report.Program{Instructions: m.Instructions(), Computations: len(m.Computations), Scheduled: m.Scheduled,
 		Partitions: m.Devices(), Whole: m.IsWhole(), Replicas: m.Replicas, Marked: p.Marked,
 		Peak: report.ProgramPeak{Live: p.LiveBytes(), Step: p.PeakLabel(), Arguments: p.ArgumentBytes,
