@@ -56,7 +56,6 @@ func (s *setter) enter() error {
 			f.touch(at, 1, made)
 		})
 	}
-	f.touch(first, f.width(a.shape), int32(len(f.program.Steps)))
 	return nil
 }
 
