@@ -87,9 +87,9 @@ var whole = []string{"gpt2_6l_256", "resnet18", "mlp_8x1024", "bert_4l_256", "un
 
 // TestPyTorch compares more than a hundred modules with PyTorch's own figures: what autograd saves, and the peak of
 // the allocator's events in a step, with and without checkpoints. With MEMOPT_TESTS=all it builds all of them,
-// else a quarter.
+// else half.
 func TestPyTorch(t *testing.T) {
-	dir, every := t.TempDir(), 4
+	dir, every := t.TempDir(), 2
 	if rapidflags.All() {
 		every = 1
 	}
