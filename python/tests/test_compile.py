@@ -359,6 +359,41 @@ def test_dropout_between_graphs():
         assert compiled.memopt.between == ["Mul", "NativeLayerNorm"]
 
 
+def test_garbage_of_the_first_step():
+    """Cycles of objects that the first step leaves behind hold a result of a graph, as Dynamo's do. Later steps free
+    it before the backward half."""
+
+    class Left(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(Wide(), Wide(), nn.Linear(16, 512))
+
+        def forward(self, x):
+            x = self.layers(x)
+            torch._dynamo.graph_break()
+            return leave(x, x.mean())
+
+    left = []
+
+    @torch._dynamo.disable
+    def leave(x, loss):
+        if not left:
+            ring = [x, x]
+            ring.append(ring)
+            left.append(True)
+        return loss
+
+    model, x = Left(), torch.randn(64, 16)
+    compiled = memopt.torch.compile(model, backend="aot_eager")
+    gc.disable()
+    try:
+        compiled(x).backward()
+    finally:
+        gc.enable()
+    _, peak = gradients(model, compiled, x)
+    assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, abs=8)
+
+
 def test_step_that_never_fits():
     """Graphs that fit one by one, and not together, are an error at the step behind the first."""
     model, x = Broken("breaks"), torch.randn(64, 16)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import itertools
 import re
 import sys
@@ -285,10 +286,18 @@ class Recording:
         """The backward half of a graph begins."""
         if not self.over:
             self.over = True
+            self._collect()
             self._mark(len(self.runs), skip=-1)
             for given in self._given:
                 given.held = _is_held(given.ref)
             self.end()
+
+    def _collect(self) -> None:
+        """Frees objects that no program refers to: where Dynamo compiles a graph behind a break, it leaves cycles of
+        them, which hold the results of graphs before. Later steps have no such cycles."""
+        last = len(self.runs) - 1
+        if self.wanted and any(q < last and _is_held(ref) for (q, _), ref in self._results.items()):
+            gc.collect()
 
     def settle(self) -> None:
         """Tells arguments that were there before the step from those that were made in it, behind its backward half."""
