@@ -31,15 +31,15 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	lowest := p.Baseline.Usage
 	var best *megatronSetting
 	var least torchsim.Usage
-	state := int64(0)
-	if p.Source.Device == "cpu" {
-		state = torchsim.GeneratorState
-	}
+	state := generatorState(p)
 	for _, x := range megatronSettings(p.Program, layers, words) {
 		if best != nil && ctx.Err() != nil {
 			break
 		}
-		u, err := p.Program.Rerun(x.regions, state)
+		for i := range x.regions {
+			x.regions[i].State, x.regions[i].Aside = state, state
+		}
+		u, err := p.Program.Rerun(x.regions)
 		if err != nil {
 			return err
 		}
@@ -62,6 +62,15 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	}
 	a.Text += "\n)\n"
 	return nil
+}
+
+// generatorState is the bytes on the step's device of a generator's state, which checkpoints keep whether or not the
+// step draws.
+func generatorState(p *pytorch.Plan) int64 {
+	if p.Source.Device == "cpu" {
+		return torchsim.GeneratorState
+	}
+	return 0
 }
 
 // missing is a line of comment on the words that the model has no parts for.

@@ -100,7 +100,7 @@ func megatronWords(p *torchsim.Program, layers []int32) []word {
 		if i < 2 && some < len(layers) {
 			w.regions = nil
 		}
-		if _, err := p.Rerun(w.regions, 0); err != nil {
+		if _, err := p.Rerun(w.regions); err != nil {
 			w.regions = nil
 		}
 	}

@@ -31,6 +31,7 @@ var targets = []*Target{
 	{Name: "torch", Title: "torch.utils.checkpoint", Decides: "whole modules", torch: wholeModules},
 	{Name: "torch-policy", Title: "torch.utils.checkpoint with a policy", Decides: "operators of modules, each call",
 		Traced: true, torch: selective},
+	{Name: "torch-remat", Title: "torch_remat", Decides: "modules of blocks", Traced: true, torch: rematRegions},
 	{Name: "torchtitan", Title: "torchtitan's activation checkpoints", Decides: "one set of operators for all layers",
 		Traced: true, torch: titan},
 	{Name: "megatron", Title: "Megatron-LM's activation recomputation", Decides: "one list of modules for all layers",

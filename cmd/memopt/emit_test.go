@@ -44,6 +44,11 @@ func TestEmit(t *testing.T) {
 	require.Contains(t, got.out, "# Not tried, since not every layer has such a part: core_attn, layernorm, mlp.\n"+
 		"RECOMPUTE_ARGS=(\n    --recompute-granularity full\n    --recompute-method ")
 
+	got = run(tracedStep + " --emit torch-remat --budget 70%")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, "by torch_remat, instead of 887.48 KiB;")
+	require.Contains(t, got.out, "module.forward = remat.checkpoint(region_name=block, ")
+
 	// Out of reach: the lowest peak is told, in the JSON too, and no text is printed.
 	got = run(tracedStep + " --emit torch-policy --budget 20%")
 	require.Equal(t, cli.ExitInfeasible, got.code)
@@ -142,13 +147,15 @@ func TestEmitErrors(t *testing.T) {
 		text string
 	}{
 		tracedStep + " --emit torche --budget 80%": {cli.ExitUsage,
-			`--emit "torche" is no target: wanted one of torch, torch-policy, torchtitan, megatron, jax, ` +
-				`maxtext`},
+			`--emit "torche" is no target: wanted one of torch, torch-policy, torch-remat, torchtitan, ` +
+				`megatron, jax, maxtext`},
 		tracedStep + " --emit torchtitan --budget 80%": {cli.ExitInvalid, "no module of the name layers.0 or the like"},
 		"modules.onnx --dim batch=64 --emit megatron --budget 80%": {cli.ExitInvalid,
 			"trace the step with memopt.torch.trace(model, batch).to_json()"},
 		"loose.json --emit megatron --budget 80%": {cli.ExitInvalid, "loose.json: the step has no two modules that " +
 			"are called once each and have the names layers.0, layers.1 or the like"},
+		tracedStep + " --emit torch-remat --budget 20%": {cli.ExitInfeasible, "no setting of torch_remat (modules of " +
+			"blocks) fits: the lowest peak that was found is "},
 		tracedStep + " --emit megatron --budget 20%": {cli.ExitInfeasible, "no setting of Megatron-LM's activation " +
 			"recomputation (one list of modules for all layers) fits: the lowest peak that was found is "},
 		tracedStep + " --emit torch-policy": {cli.ExitUsage,

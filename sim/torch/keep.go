@@ -19,6 +19,20 @@ func (p *Program) Keepable() []bool {
 	return out
 }
 
+// Savable reports by forward step whether it may be of a part of Region.Saved: it does not work in place, no other
+// operator writes over what it makes, and autocast does not cache that.
+func (p *Program) Savable() []bool {
+	out := make([]bool, p.Backward)
+	written := p.written()
+	for i := range out {
+		out[i] = !inPlace(p.Steps[i].Op)
+		for _, id := range p.Steps[i].Makes {
+			out[i] = out[i] && !written[id] && !p.Storages[id].Cached
+		}
+	}
+	return out
+}
+
 // written are the storages that operators in place write over: their first operand, and all that they read where others
 // may be written. A trace lists the storages that end with a step behind its operands.
 func (p *Program) written() []bool {

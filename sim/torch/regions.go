@@ -30,9 +30,13 @@ type Region struct {
 	Steps []int32 // forward steps, in order
 	// Until are the steps of the consumer of a Discarding region.
 	Until []int32
-	// Saved are the steps of a Replayed region that keep the tensors that they make for their backward; those that
-	// come from steps that run again are taken from the second run.
-	Saved []int32
+	// Saved are the parts of a Replayed region that do not run again: they keep what they make and save for their
+	// backward. What they save of other steps of the region comes from the second run, which takes their results where
+	// it comes to them.
+	Saved [][]int32
+	// State is the bytes of generators' states that the region keeps from its first step on: to its last backward step
+	// if it is Replayed, else to the end of the whole step. Aside are those that are kept while it runs again.
+	State, Aside int64
 }
 
 // DiscardError means that the results of a Discarding region are read when they are gone.
@@ -49,6 +53,7 @@ type regions struct {
 	of          []int32 // by forward step: its region, or -1
 	until       []int32 // by forward step: the region whose consumer it is of, or -1
 	saved       []bool  // by forward step
+	where       []int32 // by forward step: its place in the second run, or of a saved one that of the step before
 	maker       []int32 // by storage, or -1
 	bytes       []int64 // by storage; those of sums that are not in place any more are appended
 	made        []int32 // by storage: the place that makes it
@@ -71,12 +76,13 @@ type parted struct {
 	id StorageID
 }
 
-// Rerun returns the memory of the step where regions run again; each keeps so many bytes as the state of generators,
-// from its first step to the end of the whole step. The error is a *DiscardError. Usage.Blocks is not set.
-func (p *Program) Rerun(list []Region, state int64) (Usage, error) {
+// Rerun returns the memory of the step where regions run again. The error is a *DiscardError. Usage.Blocks is not
+// set.
+func (p *Program) Rerun(list []Region) (Usage, error) {
 	s := &regions{p: p, list: list, of: fill(nil, p.Backward, -1), until: fill(nil, p.Backward, -1),
-		saved: make([]bool, p.Backward), maker: fill(nil, len(p.Storages), -1), bytes: make([]int64, len(p.Storages)),
-		made: fill(nil, len(p.Storages), -1), kept: make([]bool, len(p.Storages)),
+		saved: make([]bool, p.Backward), where: make([]int32, p.Backward), maker: fill(nil, len(p.Storages), -1),
+		bytes: make([]int64, len(p.Storages)),
+		made:  fill(nil, len(p.Storages), -1), kept: make([]bool, len(p.Storages)),
 		now: make([]StorageID, len(p.Storages)), first: fill(nil, len(list), -1), end: fill(nil, len(list), -1),
 		start: fill(nil, len(list), 0), begin: fill(nil, len(list), -1), final: fill(nil, len(list), -1),
 		last: fill(nil, len(p.Storages), -1), again: fill(nil, len(p.Storages), -1),
@@ -88,7 +94,7 @@ func (p *Program) Rerun(list []Region, state int64) (Usage, error) {
 		for _, at := range list[i].Until {
 			s.until[at] = int32(i)
 		}
-		for _, at := range list[i].Saved {
+		for _, at := range slices.Concat(list[i].Saved...) {
 			s.saved[at] = true
 		}
 	}
@@ -101,10 +107,11 @@ func (p *Program) Rerun(list []Region, state int64) (Usage, error) {
 		}
 	}
 	s.sequence()
+	s.taken()
 	if err := s.lifetimes(); err != nil {
 		return Usage{}, err
 	}
-	return s.count(state), nil
+	return s.count(), nil
 }
 
 // region is that of a step; a backward step has that of its forward step.
@@ -166,8 +173,42 @@ func (s *regions) rerun(r int32) {
 		if !s.saved[at] {
 			s.seq = append(s.seq, place{at, r})
 		}
+		s.where[at] = max(s.first[r], int32(len(s.seq))-1)
 	}
 	s.end[r] = int32(len(s.seq)) - 1
+}
+
+// taken keeps the results of saved parts for as long as the second run of their region has them: while a tensor is
+// there that it has made of them, since the graph of that tensor leads to them.
+func (s *regions) taken() {
+	there := fill(nil, len(s.bytes), -1) // by storage: the last place in the second run where it is there
+	for i := s.p.Backward - 1; i >= 0; i-- {
+		step, r := &s.p.Steps[i], s.of[i]
+		until := int32(-1)
+		if r >= 0 {
+			until = s.where[i]
+			for _, id := range step.Makes {
+				if !s.saved[i] {
+					until = max(until, there[id])
+				} else if there[id] >= 0 {
+					s.last[id] = max(s.last[id], there[id])
+				}
+			}
+		}
+		for _, id := range step.Reads {
+			home := int32(-1)
+			if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward {
+				home = s.of[m]
+			}
+			switch {
+			case home < 0:
+			case home == r:
+				there[id] = max(there[id], until)
+			default:
+				there[id] = max(there[id], s.end[home])
+			}
+		}
+	}
 }
 
 // lifetimes notes the last use of every making of a storage.
@@ -242,12 +283,25 @@ func (s *regions) use(id StorageID, pl place, r, at int32) error {
 		}
 	}
 	if pl.again < 0 && !backward {
+		s.given(id, pl.step, r)
 		s.held(id, r, home)
 	}
 	if s.p.Storages[id].Cached {
 		s.cached(id, pl)
 	}
 	return nil
+}
+
+// given keeps what a saved part is given until the second run has come to its place.
+func (s *regions) given(id StorageID, step, r int32) {
+	m := s.maker[id]
+	switch {
+	case !s.saved[step] || m < 0 || s.of[m] != r:
+	case s.saved[m]:
+		s.last[id] = max(s.last[id], s.where[step])
+	default:
+		s.again[id] = max(s.again[id], s.where[step])
+	}
 }
 
 // second reports whether a step finds the second making of a storage.
@@ -312,7 +366,7 @@ func (s *regions) cached(id StorageID, pl place) {
 }
 
 // count adds up the live bytes.
-func (s *regions) count(state int64) Usage {
+func (s *regions) count() Usage {
 	u, delta := Usage{}, make([]int64, len(s.seq)+1)
 	over := int64(0)
 	live := func(bytes int64, from, to int32) {
@@ -326,7 +380,12 @@ func (s *regions) count(state int64) Usage {
 	end := int32(len(s.seq)) - 1
 	for r := range s.list {
 		if s.first[r] >= 0 {
-			live(state, s.start[r], end)
+			until := end
+			if s.list[r].Mechanism == Replayed {
+				until = s.final[r]
+			}
+			live(s.list[r].State, s.start[r], until)
+			live(s.list[r].Aside, s.first[r], s.end[r])
 		}
 	}
 	ends := func(id StorageID) int32 {

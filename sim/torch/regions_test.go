@@ -24,7 +24,7 @@ func TestReplayed(t *testing.T) {
 			}
 		}
 		want := p.Simulate(calls)
-		got, err := p.Rerun(list, 0)
+		got, err := p.Rerun(list)
 		require.NoError(t, err)
 		want.Blocks = 0
 		require.Equal(t, want, got, calls)
@@ -141,15 +141,16 @@ func norm(t *testing.T) *torchsim.Program {
 // TestMechanisms: peaks and saved bytes of each mechanism, worked out by hand.
 func TestMechanisms(t *testing.T) {
 	p := norm(t)
-	plain, err := p.Rerun(nil, 0)
+	plain, err := p.Rerun(nil)
 	require.NoError(t, err)
 	require.Equal(t, int64(8+100+40+100), plain.Peak, "norm_back: 1, the gradients 7 and 8")
 	require.Equal(t, int64(100+40+10+1), plain.Saved)
 
 	// The result 2 is gone between the halves; it is there again from consumer_back on, and stays to norm_back, which
 	// the function that made it runs: 1, 2, the gradients 7 and 8.
-	list := []torchsim.Region{{Mechanism: torchsim.Discarding, Steps: []int32{1}, Until: []int32{2}}}
-	u, err := p.Rerun(list, 5)
+	list := []torchsim.Region{{Mechanism: torchsim.Discarding, Steps: []int32{1}, Until: []int32{2},
+		State: 5}}
+	u, err := p.Rerun(list)
 	require.NoError(t, err)
 	require.Equal(t, int64(8+5+100+40+40+100), u.Peak)
 	require.Equal(t, int64(5+100+10+1), u.Saved)
@@ -158,24 +159,24 @@ func TestMechanisms(t *testing.T) {
 	require.False(t, u.Again)
 
 	// A checkpoint that keeps its result has it twice: 1, 2 of the forward half until consumer_back, and then again.
-	u, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}}, 0)
+	u, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}})
 	require.NoError(t, err)
 	require.Equal(t, int64(8+100+40+40+100), u.Peak)
 	require.Equal(t, int64(100+40+10+1), u.Saved)
 
 	// As a region that saves its tensors, it does not run again.
-	u, err = p.Rerun([]torchsim.Region{{Mechanism: torchsim.Replayed, Steps: []int32{1, 2}, Saved: []int32{2}}}, 0)
+	u, err = p.Rerun([]torchsim.Region{{Mechanism: torchsim.Replayed, Steps: []int32{1, 2}, Saved: [][]int32{{2}}}})
 	require.NoError(t, err)
 	require.Equal(t, 1.0, u.Seconds)
 	require.Equal(t, int64(100+10+1), u.Saved, "1 comes in, 3 and 4 are kept, 2 is made again")
 
 	// A later reader of a result that is gone.
 	p.Steps[3].Reads = append(p.Steps[3].Reads, 2)
-	_, err = p.Rerun(list, 0)
+	_, err = p.Rerun(list)
 	require.EqualError(t, err, "step 3 reads what step 1 makes when that is freed")
 	var e *torchsim.DiscardError
 	require.ErrorAs(t, err, &e)
-	_, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}}, 0)
+	_, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}})
 	require.NoError(t, err)
 }
 
@@ -187,16 +188,16 @@ func TestSumsApart(t *testing.T) {
 	p.Steps = append(p.Steps[:7:7], sum, p.Steps[7])
 	p.Steps[8].Reads = []torchsim.StorageID{6, 0}
 	both := []torchsim.Region{{Steps: []int32{1, 2}}}
-	u, err := p.Rerun(both, 0)
+	u, err := p.Rerun(both)
 	require.NoError(t, err)
 	in := int64(8 + 100 + 10 + 10 + 100 + 10) // 1, the second 3, the gradients 6 and 8, and the sum
 	require.Less(t, in, u.Peak, "2 and 7 are there at norm_back")
 	p.Storages[6].Bytes = 1000
-	u, err = p.Rerun(both, 0)
+	u, err = p.Rerun(both)
 	require.NoError(t, err)
 	require.Equal(t, int64(8+100+10+1000+100+1000), u.Peak)
 	require.Equal(t, 7, u.At)
-	u, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}}, 0)
+	u, err = p.Rerun([]torchsim.Region{{Steps: []int32{1}}})
 	require.NoError(t, err)
 	require.Equal(t, int64(8+100+40+1000+40+100), u.Peak, "6 does not come into norm: only its sum reads it there")
 }

@@ -49,7 +49,8 @@ one that PyTorch will have. -O torch prints the lines of Python that do it;
 
 With --emit it plans for another framework's own way of recomputing: torch is
 torch.utils.checkpoint around whole modules, torch-policy the same with the
-operators that each keeps, torchtitan its activation checkpoints, megatron the
+operators that each keeps, torch-remat checkpoints of torch_remat with modules
+that are saved, torchtitan its activation checkpoints, megatron the
 recomputation of Megatron-LM, jax the policy of jax.checkpoint by names, maxtext
 the same in MaxText's configuration. It prints the text for that framework; the
 peak in its first line is the one that this way reaches, by a simulation of it.
