@@ -35,6 +35,8 @@ func (p *parser) attribute(key, text string) error {
 		p.m.Replicas, err = s.number()
 	case "input_output_alias":
 		p.m.Aliases, err = s.aliases()
+	case "buffer_donor":
+		p.m.Donors, err = s.donors()
 	}
 	return err
 }
@@ -61,6 +63,26 @@ func (s *scanner) aliases() (out []Alias, err error) {
 			return nil, err
 		}
 		out = append(out, a)
+	}
+	return out, nil
+}
+
+// donors reads { (0, {}), (1, {2}) }.
+func (s *scanner) donors() (out []Donor, err error) {
+	if err := s.want("{"); err != nil {
+		return nil, err
+	}
+	for !s.accept("}") {
+		if len(out) > 0 {
+			if err := s.want(","); err != nil {
+				return nil, err
+			}
+		}
+		var d Donor
+		if d.Parameter, d.Index, err = s.operandIndex(); err != nil {
+			return nil, err
+		}
+		out = append(out, d)
 	}
 	return out, nil
 }

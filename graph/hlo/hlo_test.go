@@ -77,6 +77,25 @@ func varint(n int) (out []byte) {
 	return append(out, byte(n))
 }
 
+// TestForms reads texts that people write by hand, as XLA's parser does: comments in front, no ENTRY, and metadata with
+// commas.
+func TestForms(t *testing.T) {
+	text := strings.Repeat("// a comment\n", 100) + `HloModule m
+first {
+  ROOT a = f32[] parameter(0)
+}
+last {
+  ROOT b = f32[] parameter(0), metadata={op_name="x", source_file="f.py", source_line=3}
+}`
+	require.True(t, hlo.IsModule([]byte(text)))
+	m, err := hlo.Read([]byte(text))
+	require.NoError(t, err)
+	entry := m.Computations[m.Entry]
+	require.Equal(t, "last", entry.Name)
+	require.Equal(t, []any{"x", "f.py", int64(3)},
+		[]any{entry.Instructions[0].OpName, entry.Instructions[0].File, entry.Instructions[0].Line})
+}
+
 // TestText reads all that the samples do not have.
 func TestText(t *testing.T) {
 	m, err := hlo.ReadText([]byte(`// dumped
@@ -180,7 +199,7 @@ func TestFaults(t *testing.T) {
 			"calls itself"},
 		{"HloModule m\nENTRY e {\n a = f32[2] parameter(0)\n}\nENTRY f {\n}", "two ENTRY"},
 		{"HloModule m\ne {\n a = f32[2] parameter(0)\n}\ne {\n}", `two computations "e"`},
-		{"HloModule m\ne {\n a = f32[2] parameter(0)\n}\nf {\n a = f32[] parameter(0)\n}", "no entry"},
+		{"HloModule m\ne {\n a = f32[2] parameter(0)\n}\nHloModule n", "a second module begins"},
 		{"HloModule m\nENTRY e {\n a = f32[2] parameter(0)", "found the end of the file"},
 		{"HloModule m\nENTRY e {\n a = " + strings.Repeat("(", 200), "deeper than 100"},
 		{"HloModule m, a=" + strings.Repeat("{", 200), "deeper than 100"},

@@ -242,6 +242,7 @@ func (b *body) metadata(in *Instruction, text string) error {
 		return err
 	}
 	for !s.accept("}") {
+		s.accept(",")
 		key, err := s.name()
 		if err != nil {
 			return err

@@ -17,6 +17,9 @@ type Module struct {
 	Entry        int32
 	// Aliases are the outputs that lie in the memory of inputs (donation).
 	Aliases []Alias
+	// Donors are arguments that the compiler may give any output of their size (buffer_donor), as JAX writes donated
+	// arguments of several devices before compilation.
+	Donors []Donor
 	// Partitions is how many devices share the work by SPMD; sizes are those of one of them, unless [Module.IsWhole].
 	// Replicas is how many times the program runs on other data. Both are 1 where the file has no number. Protocol
 	// buffers have them in a message beside the module, so that both are 1 there, too.
@@ -26,6 +29,12 @@ type Module struct {
 // Alias says that an output lies in the memory of an input.
 type Alias struct {
 	Output    []int64 // the place in the tuples of the result, for example [3]
+	Parameter int64
+	Index     []int64 // the place in the tuples of the parameter
+}
+
+// Donor is an array of an argument whose memory an output may have.
+type Donor struct {
 	Parameter int64
 	Index     []int64 // the place in the tuples of the parameter
 }

@@ -17,6 +17,7 @@ const (
 	moduleEntry        = 6
 	moduleSchedule     = 7
 	moduleAliases      = 8
+	moduleDonors       = 18
 	moduleFrames       = 17
 
 	computationName         = 1
@@ -195,6 +196,8 @@ func (d *decoder) module(body []byte) error {
 			err = d.schedule(f.body)
 		case moduleAliases:
 			err = d.aliases(f.body)
+		case moduleDonors:
+			err = d.donors(f.body)
 		case moduleFrames:
 			err = d.stackFrames(f.body)
 		}
@@ -252,6 +255,24 @@ func (d *decoder) aliases(body []byte) error {
 			return err
 		})
 		d.m.Aliases = append(d.m.Aliases, a)
+		return err
+	})
+}
+
+// donors reads HloBufferDonorProto.
+func (d *decoder) donors(body []byte) error {
+	return each(body, func(f field) error {
+		var donor Donor
+		err := each(f.body, func(f field) (err error) {
+			switch f.num {
+			case 1:
+				donor.Parameter = int64(f.n)
+			case 2:
+				donor.Index, err = f.numbers(donor.Index)
+			}
+			return err
+		})
+		d.m.Donors = append(d.m.Donors, donor)
 		return err
 	})
 }

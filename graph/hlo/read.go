@@ -5,8 +5,8 @@ import "bytes"
 // MaxBytes is the largest file that is read: modules of a million instructions stay below it.
 const MaxBytes = 1 << 30
 
-// HeadBytes is how much of a file [IsModule] looks at.
-const HeadBytes = 256
+// HeadBytes is how much of a file [IsModule] looks at, so that comments may be in front of the text.
+const HeadBytes = 4096
 
 // IsModule reports whether a file that begins so is a module, as text or as a protocol buffer. No ONNX model begins as
 // one: its first field is a number, or has another tag.

@@ -52,6 +52,9 @@ func (p *parser) module() error {
 	}
 	p.frames = frames{map[int64]string{}, map[int64][2]int64{}, map[int64]int64{}}
 	for p.peek() != 0 {
+		if p.word() == "HloModule" {
+			return fmt.Errorf("a second module begins; wanted one module in a file")
+		}
 		if ok, err := p.table(); ok || err != nil {
 			if err != nil {
 				return err
@@ -62,8 +65,8 @@ func (p *parser) module() error {
 			return err
 		}
 	}
-	if !p.entry && len(p.m.Computations) == 1 {
-		p.m.Entry = 0
+	if !p.entry {
+		p.m.Entry = int32(len(p.m.Computations)) - 1 // as XLA's parser has it
 	}
 	return nil
 }

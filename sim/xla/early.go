@@ -42,7 +42,8 @@ func inline(m *hlo.Module) (*hlo.Module, error) {
 			return nil, fmt.Errorf("computation %q: %w", c.Name, err)
 		}
 		if w.left < 0 {
-			return m, nil
+			out.Computations = m.Computations
+			return &out, nil
 		}
 		w.to.Root = at[c.Root]
 		out.Computations[k] = w.to

@@ -135,6 +135,9 @@ func Run(m *hlo.Module) (*Program, error) {
 		if err != nil {
 			return nil, err
 		}
+		if inlined.Aliases, err = pair(inlined); err != nil {
+			return nil, err
+		}
 		m = inlined
 	}
 	p, err := lay(m, early, moves, nil)

@@ -1,0 +1,54 @@
+package xla_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"memopt/graph/hlo"
+	"memopt/sim/xla"
+)
+
+// TestDonors gives outputs the memory of donors: by size, in the order of parameters and outputs.
+func TestDonors(t *testing.T) {
+	const body = `ENTRY e {
+  b = f32[8]{0} parameter(2)
+  a = f32[16]{0} parameter(0)
+  c = (f32[8]{0}, s32[16]{0}) parameter(1)
+  d = f32[4]{0} parameter(3)
+  ` // four outputs
+	for _, c := range []struct {
+		name, donors, result string
+		donated, results     int64
+	}{
+		{"none", "", "(f32[16]{0}, f32[8]{0}) custom-call(a)", 0, 64 + 32 + 16},
+		{"each the first of its size", "(0, {}), (1, {0}), (1, {1}), (2, {}), (3, {})",
+			"(f32[8]{0}, s32[16]{0}, f32[8]{0}, f32[8]{0}) custom-call(a)", 32 + 64 + 32, 32 + 32},
+		{"of the same memory space", "(0, {}), (2, {})", "(f32[16]{0:S(1)}, f32[8]{0}) custom-call(a)", 32, 64 + 16},
+		{"sizes without a pair", "(0, {}), (3, {})", "(f32[32]{0}, f32[8]{0}, f32[4]{0}) custom-call(a)", 16,
+			128 + 32 + 24},
+	} {
+		head := "HloModule m"
+		if c.donors != "" {
+			head += ", buffer_donor={ " + c.donors + " }"
+		}
+		m, err := hlo.ReadText([]byte(head + "\n" + body + "ROOT r = " + c.result + `, custom_call_target="x"` + "\n}"))
+		require.NoError(t, err, c.name)
+		p, err := xla.Run(m)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.donated, p.DonatedBytes, c.name)
+		require.Equal(t, c.results, p.ResultBytes, c.name)
+	}
+	// One that has an output already gives none to another, and neither does a compiled program.
+	for head, donated := range map[string]int64{
+		"HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }, buffer_donor={ (0, {}), (2, {}) }": 96,
+		"HloModule m, is_scheduled=true, buffer_donor={ (0, {}), (2, {}) }":                              0,
+	} {
+		m, err := hlo.ReadText([]byte(head + "\n" + body +
+			`ROOT r = (f32[8]{0}, f32[16]{0}, f32[16]{0}) custom-call(a), custom_call_target="x"` + "\n}"))
+		require.NoError(t, err)
+		p, err := xla.Run(m)
+		require.NoError(t, err)
+		require.Equal(t, donated, p.DonatedBytes, head)
+	}
+}
