@@ -4,7 +4,8 @@
 
 OUT/NAME.hlo is the text of the compiled module, OUT/NAME.hlo.pb the same as a HloModuleProto, and OUT/steps.json has
 by name the bytes of `compiled.memory_analysis()`: arguments, outputs, temporaries, aliased bytes. Without a NAME it
-also lowers a step with host offload for a TPU, small_offload, which is not in steps.json.
+also lowers a step with host offload for a TPU, small_offload, which is not in steps.json. NAME_early.hlo and .hlo.pb
+are steps for several devices before XLA's passes.
 """
 
 import functools
@@ -313,6 +314,12 @@ def steps():
     yield "small_cond", guarded, (mlp_params(16, 2), *xy(16, 16)), ()
 
 
+def early(path, lowered):
+    """Writes a step as it enters XLA, in both forms."""
+    path.with_suffix(".hlo").write_text(lowered.as_text("hlo", debug_info=True))
+    path.with_suffix(".hlo.pb").write_bytes(lowered.compiler_ir("hlo").as_serialized_hlo_module_proto())
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
@@ -320,7 +327,10 @@ def main():
     for name, step, args, donated in steps():
         if len(sys.argv) > 2 and name not in sys.argv[2:]:
             continue
-        compiled = jax.jit(step, donate_argnums=donated).lower(*args).compile()
+        lowered = jax.jit(step, donate_argnums=donated).lower(*args)
+        if name.startswith("sharded"):
+            early(out / f"{name}_early", lowered)
+        compiled = lowered.compile()
         (out / f"{name}.hlo").write_text(compiled.as_text())
         module = compiled.runtime_executable().hlo_modules()[0]
         (out / f"{name}.hlo.pb").write_bytes(module.as_serialized_hlo_module_proto())
@@ -334,10 +344,7 @@ def main():
         print(name, table["steps"][name], flush=True)
     if len(sys.argv) < 3:
         traced = jax.jit(offloading, donate_argnums=0).trace(scan_params(32, 4), *xy(64, 32))
-        lowered = traced.lower(lowering_platforms=("tpu",))
-        module = lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
-        (out / "small_offload.hlo").write_text(lowered.as_text("hlo", debug_info=True))
-        (out / "small_offload.hlo.pb").write_bytes(module)
+        early(out / "small_offload", traced.lower(lowering_platforms=("tpu",)))
     (out / "steps.json").write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -52,3 +52,25 @@ func TestDonors(t *testing.T) {
 		require.Equal(t, donated, p.DonatedBytes, head)
 	}
 }
+
+// TestShardedEarly holds two steps that JAX lowered for four devices to XLA's figures of the compiled ones: bytes of
+// arguments on each device, by their shardings, and the donated share of them.
+func TestShardedEarly(t *testing.T) {
+	table, read := steps(t)
+	for _, name := range []string{"sharded_batch", "sharded_weights"} {
+		m, err := hlo.Read(read(name + "_early.hlo"))
+		require.NoError(t, err)
+		require.True(t, m.IsWhole())
+		require.EqualValues(t, 4, m.Devices())
+		p, err := xla.Run(m)
+		require.NoError(t, err)
+		require.Equal(t, table[name].Argument, p.ArgumentPartBytes(), name)
+		whole, err := hlo.Read(read(name + ".hlo"))
+		require.NoError(t, err)
+		require.False(t, whole.IsWhole())
+		require.Len(t, whole.Aliases, 12) // of the compiled program
+		if name == "sharded_batch" {      // its weights are whole on each device
+			require.Equal(t, table[name].Aliased, p.DonatedBytes)
+		}
+	}
+}
