@@ -23,6 +23,8 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 Policies = jax.checkpoint_policies
+# Keeps the barriers of jax.checkpoint in the compiled module, as other backends than the CPU do.
+BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
 def normal(*shape, dtype=jnp.float32):
@@ -312,6 +314,8 @@ def steps():
     yield "small_mlp", sgd_step(mlp_loss), (mlp_params(32, 2), *xy(64, 32)), (0,)
     yield "small_scan", sgd_step(scan_loss(remat=True)), (scan_params(32, 4), *xy(64, 32)), (0,)
     yield "small_cond", guarded, (mlp_params(16, 2), *xy(16, 16)), ()
+    yield "small_barriers", sgd_step(mlp_remat_loss(None)), (mlp_params(32, 4), *xy(256, 32)), (0,)
+    yield "small_scan_barriers", sgd_step(scan_loss(remat=True)), (scan_params(32, 4), *xy(64, 32)), (0,)
 
 
 def early(path, lowered):
@@ -330,7 +334,7 @@ def main():
         lowered = jax.jit(step, donate_argnums=donated).lower(*args)
         if name.startswith("sharded"):
             early(out / f"{name}_early", lowered)
-        compiled = lowered.compile()
+        compiled = lowered.compile(compiler_options=BARRIERS if "barriers" in name else None)
         (out / f"{name}.hlo").write_text(compiled.as_text())
         module = compiled.runtime_executable().hlo_modules()[0]
         (out / f"{name}.hlo.pb").write_bytes(module.as_serialized_hlo_module_proto())

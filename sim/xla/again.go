@@ -16,8 +16,8 @@ var once = map[string]bool{"after-all": true, "all-gather": true, "all-reduce": 
 	"recv": true, "reduce-scatter": true, "replica-id": true, "send": true, "while": true}
 
 // forwards are the opcodes that hand values on and make no data but tables of addresses.
-var forwards = map[string]bool{"bitcast": true, "constant": true, "get-tuple-element": true, "parameter": true,
-	"tuple": true}
+var forwards = map[string]bool{"bitcast": true, "constant": true, "get-tuple-element": true, "opt-barrier": true,
+	"parameter": true, "tuple": true}
 
 // repeatable marks the steps that a plan may run a second time. Such a step is the entry's own, since a loop cannot be
 // entered for one step of its body. Its opcode has no effects. It makes temporaries that no other step changes, in

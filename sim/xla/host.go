@@ -54,7 +54,7 @@ func hasMoves(m *hlo.Module) bool {
 // carries are the opcodes whose results stay on the host where an operand lies there: they move elements and compute
 // none (HostOffloader::WalkDownHostMemoryOffloadPaths).
 var carries = map[string]bool{"bitcast": true, "copy": true, "dynamic-slice": true, "dynamic-update-slice": true,
-	"optimization-barrier": true, "reshape": true, "slice": true, "transpose": true}
+	"opt-barrier": true, "reshape": true, "slice": true, "transpose": true}
 
 // findHost marks the buffers that lie on the host: those whose layout says so, those that a step moves there, and
 // those that steps make of them without arithmetic. A value that is written into another one on the way takes that one

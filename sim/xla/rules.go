@@ -151,7 +151,7 @@ func (s *setter) rules() error {
 		if f.early && !s.fr.isFused(s.at) && !s.fr.isFused(in.Operands[0]) {
 			err = s.element(nil, 0, nil) // it becomes a bitcast
 		}
-	case "bitcast", "optimization-barrier", "add-dependency", "domain", "async-update":
+	case "bitcast", "opt-barrier", "add-dependency", "domain", "async-update":
 		err = s.element(nil, 0, nil)
 	case "call":
 		reads = false
