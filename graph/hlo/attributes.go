@@ -41,50 +41,50 @@ func (p *parser) attribute(key, text string) error {
 	return err
 }
 
-// aliases reads { {0}: (0, {}, may-alias), {1}: (3, {1}, must-alias) }.
-func (s *scanner) aliases() (out []Alias, err error) {
+// list reads {item, item}.
+func (s *scanner) list(item func() error) error {
 	if err := s.want("{"); err != nil {
-		return nil, err
+		return err
 	}
-	for !s.accept("}") {
-		if len(out) > 0 {
+	for first := true; !s.accept("}"); first = false {
+		if !first {
 			if err := s.want(","); err != nil {
-				return nil, err
+				return err
 			}
 		}
+		if err := item(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aliases reads { {0}: (0, {}, may-alias), {1}: (3, {1}, must-alias) }.
+func (s *scanner) aliases() (out []Alias, err error) {
+	err = s.list(func() error {
 		var a Alias
+		var err error
 		if a.Output, err = s.index(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := s.want(":"); err != nil {
-			return nil, err
+			return err
 		}
-		if a.Parameter, a.Index, err = s.operandIndex(); err != nil {
-			return nil, err
-		}
+		a.Parameter, a.Index, err = s.operandIndex()
 		out = append(out, a)
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 // donors reads { (0, {}), (1, {2}) }.
 func (s *scanner) donors() (out []Donor, err error) {
-	if err := s.want("{"); err != nil {
-		return nil, err
-	}
-	for !s.accept("}") {
-		if len(out) > 0 {
-			if err := s.want(","); err != nil {
-				return nil, err
-			}
-		}
-		var d Donor
-		if d.Parameter, d.Index, err = s.operandIndex(); err != nil {
-			return nil, err
-		}
-		out = append(out, d)
-	}
-	return out, nil
+	err = s.list(func() error {
+		number, index, err := s.operandIndex()
+		out = append(out, Donor{number, index})
+		return err
+	})
+	return out, err
 }
 
 // operandIndex reads (3, {1}, may-alias) or (3, {1}).
@@ -111,22 +111,12 @@ func (s *scanner) operandIndex() (n int64, index []int64, err error) {
 
 // index reads {1, 0}.
 func (s *scanner) index() (out []int64, err error) {
-	if err := s.want("{"); err != nil {
-		return nil, err
-	}
-	for !s.accept("}") {
-		if len(out) > 0 {
-			if err := s.want(","); err != nil {
-				return nil, err
-			}
-		}
+	err = s.list(func() error {
 		n, err := s.number()
-		if err != nil {
-			return nil, err
-		}
 		out = append(out, n)
-	}
-	return out, nil
+		return err
+	})
+	return out, err
 }
 
 // table reads a table of places in the source, if one is next.
