@@ -25,7 +25,9 @@ import (
 	"memopt/python/pytorch"
 	jaxsim "memopt/sim/jax"
 	torchsim "memopt/sim/torch"
+	"memopt/sim/xla"
 	"memopt/symbolic"
+	"memopt/view/report"
 )
 
 // Reading says how a model is read, beside the flags of all verbs. The zero value reads it as it is.
@@ -94,15 +96,34 @@ func Unchecked(a *cli.App, name string, how Reading) (*memopt.Model, error) {
 	if err != nil {
 		return nil, cli.Classify(err)
 	}
-	if verb := a.Verb; m.Compiled != nil && verb != nil && slices.Contains(notOfPrograms, verb.Name()) {
-		m.Close()
-		return nil, cli.Invalid(fmt.Errorf("%s: is a program that XLA compiled (HLO), which memopt plans and does not "+
-			"execute, rewrite or differentiate: %s wants an ONNX model; inspect, plan, explain, fit, diff, report and "+
-			"trace take this one", name, verb.Name()))
+	if m.Compiled != nil && a.Verb != nil {
+		if err := takesProgram(a.Verb.Name(), name, m.Compiled); err != nil {
+			m.Close()
+			return nil, cli.Invalid(err)
+		}
 	}
 	a.Model = m
 	return m, nil
 }
+
+// takesProgram is the error of a verb that has no answer for a program of XLA; nil of another one.
+func takesProgram(verb, name string, p *xla.Program) error {
+	switch {
+	case slices.Contains(notOfPrograms, verb):
+		return fmt.Errorf("%s: is a program that XLA compiled (HLO), which memopt plans and does not execute, rewrite "+
+			"or differentiate: %s wants an ONNX model; inspect, plan, explain, fit, diff, report and trace take this "+
+			"one",
+			name, verb)
+	case slices.Contains(ofOneDevice, verb) && p.Read.IsWhole():
+		return fmt.Errorf("%s: %s compares a step with the memory of one device, and this program was written before "+
+			"the partitioner, with the sizes of all %d devices together (its arguments take %s of each): wanted the "+
+			"text of the compiled program", name, verb, p.Read.Devices(), report.Bytes(p.ArgumentPartBytes()))
+	}
+	return nil
+}
+
+// ofOneDevice are the verbs that compare a step with the memory of one device.
+var ofOneDevice = []string{"estimate", "fit"}
 
 // notOfPrograms are the verbs that execute or rewrite: a compiled program has no operators for them.
 var notOfPrograms = []string{"apply", "export", "grad", "optimize", "quantize", "run", "train", "verify"}
