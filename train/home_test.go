@@ -183,6 +183,35 @@ func TestHomeStops(t *testing.T) {
 	}
 }
 
+// TestHomeMovesOn: a job goes on from the home of another folder: its states are copied from there, and the first home
+// stays as it was.
+func TestHomeMovesOn(t *testing.T) {
+	job := func(updates int64) *task {
+		k := newTask(t, netText)
+		k.config.Updates = updates
+		return k
+	}
+	from, to, whole := t.TempDir(), t.TempDir(), t.TempDir()
+	job(3).at(t, context.Background(), from, false)
+	before := tensors(t, from)
+	job(6).at(t, context.Background(), whole, false)
+	k := job(6)
+	k.sel.Home = true
+	k.prepare(t)
+	var err error
+	k.config.Home, err = checkpoint.OpenHome(to)
+	require.NoError(t, err)
+	k.config.Resume, err = checkpoint.Load(from)
+	require.NoError(t, err)
+	require.False(t, k.config.Home.Owns(k.config.Resume))
+	_, err = train.Run(context.Background(), &k.config)
+	require.NoError(t, err)
+	require.NoError(t, k.config.Resume.Close())
+	require.NoError(t, k.config.Home.Close())
+	require.Equal(t, tensors(t, whole), tensors(t, to))
+	require.Equal(t, before, tensors(t, from))
+}
+
 // TestHomeBudget: a budget that the states alone are above is enough for the arena where they have a home.
 func TestHomeBudget(t *testing.T) {
 	for _, micros := range []int{1, 3} {

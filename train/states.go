@@ -1,6 +1,7 @@
 package train
 
 import (
+	"errors"
 	"fmt"
 
 	"memopt/executor"
@@ -30,19 +31,12 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 		if shape == nil {
 			return callerError("state %q: %v has a dim without a number: bind it with %v", s.Name, s.Type, hint.Dims)
 		}
-		t, err := j.first(s, shape)
-		switch {
-		case err != nil:
-			return err
-		case t != nil:
-			err = j.machine.Put(s.Name, t)
-		case s.Zero:
-			err = j.machine.Zero(s.Name, s.Type.DType, shape)
-		default:
-			missing = append(missing, s.Name)
-		}
+		given, err := j.fill(s, shape)
 		if err != nil {
-			return fmt.Errorf("state %q: %w", s.Name, err)
+			return err
+		}
+		if !given {
+			missing = append(missing, s.Name)
 		}
 	}
 	if len(missing) > 0 {
@@ -53,13 +47,38 @@ func (j *job) fillStates(wanted func(*State) bool) error {
 	return nil
 }
 
-// first is the first value of a state, nil if it is not known.
-func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
+// fill gives a state its first value, and reports whether it has one.
+func (j *job) fill(s *State, shape []int) (given bool, err error) {
+	scratch := executor.NewArena(executor.SameAsRequested, 0)
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	t, err := j.first(s, shape, scratch)
+	switch {
+	case err != nil:
+		return false, err
+	case t != nil:
+		err = j.machine.Put(s.Name, t)
+	case s.Zero:
+		err = j.machine.Zero(s.Name, s.Type.DType, shape)
+	default:
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("state %q: %w", s.Name, err)
+	}
+	return true, nil
+}
+
+// first is the first value of a state, nil if it is not known. One that is made up or converted lies in scratch: Go's
+// heap would keep the memory of the largest for the rest of the job (RLIMIT_DATA).
+func (j *job) first(s *State, shape []int, scratch *executor.Arena) (*executor.Tensor, error) {
 	if j.Resume != nil {
 		return j.saved(s, shape)
 	}
 	if t := j.Begin[s.Name]; t != nil {
-		t = halved(t, s.Type.DType)
+		t, err := halved(t, s.Type.DType, scratch)
+		if err != nil {
+			return nil, fmt.Errorf("state %q: %w", s.Name, err)
+		}
 		return t, sameType("the given weights", s, shape, t)
 	}
 	if s.Data != nil {
@@ -76,21 +95,27 @@ func (j *job) first(s *State, shape []int) (*executor.Tensor, error) {
 	if !ok {
 		return nil, nil
 	}
-	return dataset.NewFiller(j.Steps.Step.Graph, j.Steps.dims(j.Plans.Rows), *j.RandomSeed).Fill(v)
+	f := dataset.NewFiller(j.Steps.Step.Graph, j.Steps.dims(j.Plans.Rows), *j.RandomSeed)
+	f.Memory = scratch.Reserve
+	return f.Fill(v)
 }
 
 // halved is a given weight of float32 in bfloat16, where the precision of the step has made it so: rounded to the
 // nearest, as the model's weights are. Others stay as they are.
-func halved(t *executor.Tensor, d graph.DType) *executor.Tensor {
+func halved(t *executor.Tensor, d graph.DType, scratch *executor.Arena) (*executor.Tensor, error) {
 	if t.DType != graph.Float32 || d != graph.BFloat16 {
-		return t
+		return t, nil
 	}
-	out := &executor.Tensor{DType: d, Shape: t.Shape, Data: make([]byte, len(t.Data)/2)}
+	data, err := scratch.Reserve(len(t.Data) / 2)
+	if err != nil {
+		return nil, err
+	}
+	out := &executor.Tensor{DType: d, Shape: t.Shape, Data: data}
 	to := executor.Of[half.BFloat16](out)
 	for i, x := range executor.Of[float32](t) {
 		to[i] = half.BFloat16From(x)
 	}
-	return out
+	return out, nil
 }
 
 // saved is a state's entry in a checkpoint.

@@ -25,6 +25,8 @@ type Filler struct {
 	env  symbolic.Env
 	seed uint64
 	zero []bool // by value: it begins as zeros; nil if no value does
+	// Memory gives the elements of a value their memory, of so many bytes above 0, all of them zeros; nil: Go's heap.
+	Memory func(bytes int) ([]byte, error)
 }
 
 // NewFiller returns a filler for a graph with inferred types. Equal seeds give equal data.
@@ -55,7 +57,13 @@ func (f *Filler) Fill(v graph.ValueID) (*executor.Tensor, error) {
 	if err := memlimit.Check(int64(n), "input %q (%v)", val.Name, t); err != nil {
 		return nil, err
 	}
-	t.Data = make([]byte, (n+7)&^7)[:n]
+	if f.Memory != nil && n > 0 {
+		if t.Data, err = f.Memory(n); err != nil {
+			return nil, fmt.Errorf("input %q (%v): %w", val.Name, t, err)
+		}
+	} else {
+		t.Data = make([]byte, (n+7)&^7)[:n]
+	}
 	if f.zero != nil && f.zero[v] {
 		return t, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -21,10 +22,10 @@ func mapData(f *os.File, size int64) (data []byte, held bool, err error) {
 	if int64(int(size)) != size {
 		return nil, false, fmt.Errorf("%s: %d bytes do not fit into this machine's address space", f.Name(), size)
 	}
-	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(size), unix.PROT_READ, unix.MAP_SHARED)
 	switch {
 	case err == nil:
-		return data, true, nil
+		return unsafe.Slice((*byte)(at), size), true, nil
 	case errors.Is(err, unix.ENODEV):
 		data, err = readWhole(f, size) // a file system without mappings
 		return data, false, err
@@ -43,10 +44,12 @@ func mapWritable(f *os.File, size int64) (data []byte, held bool, err error) {
 	if int64(int(size)) != size {
 		return nil, false, fmt.Errorf("%s: %d bytes do not fit into this machine's address space", f.Name(), size)
 	}
-	data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	at, err := unix.MmapPtr(int(f.Fd()), 0, room(size), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, false, fmt.Errorf("mapping the %d bytes of %s: %w", size, f.Name(), err)
 	}
+	data = unsafe.Slice((*byte)(at), size)
+	enlarge(data)
 	return data, true, nil
 }
 
@@ -64,7 +67,9 @@ func readWhole(f *os.File, size int64) ([]byte, error) {
 	return data, nil
 }
 
-func unmap(data []byte) error { return unix.Munmap(data) }
+func unmap(data []byte) error {
+	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(data)), uintptr(len(data)))
+}
 
 // look returns a file's size and time of modification, without allocations.
 func look(f *os.File) (int64, time.Time, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"testing"
 	"time"
@@ -188,4 +189,32 @@ func TestDrop(t *testing.T) {
 	m.Drop()
 	(*File)(nil).Drop()
 	(&File{}).Drop()
+}
+
+// TestWritable: a file that is written through its mapping has the bytes, whatever pages the system gives it, and they
+// lie where huge pages can.
+func TestWritable(t *testing.T) {
+	for _, size := range []int{1, 4096, 2<<20 - 1, 2 << 20, 5<<20 + 3} {
+		path := filepath.Join(t.TempDir(), "data")
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(i * 31 >> 4)
+		}
+		require.NoError(t, os.WriteFile(path, want, 0o666))
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		m, err := MapWritable(f)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, m.Data))
+		if size >= 2<<20 && runtime.GOOS == "linux" {
+			require.Zero(t, m.start()%(2<<20))
+		}
+		m.Data[0], m.Data[size-1] = 7, 9
+		want[0], want[size-1] = 7, 9
+		require.NoError(t, m.Sync())
+		require.NoError(t, m.Close())
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got))
+	}
 }
