@@ -122,10 +122,18 @@ func (s *regions) region(step int32) int32 {
 	return s.of[step]
 }
 
+// origin is the region whose steps make a storage, or -1.
+func (s *regions) origin(id StorageID) int32 {
+	if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward {
+		return s.of[m]
+	}
+	return -1
+}
+
 // home is the region whose second run makes a storage, or -1.
 func (s *regions) home(id StorageID) int32 {
-	if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward && !s.saved[m] {
-		return s.of[m]
+	if r := s.origin(id); r >= 0 && !s.saved[s.maker[id]] {
+		return r
 	}
 	return -1
 }
@@ -196,11 +204,7 @@ func (s *regions) taken() {
 			}
 		}
 		for _, id := range step.Reads {
-			home := int32(-1)
-			if m := s.maker[id]; m >= 0 && int(m) < s.p.Backward {
-				home = s.of[m]
-			}
-			switch {
+			switch home := s.origin(id); {
 			case home < 0:
 			case home == r:
 				there[id] = max(there[id], until)
@@ -294,10 +298,9 @@ func (s *regions) use(id StorageID, pl place, r, at int32) error {
 
 // given keeps what a saved part is given until the second run has come to its place.
 func (s *regions) given(id StorageID, step, r int32) {
-	m := s.maker[id]
 	switch {
-	case !s.saved[step] || m < 0 || s.of[m] != r:
-	case s.saved[m]:
+	case !s.saved[step] || s.origin(id) != r:
+	case s.saved[s.maker[id]]:
 		s.last[id] = max(s.last[id], s.where[step])
 	default:
 		s.again[id] = max(s.again[id], s.where[step])
@@ -337,7 +340,7 @@ var gradientSums = []string{"aten.add_.Tensor", "aten.add.Tensor"}
 
 // held keeps what a region needs from outside, and what it returns, of a forward step's operand.
 func (s *regions) held(id StorageID, r, home int32) {
-	if m := s.maker[id]; r >= 0 && (m < 0 || s.of[m] != r) { // it comes in
+	if r >= 0 && s.origin(id) != r { // it comes in
 		if home >= 0 && s.list[home].Mechanism == Discarding {
 			s.again[id] = max(s.again[id], s.final[r])
 		} else {

@@ -201,3 +201,14 @@ func TestSumsApart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(8+100+40+1000+40+100), u.Peak, "6 does not come into norm: only its sum reads it there")
 }
+
+// TestReadTooSoon: a forward step that reads what the backward half makes is taken as one that reads from outside.
+func TestReadTooSoon(t *testing.T) {
+	p := norm(t)
+	p.Steps[1].Reads = append(p.Steps[1].Reads, 8)
+	for _, x := range []torchsim.Mechanism{torchsim.Reentrant, torchsim.Replayed} {
+		u, err := p.Rerun([]torchsim.Region{{Mechanism: x, Steps: []int32{1}}})
+		require.NoError(t, err)
+		require.Positive(t, u.Peak)
+	}
+}

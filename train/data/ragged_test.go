@@ -290,6 +290,46 @@ func TestRaggedOrder(t *testing.T) {
 	require.Greater(t, less, sorted*8/10)
 }
 
+// TestRung: a size above all rungs has the last one.
+func TestRung(t *testing.T) {
+	o := Order{Rungs: Rungs(3, 10, 3)}
+	require.Equal(t, []int64{4, 7, 10}, o.Rungs)
+	for size, want := range map[int64]int64{1: 4, 4: 4, 5: 7, 10: 10, 11: 10, 100: 10} {
+		require.Equal(t, want, o.Rung(size))
+	}
+}
+
+// TestRaggedShuffled: batches of like sizes do not come by size, and not in the same sequence in each epoch and group.
+func TestRaggedShuffled(t *testing.T) {
+	s := lengths{most: 500}
+	for i := range 2 * groupBatches * 4 {
+		s.sizes = append(s.sizes, int32(1+i%500))
+	}
+	o := Order{Samples: s.Samples(), Batch: 4, Seed: 5, Shuffle: true}
+	o.Vary(s, 1, 500)
+	ranks := func(epoch, number int64) (list []int) {
+		var sizes []int64
+		g := group{}
+		for b := range int64(groupBatches) {
+			sizes = append(sizes, o.sizeOf(g.batch(&o, epoch, number*groupBatches+b)))
+		}
+		for _, size := range sizes {
+			rank := 0
+			for _, other := range sizes {
+				if other > size {
+					rank++
+				}
+			}
+			list = append(list, rank)
+		}
+		return list
+	}
+	first := ranks(0, 0)
+	require.False(t, slices.IsSorted(first))
+	require.NotEqual(t, first, ranks(0, 1))
+	require.Equal(t, first, ranks(0, 0), "the same every time")
+}
+
 // TestRaggedEpochs: another epoch, or seed, has its batches in another order.
 func TestRaggedEpochs(t *testing.T) {
 	s := lengths{most: 64}
