@@ -1,6 +1,8 @@
 """torch.compile within a budget."""
 
 import gc
+import math
+import re
 
 import pytest
 import torch
@@ -8,16 +10,20 @@ import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
+from torch._inductor import config as inductor_config
 from torch._inductor.async_compile import AsyncCompile
 
 import memopt.torch
-from memopt.torch._compile import _backend, _emit, _solve
+from memopt.torch._compile import _backend, _emit, _inductor, _joint, _solve
 from memopt.torch._compile._compiled import Compiled, Graph
+from memopt.torch._compile._cost import CPU
+from memopt.torch._compile._fuse import loops as loops_of
 from memopt.torch._compile._part import Part
 from memopt.torch._compile._solve import in_order, peak
 from memopt.torch._compile._versions import FAKING, require
 from memopt.torch._compile._whole import Place, Run, Whole
 from memopt.torch._measure import Meter
+from memopt.torch._replay import HANDOVER
 
 
 class Wide(nn.Module):
@@ -580,11 +586,11 @@ def test_inductor(tmp_path, monkeypatch):
     for _ in range(2):  # the second time Inductor takes its code from its cache
         torch._dynamo.reset()
         before = len(cuts)
-        compiled = memopt.torch.compile(model, budget="70%")
+        compiled = memopt.torch.compile(model, budget="75%")
         found, peak = gradients(model, compiled, x)
         for name, g in eager.items():
             assert torch.allclose(found[name], g, rtol=1e-4, atol=1e-6)
-        assert peak <= 1.02 * 0.7 * compiled.memopt.baseline_peak_bytes
+        assert peak <= 1.02 * 0.75 * compiled.memopt.baseline_peak_bytes
         assert compiled.memopt.predicted_peak_bytes == pytest.approx(peak, rel=0.01)
         promises.append(compiled.memopt.graphs)
     assert promises[0] == promises[1]
@@ -602,7 +608,7 @@ def test_code_of_a_cache_keeps_the_budget(tmp_path, monkeypatch):
         torch._dynamo.reset()
         before = len(cuts)
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="no schedule of the step fits"):
-            memopt.torch.compile(Small(), budget="70%")(torch.randn(64, 16)).backward()
+            memopt.torch.compile(Small(), budget="75%")(torch.randn(64, 16)).backward()
     assert before == len(cuts) > 0
 
 
@@ -628,6 +634,103 @@ def test_product_of_shared_weights_is_not_put_off(tmp_path, monkeypatch):
     compiled = memopt.torch.compile(model, budget=held + int(8.4 * logits))
     compiled(ids).backward()
     assert compiled.memopt.predicted_peak_bytes <= 8.4 * logits and compiled.memopt.overhead == 0
+
+
+class Normed(nn.Module):
+    """A norm and a gated perceptron around a residual."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.norm, self.gate = nn.LayerNorm(width), nn.Linear(width, 4 * width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        y = self.norm(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y))
+
+
+class Scaled(nn.Module):
+    """A product, and a chain of elementwise operators that both halves read."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.line = nn.Linear(width, width)
+
+    def forward(self, x):
+        y = self.line(x)
+        return y * (1 + y.clamp(min=0)) - x
+
+
+class Stack(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.layers = nn.Sequential(*(kind() for _ in range(3)))
+
+    def forward(self, x):
+        return self.layers(x).square().mean()
+
+
+def stored(code):
+    """The bytes that generated code allocates."""
+    found = re.findall(r"empty_strided_cpu\(\(([^)]*)\), \([^)]*\), torch\.(\w+)\)", code)
+    sizes = ((math.prod(map(int, filter(str.strip, dims.split(",")))), getattr(torch, t)) for dims, t in found)
+    return sum(n * t.itemsize for n, t in sizes)
+
+
+@pytest.mark.parametrize("budget", [None, "80%"])
+@pytest.mark.parametrize("kind", [lambda: Wide(64), Normed, Scaled])
+def test_loops_are_those_of_inductor(kind, budget, tmp_path, monkeypatch):
+    """Inductor's scheduler stores the values that the model of its loops stores, and no others: those of a loop that
+    is computed again within its readers are not among them."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None)  # no kernel runs
+    codes, cuts, run, emit = [], [], _inductor._run, _emit.emit
+    monkeypatch.setattr(_inductor, "_run", lambda code, given: codes.append(code.source_code) or run(code, given))
+    monkeypatch.setattr(_emit, "emit", lambda *given: cuts.append(given) or emit(*given))
+    x = torch.randn(256, 64)
+    with inductor_config.patch(inplace_buffers=False, allow_buffer_reuse=False):
+        memopt.torch.compile(Stack(kind), budget=budget)(x).backward()
+    joint, steps = cuts[-1]
+    nodes = {n["id"]: n for n in joint.instance(1, CPU, rejoins=True)["nodes"] if n["id"] != HANDOVER}
+    total, done = 0, set()
+    for name in (s["compute"] for s in steps if s.get("compute") in nodes):
+        if name not in done or "again" not in nodes[name]:
+            total += sum(v["size"] for v in _solve.outputs_of(nodes[name]))
+        done.add(name)
+    assert sum(map(stored, codes[-2:])) == pytest.approx(total, rel=0.12)
+
+
+def test_values_that_both_halves_compute(monkeypatch):
+    """An elementwise value that both halves read is not saved where it costs less to compute it in both."""
+    monkeypatch.setattr(inductor_config, "force_disable_caches", True)
+    monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None)  # no kernel runs
+    found = []
+    for loops in (_joint.loops, lambda *given: loops_of(*given[:4])):
+        torch._dynamo.reset()
+        monkeypatch.setattr(_joint, "loops", loops)
+        compiled = memopt.torch.compile(Stack(Normed), budget="100%")
+        compiled(torch.randn(256, 64)).backward()
+        found.append(compiled.memopt.graphs[0])
+    both, stored = found
+    assert both.baseline_saved_bytes < stored.baseline_saved_bytes and both.base_cost_us < stored.base_cost_us
+
+
+def test_a_loop_that_rejoins_costs_what_its_readers_read_more():
+    """A node that its readers compute anew costs its own time once; a bound and a cost never lie below all nodes'."""
+    nodes = [
+        {"id": "a", "cost": 5.0, "inputs": [], "size": 4},
+        {"id": "b", "cost": 3.0, "again": 0.5, "inputs": ["a"], "size": 4},
+        {"id": "c", "cost": 2.0, "inputs": ["b"], "size": 4},
+        {"id": "d", "cost": 2.0, "inputs": ["c"], "size": 1},
+        {"id": "e", "cost": 4.0, "inputs": ["d", "b", "a"], "size": 1, "keep": True},
+    ]
+    instance = {"format": "memopt-instance", "version": 2, "budget": 13, "nodes": nodes}
+    answer = _solve.solve(instance, 1.0)
+    assert answer["cost"] == _solve.cost(nodes, answer["steps"]) == answer["cost_lower_bound"] == 16.0
+    again = [*answer["steps"], {"compute": "a"}, {"compute": "b"}, {"compute": "b"}]
+    assert _solve.cost(nodes, again) == 16.0 + 5 + 2 * 0.5
+    answer = _solve.solve({**instance, "budget": 12}, 1.0)
+    assert answer["cost"] == _solve.cost(nodes, answer["steps"]) == 16.5
 
 
 def test_refusals():

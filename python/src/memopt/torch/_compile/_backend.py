@@ -605,7 +605,10 @@ class Partitioner(CustomPartitionerFn):
         # A graph that returns the loss has no other behind it.
         self.alone = not self.owner.follows or (not self.unit.breaks and any(is_scalar(t) for t in joint.tangents))
         beside = self._beside(joint) if self.unit.breaks else self.owner.between
-        instance = joint.instance(1, self.owner.machine or _cost.of_torch(joint.device), beside, drops=self.drops)
+        machine = self.owner.machine or _cost.of_torch(joint.device)
+        # The costs of a plan in a file are those that the program reads there.
+        rejoins = self.owner.follows and self.owner.plan is None
+        instance = joint.instance(1, machine, beside, drops=self.drops, rejoins=rejoins)
         baseline, plain = _solve.in_order(instance)
         answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)
@@ -734,17 +737,16 @@ def _described(
     instance: dict[str, Any], plain: Steps, steps: Steps, answer: dict[str, Any] | None, breaks: bool
 ) -> Graph:
     """The promise of a graph under a schedule; plain is the one without recomputation."""
-    costs = {n["id"]: n["cost"] for n in instance["nodes"]}
-    computed = [s["compute"] for s in steps if "compute" in s]
-    base, cost = sum(costs.values()), sum(costs[name] for name in computed)
+    nodes = instance["nodes"]
+    base = sum(n["cost"] for n in nodes)
     return Graph(
-        nodes=len(costs) - 1,
-        recomputed=len(computed) - len(costs),
+        nodes=len(nodes) - 1,
+        recomputed=sum("compute" in s for s in steps) - len(nodes),
         peak_bytes=answer["peak"] if answer else _solve.peak(instance, steps),
         baseline_peak_bytes=_solve.peak(instance, plain),
         saved_bytes=_at_handover(instance, steps),
         baseline_saved_bytes=_at_handover(instance, plain),
-        cost_us=cost,
+        cost_us=_solve.cost(nodes, steps),
         base_cost_us=base,
         bound_us=answer["cost_lower_bound"] if answer else base,
         breaks=breaks,

@@ -38,6 +38,16 @@ class Machine:
         arithmetic = sum(_flops(n) / self.flops.get(_dtype(n), self.flops[""]) for n in loop if _counts(n))
         return round(1e6 * (max(arithmetic, moved / self.traffic) + self.launch), 3)
 
+    def again(self, loop: list[fx.Node], read: list[fx.Node], times: int) -> float:
+        """The estimated time of a loop that others compute anew where they read its value, so many times: they read
+        what it reads in place of its value. Its arithmetic takes a little of its time in any case."""
+        moved = sum(nbytes(value(n)) for n in read) - nbytes(value(loop[-1]))
+        least = _ARITHMETIC * self.microseconds(loop, read)
+        return round(max(1e6 * times * moved / self.traffic, least), 3)
+
+
+# The share of arithmetic in the time of an elementwise loop.
+_ARITHMETIC = 0.05
 
 # Two cores of a server and their share of its memory. A share of recomputation depends on the ratio of the first two.
 CPU = Machine(flops={"": 8e10}, traffic=8e9, launch=2e-6)

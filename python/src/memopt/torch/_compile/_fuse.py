@@ -51,6 +51,7 @@ def loops(
     reads: Callable[[fx.Node], list[fx.Node]],
     readers: dict[fx.Node, list[fx.Node]],
     apart: Callable[[fx.Node, fx.Node], bool],
+    twice: Callable[[fx.Node, frozenset[fx.Node], int], bool] = lambda n, reads, count: False,
 ) -> dict[fx.Node, list[fx.Node]]:
     """By node whose results have memory: the nodes of its loop in order, itself the last.
 
@@ -62,22 +63,46 @@ def loops(
         reads: the nodes that a node reads.
         readers: by node, the nodes that read it; one that is absent is stored.
         apart: whether two nodes may not be in one loop.
+        twice: whether a node that loops would compute anew of the nodes that it reads, so many loops in all, may be in
+            those that are apart from it, too.
     """
     inlined = _inlined(nodes, reads, readers)
     heads: dict[fx.Node, set[fx.Node]] = {}
     out: dict[fx.Node, list[fx.Node]] = {}
     for n in reversed(nodes):
         found = set().union(*(heads[r] for r in readers.get(n, ())))
-        joins = found and _is_elementwise(n) and all(_takes(loop, n) and not apart(n, loop) for loop in found)
+        joins = bool(found) and _is_elementwise(n) and all(_takes(loop, n) for loop in found)
+        if joins and any(apart(n, loop) for loop in found):
+            joins = n in inlined and twice(n, inlined[n].reads, len(found))
         heads[n] = found if joins and (n in inlined or len(found) == 1) else {n}
         for h in heads[n]:
             out.setdefault(h, []).append(n)
     return {h: members[::-1] for h, members in out.items()}
 
 
+def rejoins(loop: list[fx.Node], reads: list[fx.Node], readers: list[fx.Node], behind: int) -> int:
+    """How many loops compute the value of a loop anew where it is computed a second time: those that read it, which
+    need no memory for it. 0: it has a loop of its own then, too, since a reader is no loop over its elements, or since
+    several readers behind the handover want it stored.
+
+    Args:
+        loop: the nodes of the loop, of which the last has the result.
+        reads: the nodes that it reads.
+        readers: the last nodes of the loops that read it.
+        behind: how many of them stand behind the handover.
+    """
+    n = loop[-1]
+    if not _is_elementwise(n) or not readers or not all(_takes(r, n) for r in readers):
+        return 0
+    heavy = any(_packet(m) in _HEAVY for m in loop)
+    if behind > 1 and (heavy or len(reads) > _READS or len(loop) > _OPERATORS):
+        return 0
+    return max(1, behind)
+
+
 def _inlined(
     nodes: list[fx.Node], reads: Callable[[fx.Node], list[fx.Node]], readers: dict[fx.Node, list[fx.Node]]
-) -> set[fx.Node]:
+) -> dict[fx.Node, _Loop]:
     """The nodes whose values the lowering does not store (StorageBox.mark_reuse, has_exceeded_max_reads)."""
     done: dict[fx.Node, _Loop] = {}
     for n in nodes:
@@ -89,7 +114,7 @@ def _inlined(
             several and (loop.heavy or len(loop.reads) > _READS or loop.operators > _OPERATORS)
         ):
             done[n] = loop
-    return set(done)
+    return done
 
 
 def _loop(n: fx.Node, given: list[_Loop]) -> _Loop:

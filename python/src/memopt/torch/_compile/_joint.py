@@ -19,7 +19,7 @@ from .._allocator import BLOCK
 from .._replay import HANDOVER
 from ._cost import Machine, nbytes, value
 from ._differences import HOLDS_TANGENTS, behind_tangents, without_twins
-from ._fuse import loops
+from ._fuse import loops, rejoins
 
 _T = TypeVar("_T")
 
@@ -50,6 +50,9 @@ _NORMS = {
     torch.ops.aten.native_batch_norm.default: 1,
     torch.ops.aten._native_batch_norm_legit_functional.default: 1,
 }
+
+# A value may be computed in both halves of values that take so many times its memory, as of its rows' statistics, too.
+_KEPT = 1.125
 
 # The bytes that a block of a device's allocator is a multiple of; 1 for devices that are not here.
 _BLOCK = {"cuda": BLOCK}
@@ -107,6 +110,7 @@ class Joint:
         order = self._order()
         self.loops = self._loops(order) if fuses else {n: [n] for n in order}
         self.computed = [n for n in order if n in self.loops]
+        self.fuses = fuses
 
     def forward_outputs(self) -> list[fx.Node]:
         """The results of the forward half, None and numbers left out."""
@@ -259,7 +263,7 @@ class Joint:
 
     def _loops(self, order: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
         """The loops that a compiler makes of elementwise nodes. Results of the graph are stored, and no loop is in
-        both halves."""
+        both halves. A node may be in loops of both, where it is read in both and is better computed twice."""
         stored = {self.root[o] for o in (*self.forward_outputs(), *self.backward_outputs())} | set(self.handed)
         stored.update(r for n in self.mutations[1] for r in self.roots(n))
         readers: dict[fx.Node, list[fx.Node]] = {}
@@ -271,7 +275,16 @@ class Joint:
         def made_by(n: fx.Node) -> list[fx.Node]:
             return list(dict.fromkeys(map(self.maker, self.reads(n))))
 
-        return loops(order, made_by, readers, lambda a, b: (a in self.before) != (b in self.before))
+        behind = {m for n in order if n not in self.before for m in made_by(n)}
+
+        def twice(n: fx.Node, reads: frozenset[fx.Node], count: int) -> bool:
+            size = nbytes(value(n))
+            read, kept = (sum(nbytes(value(r)) for r in of) for of in (reads, reads - behind))
+            # Stored, it is written once and read by each loop; else each loop reads what it is made of, of which the
+            # backward half needs some in any case.
+            return (count - 1) * read <= (count + 1) * size and kept <= _KEPT * size and not self.once(n)
+
+        return loops(order, made_by, readers, lambda a, b: (a in self.before) != (b in self.before), twice)
 
     def once(self, n: fx.Node) -> bool:
         """Whether a node may be computed only once."""
@@ -292,14 +305,21 @@ class Joint:
         block = _BLOCK.get(self.device, 1)
         return -(-nbytes(value(root)) // block) * block
 
-    def instance(self, budget: int, machine: Machine, beside: int = 0, *, drops: bool = False) -> dict[str, Any]:
+    def instance(
+        self, budget: int, machine: Machine, beside: int = 0, *, drops: bool = False, rejoins: bool = False
+    ) -> dict[str, Any]:
         """The instance; beside is the bytes that other graphs of the step take between the halves. If the caller drops
-        results, of a step with a loss the loss alone is kept."""
+        results, of a step with a loss the loss alone is kept.
+
+        If loops rejoin, a node whose second computation becomes a part of the loops that read it has the cost of that
+        beside its own, as ``again`` (``_solve.cost``)."""
         results = kept_results(self.forward_outputs(), drops, value)
         kept = {self.root[o] for o in (*results, *self.backward_outputs())} - self._copied()
         kept.update(r for n in self.mutations[1] for r in self.roots(n))
         at = sum(n in self.before for n in self.computed)
         nodes = [self._node(n, kept, machine) for n in self.computed]
+        if rejoins and self.fuses:
+            self._rejoin(dict(zip(self.computed, nodes, strict=True)), machine)
         _chain([out for n, out in zip(self.computed, nodes, strict=True) if any(map(is_collective, self.loops[n]))])
         return {
             "format": "memopt-instance",
@@ -308,6 +328,23 @@ class Joint:
             "cost_unit": "us",
             "nodes": [*nodes[:at], self._handover(beside), *nodes[at:]],
         }
+
+    def _outside(self, n: fx.Node) -> list[fx.Node]:
+        """The roots that a node's loop reads, each once."""
+        loop = self.loops[n]
+        return [r for r in dict.fromkeys(r for m in loop for r in self.roots(m)) if r not in loop]
+
+    def _rejoin(self, nodes: dict[fx.Node, dict[str, Any]], machine: Machine) -> None:
+        """Notes the cost of nodes that are computed a second time in the loops that read them."""
+        readers: dict[fx.Node, list[fx.Node]] = {}
+        for n in self.computed:
+            for r in self._outside(n):
+                readers.setdefault(r, []).append(n)
+        for n, out in nodes.items():
+            reads, of = self._outside(n), readers.get(n, [])
+            times = rejoins(self.loops[n], reads, of, sum(r not in self.before for r in of))
+            if times and "recompute" not in out and not _several(n):
+                out["again"] = min(out["cost"], machine.again(self.loops[n], reads, times))
 
     def _handover(self, beside: int) -> dict[str, Any]:
         """The node between the halves, whose results are the gradients of the forward half's results. Other graphs
@@ -325,8 +362,7 @@ class Joint:
         }
 
     def _node(self, n: fx.Node, kept: set[fx.Node], machine: Machine) -> dict[str, Any]:
-        loop = self.loops[n]
-        roots = [r for r in dict.fromkeys(r for m in loop for r in self.roots(m)) if r not in loop]
+        loop, roots = self.loops[n], self._outside(n)
         inputs = [r.name for r in roots if self._is_computed(r) or r in self.tangents]
         out: dict[str, Any] = {"id": n.name, "cost": machine.microseconds(loop, roots), "inputs": inputs}
         made, work = self.values(n), self.workspace(n)

@@ -114,7 +114,7 @@ class Whole:
         self.tangents: dict[str, str] = {}  # by name in its run: the value that it is
         self._flow()
         self.instance = self._instance()
-        self.costs: dict[str, float] = {n["id"]: n["cost"] for n in self.instance["nodes"]}
+        self.names = {n["id"] for n in self.instance["nodes"]}
 
     def _name(self, p: Place) -> str | None:
         """The value at a place; None for a result that is an argument of its graph, and for a parameter."""
@@ -290,7 +290,7 @@ class Whole:
 
     def _outside(self, r: int) -> Steps:
         names = (*(f"make {k}" for k in reversed(self.eager[r])), f"between {r}")
-        return [{"compute": name} for name in names if name in self.costs]
+        return [{"compute": name} for name in names if name in self.names]
 
     def _named(self, r: int, steps: Steps) -> Steps:
         """Steps under the names of the whole. Results, which other runs read, are given up behind their last reader."""
@@ -319,7 +319,7 @@ class Whole:
 
     def cost(self, steps: Steps) -> float:
         """The estimated time of a schedule, in microseconds."""
-        return float(sum(self.costs[s["compute"]] for s in steps if "compute" in s))
+        return _solve.cost(self.instance["nodes"], steps)
 
 
 def _begun(backward: Steps) -> Steps:
