@@ -92,7 +92,7 @@ func (m *Model) PlanMoves(ctx context.Context, b Budget, o PlanOptions, mo MoveO
 	}
 	s.best.Bound = s.best.Overhead
 	rate := mo.Link.BytesPerSecond
-	if bound, _ := s.best.Plan.MovedBound(timelimit.Without(ctx), s.limit, rate); bound < s.best.Bound {
+	if bound := s.best.Plan.MovedSum(timelimit.Without(ctx), s.limit, rate); bound < s.best.Bound {
 		s.best.Bound = bound
 	}
 	s.best.Asked, s.best.Options = b, mo

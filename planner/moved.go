@@ -26,6 +26,11 @@ func (p *Plan) MovedBound(ctx context.Context, bytes int64, rate float64) (overh
 	return p.priced(m.Overhead), m.Carried
 }
 
+// MovedSum is MovedBound with moments that prove more together than the best of them, which takes longer.
+func (p *Plan) MovedSum(ctx context.Context, bytes int64, rate float64) (overhead float64) {
+	return p.priced(budget.MovedSum(ctx, p.problem(), bytes, rate))
+}
+
 // MovedCut returns the node at whose first execution a minimum cut proves the bound of MovedBound or a part of it, and
 // the price of a byte in seconds that it is proved with; NoNode where no cut proves any.
 func (p *Plan) MovedCut(ctx context.Context, bytes int64, rate float64) (moment graph.NodeID, price float64) {
@@ -37,9 +42,13 @@ func (p *Plan) MovedCut(ctx context.Context, bytes int64, rate float64) (moment 
 }
 
 func (p *Plan) moved(ctx context.Context, bytes int64, rate float64) budget.Moved {
+	return budget.MovedBound(ctx, p.problem(), bytes, rate)
+}
+
+func (p *Plan) problem() *budget.Problem {
 	memory := place.Memory{Workspace: p.Options.Workspace, CloneBytes: p.Options.CloneBytes}
-	return budget.MovedBound(ctx, &budget.Problem{Base: p.Base, Seconds: p.costs.seconds,
-		Evaluator: place.NewEvaluator(p.Analysis, p.Sizes, memory)}, bytes, rate)
+	return &budget.Problem{Base: p.Base, Seconds: p.costs.seconds,
+		Evaluator: place.NewEvaluator(p.Analysis, p.Sizes, memory)}
 }
 
 // InParts plans the graph of a plan with its regions in parts for other options, which no other regions are cut

@@ -36,3 +36,17 @@ func MovedBound(ctx context.Context, p *Problem, bytes int64, rate float64) Move
 	}
 	return m
 }
+
+// MovedSum is the overhead of MovedBound as several moments prove it together, which takes longer.
+func MovedSum(ctx context.Context, p *Problem, bytes int64, rate float64) float64 {
+	t := newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State)
+	units := unitsPerSecond(p.Seconds)
+	if units == 0 {
+		return 0
+	}
+	least := t.loose.MovedSum(ctx, rounded(bytes), rate/units, movedWork)
+	if least == math.MaxInt64 {
+		return math.Inf(1)
+	}
+	return float64(least) / t.stepCost()
+}

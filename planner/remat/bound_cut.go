@@ -21,9 +21,11 @@ import (
 // fixed.
 type momentCut struct {
 	*moments
-	net                  flowNet
-	t                    int32 // the net stands for, or -1
-	fixed                int64 // bytes at t whatever is held
+	net                  *flowNet
+	base                 int32  // node of the first task
+	spans                *spans // nil: the only moment of its net
+	t                    int32  // the net stands for, or -1
+	fixed                int64  // bytes at t whatever is held
 	held                 []heldArc
 	runs                 []runArc
 	ends                 []int32 // arcs without end
@@ -57,7 +59,7 @@ func newMomentCut(m *moments) *momentCut {
 	values := len(m.maker)
 	return &momentCut{
 		moments: m, t: -1, mark: make([]int32, values), node: make([]int32, values), reader: make([]int32, values),
-		again: make([]bool, m.n),
+		again: make([]bool, m.n), net: &flowNet{}, base: 2,
 	}
 }
 
@@ -68,10 +70,15 @@ func (c *momentCut) build(t int32) {
 	if c.t == t {
 		return
 	}
+	c.net.reset(2 + int(t))
+	c.fill(t)
+}
+
+// fill adds moment t to a net that has nodes for the tasks before it.
+func (c *momentCut) fill(t int32) {
 	c.t, c.fixed = t, c.need[t]
 	c.stamp++
 	c.held, c.runs, c.ends = c.held[:0], c.runs[:0], c.ends[:0]
-	c.net.reset(2 + int(t))
 	for _, u := range c.g.Tasks[t].Uses {
 		if u != c.stolen[t] {
 			c.mark[u] = c.stamp
@@ -102,7 +109,15 @@ func (c *momentCut) build(t int32) {
 }
 
 // wanted tells whether a first run behind t reads v, which is not held in any case.
-func (c *momentCut) wanted(v int32) bool { return c.mark[v] != c.stamp && c.last[v] > c.t }
+func (c *momentCut) wanted(v int32) bool {
+	if c.mark[v] == c.stamp {
+		return false
+	}
+	if c.spans != nil {
+		return c.spans.due[v] <= c.spans.end[c.maker[v]]
+	}
+	return c.last[v] > c.t
+}
 
 // reached tells whether task x may have to be recomputed: all that read its values have been seen.
 func (c *momentCut) reached(x int32) bool {
@@ -124,7 +139,7 @@ func (c *momentCut) reach(x int32) {
 	c.steps += int64(len(task.Uses))
 	for _, u := range task.Uses {
 		switch {
-		case c.mark[u] == c.stamp || c.wanted(u):
+		case c.mark[u] == c.stamp || c.wanted(u) || !c.asks(x, u):
 		case c.node[u] == noNode:
 			c.node[u], c.reader[u] = oneReader, x
 		case c.node[u] == oneReader:
@@ -138,14 +153,14 @@ func (c *momentCut) connect(x int32) {
 	if !c.reached(x) {
 		return
 	}
-	task, to := &c.g.Tasks[x], 2+x
+	task, to := &c.g.Tasks[x], c.base+x
 	c.steps += int64(1 + len(task.Makes) + len(task.Uses))
 	if task.Once {
 		to = flowSink
 	} else {
 		c.runs = append(c.runs, runArc{c.net.arc(to, flowSink), x})
 		for _, u := range task.Uses {
-			if c.mark[u] != c.stamp && !c.wanted(u) && c.node[u] >= 0 {
+			if c.mark[u] != c.stamp && !c.wanted(u) && c.node[u] >= 0 && c.asks(x, u) {
 				c.ends = append(c.ends, c.net.arc(to, c.node[u]))
 			}
 		}
@@ -164,7 +179,7 @@ func (c *momentCut) connect(x int32) {
 		case c.node[v] >= 0:
 			from = c.node[v]
 		case c.node[v] == oneReader:
-			from = 2 + c.reader[v]
+			from = c.base + c.reader[v]
 		default:
 			continue
 		}
@@ -178,11 +193,12 @@ func (c *momentCut) connect(x int32) {
 // as all parts in it.
 func (c *momentCut) part(v, to int32) {
 	value := &c.g.Values[v]
-	if value.Part == 0 || value.Join >= c.t || c.g.Tasks[value.Join].Once || !c.reached(value.Join) {
+	if value.Part == 0 || value.Join >= c.t || c.g.Tasks[value.Join].Once || !c.reached(value.Join) ||
+		!c.asks(value.Join, v) {
 		return
 	}
 	if whole := c.g.Tasks[value.Join].Makes[0]; c.mark[whole] != c.stamp && whole != c.stolen[c.t] {
-		c.held = append(c.held, heldArc{c.net.arc(2+value.Join, to), v, value.Part})
+		c.held = append(c.held, heldArc{c.net.arc(c.base+value.Join, to), v, value.Part})
 	}
 }
 
@@ -270,7 +286,7 @@ func (c *momentCut) chosen() choice {
 	}
 	clear(c.again)
 	for _, r := range c.runs {
-		if c.net.level[2+r.task] == 1 {
+		if c.net.level[c.base+r.task] == 1 {
 			c.again[r.task] = true
 			best.cost += c.g.Tasks[r.task].Cost
 		}

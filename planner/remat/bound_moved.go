@@ -177,9 +177,15 @@ func (p *Problem) MovedBound(ctx context.Context, rate float64) Moved {
 		extra, m.Carried = s.kin.anyMoved(ctx, budget, rate/s.scale, boundWork)
 		m.AnyOrder, s.alone = true, s.kin.alone
 	}
+	sum := int64(0)
+	if p.InOrder && extra > 0 {
+		sum = g.MovedSum(ctx, budget, rate/s.scale, boundWork)
+	}
 	if s.scale != 1 {
 		extra -= int64(len(s.real)) // a unit by node for the rounding
+		sum -= mostMoments * int64(len(s.real))
 	}
+	extra = max(extra, sum)
 	m.Certificate = s.certificate(m.Makespan)
 	m.Makespan += max(0, float64(extra)) / s.scale
 	m.AnyOrder = m.AnyOrder || extra <= 0

@@ -42,7 +42,7 @@ func (c *priceCut) bound(wanted, read *nodeSet) int64 {
 // takeApart splits the flow that was computed last into paths. The values of the graph must have
 // the numbers of their tasks.
 func (c *momentCut) takeApart(paths []pricePath) []pricePath {
-	f := &c.net
+	f := c.net
 	c.rest = c.rest[:0]
 	for a := range f.room {
 		c.rest = append(c.rest, f.room[a^1]*int64(1-a&1)) // the flow, along the arcs themselves only
