@@ -28,7 +28,7 @@ func TestRematPeaks(t *testing.T) {
 	}
 }
 
-// rematText reads the setting of a text: the blocks, and what each group of them saves.
+// rematText reads the setting of a text: the blocks, and the modules that each group of them saves.
 func rematText(t *testing.T, text string) (blocks []string, saved [][]string) {
 	t.Helper()
 	_, list, ok := strings.Cut(text, "REGIONS = [\n")
@@ -84,7 +84,7 @@ func TestRemat(t *testing.T) {
 	require.Empty(t, a.Text)
 }
 
-// TestRematUnsavable: a module that writes over what another one made is never saved, nor one that runs twice.
+// TestRematUnsavable: a module that writes over results of another one is never saved, nor one that runs twice.
 func TestRematUnsavable(t *testing.T) {
 	edits := map[string][]string{
 		"in place": {"aten.gelu.default", "aten.gelu_.default"},

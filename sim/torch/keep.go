@@ -20,7 +20,7 @@ func (p *Program) Keepable() []bool {
 }
 
 // Savable reports by forward step whether it may be of a part of Region.Saved: it does not work in place, no other
-// operator writes over what it makes, and autocast does not cache that.
+// operator writes over its results, and autocast does not cache them.
 func (p *Program) Savable() []bool {
 	out := make([]bool, p.Backward)
 	written := p.written()

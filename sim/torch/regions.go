@@ -11,8 +11,8 @@ type Mechanism int8
 // The mechanisms.
 const (
 	// Reentrant is an autograd function that runs its region without a graph, and again with one when its backward
-	// begins (CheckpointFunction in megatron/core/tensor_parallel/random.py). What the region returns the second time,
-	// and the gradients that come in, stay until its backward is done.
+	// begins (CheckpointFunction in megatron/core/tensor_parallel/random.py). The results of the second run and
+	// the gradients that come in stay until its backward is done.
 	Reentrant Mechanism = iota
 	// Discarding is Reentrant for a region whose results are freed once a later module, the consumer, is done. A hook
 	// of the gradient of that module's result runs the region again (CheckpointWithoutOutput, ibid.), and the consumer
@@ -30,9 +30,9 @@ type Region struct {
 	Steps []int32 // forward steps, in order
 	// Until are the steps of the consumer of a Discarding region.
 	Until []int32
-	// Saved are the parts of a Replayed region that do not run again: they keep what they make and save for their
-	// backward. What they save of other steps of the region comes from the second run, which takes their results where
-	// it comes to them.
+	// Saved are the parts of a Replayed region that do not run again: they keep their results and their own tensors
+	// that their backward reads. Tensors of other steps of the region that it reads come from the second run, which
+	// takes the kept results where it comes to the parts.
 	Saved [][]int32
 	// State is the bytes of generators' states that the region keeps from its first step on: to its last backward step
 	// if it is Replayed, else to the end of the whole step. Aside are those that are kept while it runs again.
@@ -296,7 +296,7 @@ func (s *regions) use(id StorageID, pl place, r, at int32) error {
 	return nil
 }
 
-// given keeps what a saved part is given until the second run has come to its place.
+// given keeps the operands of a saved part until the second run has come to its place.
 func (s *regions) given(id StorageID, step, r int32) {
 	switch {
 	case !s.saved[step] || s.origin(id) != r:
@@ -338,7 +338,7 @@ func (s *regions) gradient(id StorageID, step, r, at int32) {
 // gradientSums are the operators by which autograd's engine may add up gradients.
 var gradientSums = []string{"aten.add_.Tensor", "aten.add.Tensor"}
 
-// held keeps what a region needs from outside, and what it returns, of a forward step's operand.
+// held keeps an operand of a forward step that a region reads from outside or returns.
 func (s *regions) held(id StorageID, r, home int32) {
 	if r >= 0 && s.origin(id) != r { // it comes in
 		if home >= 0 && s.list[home].Mechanism == Discarding {
