@@ -25,7 +25,6 @@ var flagged = map[string]string{
 	"executor/cuda/kernels/": "clang's flags",
 	"internal/simd/asm/":     "a generator with a command line of its own",
 	"train/mpi/launcher.go":  "srun's flags",
-	"answers/emit/megatron":  "Megatron-LM's flags",
 }
 
 // TestNoFlags: libraries advise by options (package hint), which cmd/memopt words as flags, so that no text below

@@ -15,10 +15,10 @@ import (
 var ErrNoRepeated = errors.New("the step has no two modules that are called once each and have the names layers.0, " +
 	"layers.1 or the like: Megatron-LM decides about all layers at once")
 
-// megatronSetting is one choice of Megatron-LM's flags.
+// megatronSetting is one choice of Megatron-LM's arguments, each a name and its values.
 type megatronSetting struct {
-	flags   []string
-	regions []torchsim.Region
+	arguments [][]string
+	regions   []torchsim.Region
 }
 
 // megatron tries all settings of Megatron-LM's recomputation: lists of modules, and whole layers.
@@ -57,8 +57,8 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	}
 	a.Memory = memoryOf(p, least)
 	a.Text = a.header("#") + missing(words) + "RECOMPUTE_ARGS=("
-	for _, line := range best.flags {
-		a.Text += "\n    " + line
+	for _, words := range best.arguments {
+		a.Text += "\n    --" + strings.Join(words, " ")
 	}
 	a.Text += "\n)\n"
 	return nil
@@ -101,14 +101,14 @@ func megatronSettings(p *torchsim.Program, layers []int32, words []word) []megat
 	out := []megatronSetting{{}}
 	for bits := 1; bits < 1<<len(there); bits++ {
 		x := megatronSetting{}
-		list := "--recompute-modules"
+		list := []string{"recompute-modules"}
 		for i, w := range there {
 			if bits>>i&1 == 1 {
-				list += " " + w.name
+				list = append(list, w.name)
 				x.regions = append(x.regions, w.regions...)
 			}
 		}
-		x.flags = []string{"--recompute-granularity selective", list}
+		x.arguments = [][]string{{"recompute-granularity", "selective"}, list}
 		if disjoint(x.regions) {
 			out = append(out, x)
 		}
@@ -130,10 +130,10 @@ func megatronSettings(p *torchsim.Program, layers []int32, words []word) []megat
 	return out
 }
 
-// fullSetting has the flags of checkpoints around whole layers.
+// fullSetting has the arguments of checkpoints around whole layers.
 func fullSetting(method string, n int) megatronSetting {
-	return megatronSetting{flags: []string{"--recompute-granularity full", "--recompute-method " + method,
-		"--recompute-num-layers " + strconv.Itoa(n)}}
+	return megatronSetting{arguments: [][]string{{"recompute-granularity", "full"}, {"recompute-method", method},
+		{"recompute-num-layers", strconv.Itoa(n)}}}
 }
 
 // disjoint reports whether no step is in two regions.

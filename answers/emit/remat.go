@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,11 +30,9 @@ type rematBlock struct {
 
 // rematPart is a module in a block that may be a region of its own.
 type rematPart struct {
-	call    int32
-	name    string // in the block
-	steps   []int32
-	seconds float64
-	bytes   int64
+	candidate // whose name is that in the block
+	call      int32
+	steps     []int32
 }
 
 // rematSetting says which blocks are under checkpoints, and which of their parts are saved.
@@ -72,7 +69,7 @@ func newRemat(p *pytorch.Plan) *remat {
 			s.blocks = append(s.blocks, s.block(c, steps, savable))
 		}
 	}
-	s.classify()
+	s.classes = classesOf(s.candidates())
 	return s
 }
 
@@ -98,7 +95,7 @@ func (s *remat) block(call int32, steps []int32, savable []bool) rematBlock {
 		if !ok || times[name] > 1 {
 			continue
 		}
-		part := rematPart{call: c, name: name, steps: program.Within(c)}
+		part := rematPart{candidate{name: name}, c, program.Within(c)}
 		may := len(part.steps) > 0
 		for _, at := range part.steps {
 			part.seconds += program.Steps[at].Seconds
@@ -115,31 +112,15 @@ func (s *remat) block(call int32, steps []int32, savable []bool) rematBlock {
 	return b
 }
 
-// classify groups the equal parts of blocks that have the same ones.
-func (s *remat) classify() {
-	at := map[string]int{}
+// candidates are the parts of each block.
+func (s *remat) candidates() [][]candidate {
+	out := make([][]candidate, len(s.blocks))
 	for i := range s.blocks {
-		key := ""
 		for _, part := range s.blocks[i].parts {
-			key += part.name + " "
-		}
-		first, ok := at[key]
-		if !ok {
-			first = len(s.classes)
-			at[key] = first
-			s.classes = append(s.classes, make([][]sibling, len(s.blocks[i].parts))...)
-		}
-		for k := range s.blocks[i].parts {
-			s.classes[first+k] = append(s.classes[first+k], sibling{i, k})
+			out[i] = append(out[i], part.candidate)
 		}
 	}
-	slices.SortStableFunc(s.classes, func(a, b []sibling) int { return cmp.Compare(s.worth(b[0]), s.worth(a[0])) })
-}
-
-// worth is the time that a part saves for a byte.
-func (s *remat) worth(m sibling) float64 {
-	part := &s.blocks[m.region].parts[m.item]
-	return part.seconds / float64(max(part.bytes, 1))
+	return out
 }
 
 // best is the cheapest setting found; nil if none fits.

@@ -1,10 +1,8 @@
 package emit
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"memopt/graph/modules"
 	"memopt/python/pytorch"
@@ -19,11 +17,9 @@ type region struct {
 
 // item is an operator of a region whose results its checkpoint may keep.
 type item struct {
-	step    int
-	op      string
-	at      int // among the operators of that name in the region
-	seconds float64
-	bytes   int64
+	candidate
+	step int
+	at   int // among the operators of that name in the region
 }
 
 // setting is a choice of the mechanism: regions under checkpoints, and the steps that these keep.
@@ -41,9 +37,6 @@ type selection struct {
 	classes [][]sibling // equal operators of equal regions, those that save most time for a byte first
 	lowest  torchsim.Usage
 }
-
-// sibling is an item by its region.
-type sibling struct{ region, item int }
 
 // selective chooses modules, and for each the operators whose results its checkpoint keeps.
 func selective(ctx context.Context, p *pytorch.Plan, a *Answer) error {
@@ -70,7 +63,7 @@ func newSelection(p *pytorch.Plan) *selection {
 	for _, c := range slices.Compact(calls) {
 		s.regions = append(s.regions, s.region(c, keepable))
 	}
-	s.classify()
+	s.classes = classesOf(s.candidates())
 	s.lowest = p.Baseline.Usage
 	return s
 }
@@ -85,7 +78,7 @@ func (s *selection) region(call int32, keepable []bool) region {
 		if step.Call < 0 || !program.Tree.Within(step.Call, call) {
 			continue
 		}
-		it := item{step: i, op: step.Op, at: count[step.Op], seconds: step.Seconds}
+		it := item{candidate{name: step.Op, seconds: step.Seconds}, i, count[step.Op]}
 		count[step.Op]++
 		for _, id := range step.Makes {
 			it.bytes += program.Storages[id].Bytes
@@ -97,31 +90,15 @@ func (s *selection) region(call int32, keepable []bool) region {
 	return r
 }
 
-// classify groups the equal operators of regions that have the same ones.
-func (s *selection) classify() {
-	at := map[string]int{}
+// candidates are the items of each region.
+func (s *selection) candidates() [][]candidate {
+	out := make([][]candidate, len(s.regions))
 	for i := range s.regions {
-		key := &strings.Builder{}
 		for _, it := range s.regions[i].items {
-			key.WriteString(it.op + " ")
-		}
-		first, ok := at[key.String()]
-		if !ok {
-			first = len(s.classes)
-			at[key.String()] = first
-			s.classes = append(s.classes, make([][]sibling, len(s.regions[i].items))...)
-		}
-		for k := range s.regions[i].items {
-			s.classes[first+k] = append(s.classes[first+k], sibling{i, k})
+			out[i] = append(out[i], it.candidate)
 		}
 	}
-	slices.SortStableFunc(s.classes, func(a, b []sibling) int { return cmp.Compare(s.worth(b[0]), s.worth(a[0])) })
-}
-
-// worth is the time that an item saves for a byte.
-func (s *selection) worth(m sibling) float64 {
-	it := &s.regions[m.region].items[m.item]
-	return it.seconds / float64(max(it.bytes, 1))
+	return out
 }
 
 // best is the cheapest setting found; nil if none fits.

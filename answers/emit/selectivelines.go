@@ -59,10 +59,10 @@ func keptText(r *region, kept []bool) string {
 		if !kept[it.step] {
 			continue
 		}
-		if calls[it.op] == nil {
-			ops = append(ops, it.op)
+		if calls[it.name] == nil {
+			ops = append(ops, it.name)
 		}
-		calls[it.op] = append(calls[it.op], strconv.Itoa(it.at))
+		calls[it.name] = append(calls[it.name], strconv.Itoa(it.at))
 	}
 	var b strings.Builder
 	for _, op := range ops {

@@ -94,14 +94,14 @@ func newTitanSelection(p *pytorch.Plan) *titanSelection {
 	not := map[string]bool{}
 	for i := range s.regions {
 		for _, it := range s.kept(&s.regions[i], func(string) bool { return true }) {
-			not[it.op] = not[it.op] || !keepable[it.step]
-			worth[it.op] = max(worth[it.op], it.seconds/float64(max(it.bytes, 1)))
+			not[it.name] = not[it.name] || !keepable[it.step]
+			worth[it.name] = max(worth[it.name], it.seconds/float64(max(it.bytes, 1)))
 		}
 	}
 	for i := range s.regions {
 		for _, it := range s.regions[i].items {
-			if _, ok := worth[it.op]; ok && !not[it.op] && !slices.Contains(s.ops, it.op) {
-				s.ops = append(s.ops, it.op)
+			if _, ok := worth[it.name]; ok && !not[it.name] && !slices.Contains(s.ops, it.name) {
+				s.ops = append(s.ops, it.name)
 			}
 		}
 	}
@@ -121,12 +121,12 @@ func (s *titanSelection) blocks() (out []int32) {
 func (s *titanSelection) kept(r *region, saved func(op string) bool) (out []item) {
 	products := 0
 	for _, it := range r.items {
-		if slices.Contains(titanProducts, it.op) {
+		if slices.Contains(titanProducts, it.name) {
 			if products++; products%2 == 0 {
 				continue
 			}
 		}
-		if saved(it.op) {
+		if saved(it.name) {
 			out = append(out, it)
 		}
 	}
