@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// raisers prepares a bound of several moments; nil where one moment proves nothing.
+// raisers prepares a bound of several moments; nil where one moment gives no bound.
 func raisers(t *testing.T, g *Graph, budget int64, rate float64) *raiser {
 	b := newBounder(t.Context(), newMoments(g), budget, 0)
 	b.link, b.cut.move = newCarried(g, rate), true
@@ -20,7 +20,7 @@ func raisers(t *testing.T, g *Graph, budget int64, rate float64) *raiser {
 }
 
 // TestSeveralMomentsAreBelow compares the bounds of all pairs and triples of moments with all lists of extra runs, on
-// a link that carries next to nothing, and that of the moments which are looked for.
+// a link that carries almost no byte, and that of the moments which are looked for.
 func TestSeveralMomentsAreBelow(t *testing.T) {
 	higher := 0
 	for seed := range uint64(1500) {

@@ -202,7 +202,7 @@ func TestSumsApart(t *testing.T) {
 	require.Equal(t, int64(8+100+40+1000+40+100), u.Peak, "6 does not come into norm: only its sum reads it there")
 }
 
-// TestReadTooSoon: a forward step that reads what the backward half makes is taken as one that reads from outside.
+// TestReadTooSoon: a forward step that reads a value of the backward half is taken as one that reads from outside.
 func TestReadTooSoon(t *testing.T) {
 	p := norm(t)
 	p.Steps[1].Reads = append(p.Steps[1].Reads, 8)

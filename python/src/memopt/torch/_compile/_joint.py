@@ -280,7 +280,7 @@ class Joint:
         def twice(n: fx.Node, reads: frozenset[fx.Node], count: int) -> bool:
             size = nbytes(value(n))
             read, kept = (sum(nbytes(value(r)) for r in of) for of in (reads, reads - behind))
-            # Stored, it is written once and read by each loop; else each loop reads what it is made of, of which the
+            # Stored, it is written once and read by each loop; else each loop reads its operands, of which the
             # backward half needs some in any case.
             return (count - 1) * read <= (count + 1) * size and kept <= _KEPT * size and not self.once(n)
 
