@@ -29,6 +29,9 @@ func (r *Result) sentences() (list []string) {
 	case len(r.Snapshot.Events) == 0:
 		list = append(list, "The snapshot has no events (torch.cuda.memory._record_memory_history was not on): this "+
 			"is the memory when it was taken.")
+	case r.Event < 0:
+		list = append(list, fmt.Sprintf("Memory did not run out. The most was in use before the events that the "+
+			"recording kept (%s; max_entries of torch.cuda.memory._record_memory_history).", events))
 	default:
 		list = append(list, fmt.Sprintf("Memory did not run out. The most was in use at event %s of %s.", at, events))
 	}
@@ -37,13 +40,20 @@ func (r *Result) sentences() (list []string) {
 		report.Bytes(r.Largest)))
 	if x := r.Replay; x != nil {
 		list = append(list, fmt.Sprintf("Replayed by the allocator's rules, the events take %s of the device at most; "+
-			"%s were recorded, and at no event do both differ by more than %s.", report.Bytes(x.Peak.Reserved),
-			report.Bytes(x.RecordedPeak), report.Percent(x.Off)))
+			"%s were recorded, and %s.", report.Bytes(x.Peak.Reserved), report.Bytes(x.RecordedPeak), apart(x.Off)))
 	}
 	if text := r.change(); text != "" {
 		list = append(list, text)
 	}
 	return list
+}
+
+// apart says how far the bytes of the device by the rules are from those that were recorded.
+func apart(off float64) string {
+	if off == 0 {
+		return "both are equal at every event"
+	}
+	return "at no event do both differ by more than " + report.Percent(off)
 }
 
 func blocks(n int) string {
@@ -165,6 +175,9 @@ func (r *Result) json(v View) *resultJSON {
 func line(f sim.Frame) string {
 	if f == (sim.Frame{}) {
 		return "(no frames: before the recording, or recorded without)"
+	}
+	if f.File == "" {
+		return f.Func
 	}
 	return fmt.Sprintf("%s:%d %s", path.Base(f.File), f.Line, f.Func)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sort"
-	"strings"
 )
 
 // Moment is the memory at one event.
@@ -25,7 +24,7 @@ type Moment struct {
 
 // Holder is a line of the program whose blocks are there, or a kind of blocks.
 type Holder struct {
-	Frame  Frame // of the line; of a kind, only Func
+	Frame  Frame // of the line, or Func alone for code that is not the user's; of a kind, Func
 	Kind   string
 	Bytes  int64
 	Blocks int
@@ -164,55 +163,4 @@ func sorted[K comparable](from map[K]*Holder) (list []Holder) {
 	}
 	sort.Slice(list, func(i, k int) bool { return order(list[i], list[k]) < 0 })
 	return list
-}
-
-// libraries are parts of the paths of frames that are not the user's.
-var libraries = []string{"/torch/", "/torchgen/", "site-packages/", "dist-packages/", "/lib/python", "<frozen ",
-	"/threading.py", "/runpy.py"}
-
-// lineOf is the line of a stack that answers for its block: the innermost of the user's Python code, else the innermost
-// of any Python code, else the innermost; no line without frames.
-func lineOf(stack []Frame) Frame {
-	python := -1
-	for i, f := range stack {
-		if !strings.HasSuffix(f.File, ".py") && !strings.HasPrefix(f.File, "<") {
-			continue
-		}
-		own := !slices.ContainsFunc(libraries, func(part string) bool { return strings.Contains(f.File, part) })
-		if own {
-			return f
-		}
-		if python < 0 {
-			python = i
-		}
-	}
-	switch {
-	case python >= 0:
-		return stack[python]
-	case len(stack) > 0:
-		return stack[0]
-	}
-	return Frame{}
-}
-
-// kindOf tells the kind of a block by its frames.
-func kindOf(stack []Frame) string {
-	kind := Unknown
-	for _, f := range stack {
-		switch {
-		case strings.Contains(f.File, "/torch/optim/"):
-			return Optimizer
-		case strings.HasPrefix(f.Func, "torch::autograd::Engine"), strings.Contains(f.File, "torch/autograd/"),
-			f.Func == "backward":
-			return Gradients
-		case f.Func == "__init__" || f.Func == "reset_parameters",
-			f.Func == "_apply" && strings.Contains(f.File, "nn/modules/module.py"):
-			return Creation
-		case strings.Contains(f.File, "utils/data/"):
-			return Data
-		case f.Func == "forward":
-			kind = Forward
-		}
-	}
-	return kind
 }

@@ -112,7 +112,7 @@ func (s *Snapshot) replay(ctx context.Context, conf allocator.Conf, m allocator.
 	if same {
 		p.c.Offer = p.take
 	}
-	r := &Replayed{Ran: -1, Recorded: s.recorded(0)}
+	r := &Replayed{Ran: -1, Recorded: s.recorded(0), Peak: p.c.Usage()}
 	r.RecordedPeak = r.Recorded
 	worst := int64(0)
 	for i := range s.Events[:events] {
