@@ -3,8 +3,11 @@ package snapshot_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -202,4 +205,81 @@ func TestChanged(t *testing.T) {
 		require.Error(t, err, "cut off at %d", i)
 	}
 	require.Positive(t, errors)
+}
+
+// pickled is the pickle (protocol 2) of lists, maps, texts, whole numbers and booleans.
+func pickled(x any) []byte {
+	var put func(any) []byte
+	put = func(x any) (b []byte) {
+		switch x := x.(type) {
+		case []any:
+			b = []byte("](")
+			for _, item := range x {
+				b = append(b, put(item)...)
+			}
+			return append(b, 'e')
+		case map[string]any:
+			b = []byte("}(")
+			for _, key := range slices.Sorted(maps.Keys(x)) {
+				b = append(append(b, put(key)...), put(x[key])...)
+			}
+			return append(b, 'u')
+		case string:
+			return append(binary.LittleEndian.AppendUint32([]byte{'X'}, uint32(len(x))), x...)
+		case bool:
+			return map[bool][]byte{true: {0x88}, false: {0x89}}[x]
+		}
+		return binary.LittleEndian.AppendUint64([]byte{0x8a, 8}, uint64(x.(int)))
+	}
+	return append(append([]byte("\x80\x02"), put(x)...), '.')
+}
+
+// TestDevices: of several devices the one with the most bytes is read, wherever its segments are in the list, with the
+// events of its own list and the options that were in force.
+func TestDevices(t *testing.T) {
+	segment := func(device, addr, size int) any {
+		return map[string]any{"device": device, "address": addr, "total_size": size, "blocks": []any{
+			map[string]any{"size": size, "requested_size": size, "state": "active_allocated"}}}
+	}
+	event := func(addr int) any { return map[string]any{"action": "alloc", "addr": addr, "size": 2 << 20} }
+	s, err := snapshot.Read(pickled(map[string]any{
+		"segments":      []any{segment(1, 4<<20, 2<<20), segment(0, 64<<20, 2<<20), segment(1, 8<<20, 2<<20)},
+		"device_traces": []any{[]any{event(64 << 20)}, []any{event(4 << 20), event(8 << 20)}},
+		"allocator_settings": map[string]any{"expandable_segments": true,
+			"PYTORCH_CUDA_ALLOC_CONF": " max_split_size_mb:64"},
+	}))
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Device)
+	require.Len(t, s.Segments, 2)
+	require.Len(t, s.Events, 2)
+	require.True(t, s.Conf.Expandable)
+	require.Equal(t, " max_split_size_mb:64", s.Settings)
+}
+
+// TestExpanding: with expandable segments a step takes less of the device than the segments that were recorded, and no
+// less than it holds; a recording with them is replayed as it was.
+func TestExpanding(t *testing.T) {
+	for name, less := range map[string]bool{"ragged.pickle": true, "expandable.pickle": false} {
+		s := read(t, name)
+		as, err := s.Replay(t.Context())
+		require.NoError(t, err)
+		expanding, err := s.Expanding(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, less, expanding.Peak.Reserved < as.Peak.Reserved, name)
+		require.Equal(t, as.Peak.Asked, expanding.Peak.Asked)
+		require.GreaterOrEqual(t, expanding.Peak.Reserved, expanding.Peak.Allocated)
+	}
+}
+
+// TestMixedLines: a line with blocks of several kinds has the first of them by name, in any order of the blocks.
+func TestMixedLines(t *testing.T) {
+	s := &snapshot.Snapshot{Stacks: [][]snapshot.Frame{nil, {{File: "a.py", Line: 1, Func: "f"}}},
+		Segments: []snapshot.Segment{{Addr: 2 << 20, Size: 2 << 20, Blocks: []snapshot.Block{
+			{Addr: 2 << 20, Size: 1 << 20, Held: true}, {Addr: 3 << 20, Size: 1 << 20, Held: true}}}},
+		Events: []snapshot.Event{{Action: snapshot.Alloc, Addr: 2 << 20, Size: 1 << 20, Stack: 1, Kind: "optimizer"},
+			{Action: snapshot.Alloc, Addr: 3 << 20, Size: 1 << 20, Stack: 1, Kind: "data"}}}
+	m, err := s.Worst()
+	require.NoError(t, err)
+	require.Equal(t, []snapshot.Holder{{Frame: s.Stacks[1][0], Kind: "data", Bytes: 2 << 20, Blocks: 2}}, m.Holders)
+	require.Len(t, m.Kinds, 2)
 }
