@@ -3,6 +3,7 @@
 import gc
 import math
 import re
+import time
 
 import pytest
 import torch
@@ -731,6 +732,18 @@ def test_a_loop_that_rejoins_costs_what_its_readers_read_more():
     assert _solve.cost(nodes, again) == 16.0 + 5 + 2 * 0.5
     answer = _solve.solve({**instance, "budget": 12}, 1.0)
     assert answer["cost"] == _solve.cost(nodes, answer["steps"]) == 16.5
+
+
+def test_a_plan_waits_at_no_cost(monkeypatch):
+    """The seconds that other programs take while a graph is planned are not missing in the search."""
+    asked = []
+    answer = {"cost": 1.0, "cost_lower_bound": 1.0, "steps": [{"compute": "a"}]}
+    monkeypatch.setattr(_solve, "_asked", lambda instance, *seconds: asked.append(seconds) or answer)
+    began = time.thread_time()
+    time.sleep(0.5)
+    nodes = [{"id": "a", "cost": 1.0, "inputs": [], "size": 4, "keep": True}]
+    _solve.solve({"format": "memopt-instance", "version": 2, "budget": 4, "nodes": nodes}, None, began)
+    assert asked[0][0] > 2 * _solve._LEAST
 
 
 def test_refusals():

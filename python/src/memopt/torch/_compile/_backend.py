@@ -572,7 +572,7 @@ class Partitioner(CustomPartitionerFn):
         return self
 
     def __call__(self, gm: fx.GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> _emit.Halves:
-        self.began = time.perf_counter()
+        self.began = time.thread_time()
         num_fwd_outputs: int = kwargs["num_fwd_outputs"]
         static: list[int] = kwargs.get("static_lifetime_input_indices") or []
         fuses = self.owner.name == "inductor"

@@ -39,9 +39,9 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
     Args:
         time_limit: seconds of the search; None: one for 1,000 nodes, at least half of one. If none fits then, without
             a proof that none can, the search goes on for longer.
-        began: when the planning began that these seconds are for (``time.perf_counter``), the graphs to be written
-            behind it included, so that a search that goes on ends with its first schedule; None: they are for the
-            search alone.
+        began: when the planning began that these seconds are for (``time.thread_time``, so that programs beside this
+            one take nothing from the search), the graphs to be written behind it included, so that a search that goes
+            on ends with its first schedule; None: they are for the search alone.
 
     Raises:
         Infeasible: none fits.
@@ -56,7 +56,7 @@ def solve(instance: dict[str, Any], time_limit: float | None, began: float | Non
         if time_limit is not None:
             return _asked(instance, time_limit)
         if began is not None:
-            spent = time.perf_counter() - began + nodes * _WRITING
+            spent = time.thread_time() - began + nodes * _WRITING
             return _asked(instance, max(_LEAST, most - spent), _LONGER * most)
         answer = _asked(instance, most)
         if answer.get("infeasible") and not answer["output"]["proved"]:
