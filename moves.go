@@ -133,6 +133,14 @@ const (
 	lentShare  = 0.65
 )
 
+// How often values of one plan move until an arena is small enough, each time with a little less memory: so often that
+// so many nodes are packed at most, but for a few times.
+const (
+	fewPackings  = 4
+	mostPackings = 16
+	packedNodes  = 50_000
+)
+
 // run plans without moves first, then with them: with regions in parts as are best then, and as the plan without moves
 // has them. At last recomputation is planned to larger budgets, until the time is over.
 func (s *moveSearch) run(ctx context.Context, b Budget) error {
@@ -264,7 +272,8 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 			gaps.Bytes[run] += spaces[id]
 		}
 	}
-	for target, host, tries := s.limit, s.moves.HostBudget, 0; tries < 4; tries++ {
+	target, host := s.limit, s.moves.HostBudget
+	for try := range max(fewPackings, min(mostPackings, packedNodes/len(order))) {
 		moves, end, ok := gaps.Timeline.Moves(s.moves.Link, planner.MoveUnit, target, host)
 		if !ok {
 			s.infeasible = s.over(timeline.Peak.Bytes)
@@ -294,8 +303,8 @@ func (s *moveSearch) try(ctx context.Context, p *Plan) error {
 		if s.infeasible = s.over(timeline.Peak.Bytes); moving.Arena > s.limit {
 			s.infeasible = s.over(moving.Arena)
 		}
-		if over := moving.Arena - s.limit; over > 0 { // a little less may be as hard to pack
-			target -= max(over, s.limit>>9<<tries)
+		if moving.Arena > s.limit { // a little less may be as hard to pack
+			target = s.limit - s.limit>>9*int64(try+1)
 		}
 		host -= max(moving.HostArena-s.moves.HostBudget, 0)
 	}

@@ -17,8 +17,8 @@ type Lent struct {
 }
 
 // A search for a plan whose values move counts on some of the bytes that the link can have carried at each moment, at
-// most on a share of the most that it can. Where runs would wait for copies, it counts on less around them, and
-// searches on. Each list of shares is followed as long as plans get better.
+// most on a share of the most that it can. Where runs would wait for copies, it counts on less by a value that is
+// under way, then on less around them, and searches on. Each list of shares is followed as long as plans get better.
 var lentShares = [][]float64{{0.5, 0.7, 1}, {0.4, 0.3, 0.2}, {0.6}}
 
 const (
@@ -86,52 +86,67 @@ type lentFit struct {
 	lowest int64   // peak beyond what was lent
 }
 
-// share looks for plans that count on a share of the bytes that the link can carry.
+// share looks for plans that count on a share of the bytes that the link can carry, and at no moment on more than can
+// be away where all values are kept.
 func (f *lentFit) share(share float64) error {
 	g := f.tasks.graph
 	most := g.Lend(f.opts.Lent.Link.BytesPerSecond/f.units, math.MaxInt64)
-	lent := make([]int64, len(g.Tasks)) // by place
-	for t := range lent {
-		lent[t] = min(int64(share*float64(most)), most-g.Beside[t], f.opts.Lent.Hold)
+	asIs, err := f.follow(&remat.Answer{})
+	if err != nil {
+		return err
 	}
-	for range lentRounds {
+	room := asIs.line.Room(f.opts.Lent.Link, moveUnit)
+	lent := make([]int64, len(room)) // by place
+	for t := range lent {
+		lent[t] = min(room[t], int64(share*float64(most)), most-g.Beside[t], f.opts.Lent.Hold)
+	}
+	for round := range lentRounds {
 		if f.best != nil && f.ctx.Err() != nil {
 			return nil
 		}
-		if calm, err := f.round(lent, f.work()); err != nil || calm {
+		m, err := f.round(lent, f.work())
+		if err != nil || m == nil {
 			return err
+		}
+		if round == 0 {
+			flight := m.inFlight()
+			for t := range lent {
+				lent[t] = max(0, min(lent[t], room[t]-flight))
+			}
+		} else {
+			m.lessen(lent, f.budget, f.opts.Lent.Link.BytesPerSecond/1e6)
 		}
 	}
 	return nil
 }
 
-// round looks for a plan with bytes lent by place. It is calm where no run waits for copies, or no plan is found; else
-// less is lent behind it.
-func (f *lentFit) round(lent []int64, work int64) (calm bool, err error) {
+// round looks for a plan with bytes lent by place, and returns it as moves see it; nil where no run waits for copies,
+// or no plan is found.
+func (f *lentFit) round(lent []int64, work int64) (*followed, error) {
 	a, err := f.search(lent, work)
 	if err != nil || a == nil {
-		return true, err
+		return nil, err
 	}
 	m, err := f.follow(a)
 	if err != nil {
-		return true, err
+		return nil, err
 	}
 	moves, end, ok := m.line.Moves(f.opts.Lent.Link, moveUnit, f.budget, f.opts.Lent.Hold)
 	if !ok {
-		return true, nil
+		return nil, nil
 	}
-	waits, sum := m.line.Waits(moves, f.opts.Lent.Link, moveUnit), 0.0
-	for _, w := range waits {
+	m.moves, m.waits = moves, m.line.Waits(moves, f.opts.Lent.Link, moveUnit)
+	sum := 0.0
+	for _, w := range m.waits {
 		sum += w
 	}
 	if end < f.end {
 		f.best, f.end, f.waited, f.lent = a, end, sum, slices.Clone(lent)
 	}
 	if sum < 1e-9*end {
-		return true, nil
+		return nil, nil
 	}
-	m.lessen(lent, waits, f.budget, f.opts.Lent.Link.BytesPerSecond/1e6)
-	return false, nil
+	return m, nil
 }
 
 // work is the counted work of the next search: most of it is that of the first one, where all others begin.
@@ -179,6 +194,26 @@ func (f *lentFit) search(lent []int64, work int64) (a *remat.Answer, err error) 
 type followed struct {
 	line   offload.Timeline
 	places []int32 // by run: the first run that it stands before, or is
+	moves  []offload.Move
+	waits  []float64 // by run, for copies
+}
+
+// inFlight is the size of values as copies are under way for most of the time: half of the bytes that move are of
+// values up to it. Such a value is on the device, although a part of it has moved.
+func (m *followed) inFlight() int64 {
+	var sizes []int64
+	sum, below := int64(0), int64(0)
+	for _, move := range m.moves {
+		sizes = append(sizes, m.line.Gaps[move.Gap].Size)
+		sum += m.line.Gaps[move.Gap].Size
+	}
+	slices.Sort(sizes)
+	for _, size := range sizes {
+		if below += size; 2*below >= sum {
+			return size
+		}
+	}
+	return 0
 }
 
 // follow makes the timeline of an answer, whose bytes are those on the device before anything moves.
@@ -219,18 +254,18 @@ func (f *lentFit) follow(a *remat.Answer) (*followed, error) {
 }
 
 // lessen lends less around runs that wait.
-func (m *followed) lessen(lent []int64, waits []float64, budget int64, rate float64) {
+func (m *followed) lessen(lent []int64, budget int64, rate float64) {
 	took := make([]int64, len(lent)) // by place: bytes beyond the budget
 	for run, bytes := range m.line.Bytes {
 		took[m.places[run]] = max(took[m.places[run]], bytes-budget)
 	}
-	starts, now := make([]float64, len(waits)), 0.0
+	starts, now := make([]float64, len(m.waits)), 0.0
 	for run, cost := range m.line.Cost {
 		starts[run] = now
 		now += cost
 	}
 	less := make([]float64, len(lent))
-	for run, wait := range waits {
+	for run, wait := range m.waits {
 		if wait <= 0 {
 			continue
 		}

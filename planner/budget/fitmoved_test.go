@@ -165,3 +165,16 @@ func TestFollow(t *testing.T) {
 	require.Positive(t, kept)
 	require.Positive(t, lives)
 }
+
+// TestInFlight: half of the bytes that move are of values up to the size.
+func TestInFlight(t *testing.T) {
+	m := &followed{}
+	require.Zero(t, m.inFlight())
+	for i, size := range []int64{40, 1, 3, 10, 2, 4, 10, 10} {
+		m.line.Gaps = append(m.line.Gaps, offload.Gap{Size: size})
+		m.moves = append(m.moves, offload.Move{Gap: int32(i)})
+	}
+	require.EqualValues(t, 10, m.inFlight())
+	m.moves = m.moves[:2]
+	require.EqualValues(t, 40, m.inFlight())
+}

@@ -2,14 +2,13 @@ package offload
 
 // bytes is a number of bytes by run, raised and lowered over ranges of runs: a segment tree of maxima.
 type bytes struct {
-	n    int // leaves: a power of two
-	runs int
+	n    int     // leaves: a power of two
 	top  []int64 // by node: the maximum below it, with its own rest
 	rest []int64 // by node: added to all below it
 }
 
 func newBytes(of []int64) *bytes {
-	b := &bytes{n: 1, runs: len(of)}
+	b := &bytes{n: 1}
 	for b.n < len(of) {
 		b.n *= 2
 	}
@@ -51,19 +50,4 @@ func (b *bytes) query(node, low, high, from, to int) int64 {
 	}
 	mid := (low + high) / 2
 	return b.rest[node] + max(b.query(2*node, low, mid, from, to), b.query(2*node+1, mid, high, from, to))
-}
-
-// firstOver is the first run above a limit, and by how much; -1 without one.
-func (b *bytes) firstOver(limit int64) (run int32, excess int64) {
-	if b.top[1] <= limit {
-		return -1, 0
-	}
-	node := 1
-	for node < b.n {
-		limit -= b.rest[node]
-		if node *= 2; b.top[node] <= limit {
-			node++
-		}
-	}
-	return int32(node - b.n), b.top[node] - limit
 }

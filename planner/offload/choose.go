@@ -1,26 +1,48 @@
 package offload
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
 )
 
-// chooser picks the moves of a timeline.
+// chooser picks the moves of a timeline in one sweep over its runs, with the clocks of computations and of copies each
+// way under all that it has picked: where a run must wait, all that follows is later. A value that is away comes
+// back as late as it can without a wait.
 type chooser struct {
 	*Timeline
-	link     clock
-	budget   int64
-	host     int64     // bytes that copies on the host may take
-	starts   []float64 // of runs, and the end behind them, as far as they are known
-	device   *bytes
-	hosted   *bytes // on the host, by run
-	out, in  slots
+	link   clock
+	budget int64
+	host   int64  // bytes that copies on the host may take
+	hosted *bytes // on the host, by run
+
+	ends   []float64 // by run up to the one that the sweep is at: when the run before it has ended
+	starts []float64 // of runs, and the end; from the next one on as if no further ones waited before, less delay
+	delay  float64   // how long runs have waited
+	away   int64     // bytes off the device
+	out    slots
+	in     inward
+
 	next     int // gap to admit
 	waiting  gapHeap
 	moves    []Move
 	newest   map[int32]int32 // by life: the newest of its gaps that is moved
 	previous map[int32]int32 // by clean move's gap: the gap whose move has made the copy, or read it before
+}
+
+// inward are the copies back.
+type inward struct {
+	due     *returns  // of the values that are away
+	leaf    []int32   // by gap, in due
+	gap     []int32   // by leaf
+	move    []int32   // by gap
+	back    []float64 // by move: when its copy has ended
+	before  float64   // when the copies have ended that are queued at earlier runs
+	busy    float64   // and those at the run that the sweep is at
+	queued  []int32   // moves whose copies are queued at the run
+	reading [][]int32 // by run: moves whose copies are queued and whose values it reads
+	early   []int32   // moves whose copies were queued before the run that reads their values
 }
 
 // How many values are looked at for one that leaves the device in time: some, to take the best, and more
@@ -30,136 +52,193 @@ const (
 	mostTries = 64
 )
 
-// choose picks moves that bring all runs within the budget. It fails, with false, where values that can
-// move are not enough. starts are the expected times when runs start.
-func (t *Timeline) choose(link clock, budget, host int64, starts []float64) ([]Move, bool) {
-	c := &chooser{Timeline: t, link: link, budget: budget, host: host, starts: starts, device: newBytes(t.Bytes),
-		hosted: newBytes(make([]int64, len(t.Cost))), newest: map[int32]int32{}, previous: map[int32]int32{}}
+// choose picks moves that bring all runs within the budget. It fails, with false, where values that can move are not
+// enough. By its clocks, which pruned moves are in, the last run ends no later than end.
+func (t *Timeline) choose(link clock, budget, host int64) (moves []Move, end float64, ok bool) {
+	c := &chooser{Timeline: t, link: link, budget: budget, host: host, starts: t.times(nil, link),
+		hosted: newBytes(make([]int64, len(t.Cost))), newest: map[int32]int32{}, previous: map[int32]int32{},
+		in: inward{leaf: make([]int32, len(t.Gaps)), gap: make([]int32, len(t.Gaps)),
+			move: make([]int32, len(t.Gaps)), reading: make([][]int32, len(t.Cost))}}
 	c.waiting.gaps = t.Gaps
-	for {
-		p, _ := c.device.firstOver(budget)
-		if p < 0 {
-			break
-		}
-		for ; c.next < len(t.Gaps) && t.Gaps[c.next].After < p; c.next++ {
-			if g := &t.Gaps[c.next]; g.Before > p && float64(g.Size) >= link.latency*link.rate {
-				heap.Push(&c.waiting, int32(c.next))
-			}
-		}
-		if !c.relieve(p) {
-			return nil, false
+	for g := range c.in.gap {
+		c.in.gap[g] = int32(g)
+	}
+	slices.SortStableFunc(c.in.gap, func(a, b int32) int { return cmp.Compare(t.Gaps[a].Before, t.Gaps[b].Before) })
+	due := make([]float64, len(c.in.gap))
+	for leaf, g := range c.in.gap {
+		c.in.leaf[g], due[leaf] = int32(leaf), c.starts[t.Gaps[g].Before]
+	}
+	c.in.due = newReturns(due)
+	for run := range int32(len(t.Cost)) {
+		if !c.pass(run) {
+			return nil, 0, false
 		}
 	}
 	c.prune()
-	return c.moves, true
+	return c.moves, c.starts[len(t.Cost)] + c.delay, true
 }
 
-// relieve moves one value off the device during run p. Among those that are read again last it takes the one
-// whose copy starts first, which leaves no times between copies unused, if that has ended by then and the
-// value comes back behind p; or else the one that makes runs wait least.
-func (c *chooser) relieve(p int32) bool {
-	var seen []Move
-	var best Move
-	found := false
-	for len(c.waiting.list) > 0 && len(seen) < mostTries && !(found && len(seen) >= fewTries) {
+// pass brings the next run within the budget.
+func (c *chooser) pass(run int32) bool {
+	c.starts[run] += c.delay
+	c.ends = append(c.ends, c.starts[run])
+	for ; c.next < len(c.Gaps) && c.Gaps[c.next].After < run; c.next++ {
+		if g := &c.Gaps[c.next]; g.Before > run && float64(g.Size) >= c.link.latency*c.link.rate {
+			heap.Push(&c.waiting, int32(c.next))
+		}
+	}
+	c.in.queued, c.in.before = c.in.queued[:0], c.in.busy
+	for c.mustReturn(run) {
+		c.bring(run)
+	}
+	for c.Bytes[run]-c.away > c.budget {
+		if !c.relieve(run) {
+			return false
+		}
+	}
+	reads := c.reads(run)
+	c.starts[run] += reads
+	c.delay += reads
+	return true
+}
+
+func (c *chooser) gapOf(move int32) *Gap { return &c.Gaps[c.moves[move].Gap] }
+
+// mustReturn tells whether the value that is read first of those that are away must be on its way back at a run:
+// later ones would be late. While the copies before it go on until the next run, it need not.
+func (c *chooser) mustReturn(run int32) bool {
+	leaf := c.in.due.first()
+	if leaf < 0 {
+		return false
+	}
+	return c.Gaps[c.in.gap[leaf]].Before <= run ||
+		c.in.due.latest() < c.starts[run+1] && c.busyBehind(run) < c.starts[run+1]
+}
+
+// busyBehind is when the copies back that are queued have ended, on the clock of the runs behind one.
+func (c *chooser) busyBehind(run int32) float64 { return c.in.busy - c.delay - c.reads(run) }
+
+// reads is how long a run waits for values that it reads.
+func (c *chooser) reads(run int32) (wait float64) {
+	for _, i := range c.in.reading[run] {
+		wait = max(wait, c.in.back[i]-c.starts[run])
+	}
+	return wait
+}
+
+// bring queues the copy back of the value that is read first.
+func (c *chooser) bring(run int32) {
+	leaf := c.in.due.first()
+	i := c.in.move[c.in.gap[leaf]]
+	c.moves[i].In = run
+	c.away -= c.gapOf(i).Size
+	c.in.due.set(leaf, 0)
+	c.in.queued = append(c.in.queued, i)
+	before := c.gapOf(i).Before
+	c.in.reading[before] = append(c.in.reading[before], i)
+	if before > run {
+		c.in.early = append(c.in.early, i)
+	}
+	c.account(run)
+}
+
+// account finds the times of the copies back that are queued at a run.
+func (c *chooser) account(run int32) {
+	in := &c.in
+	in.busy = in.before
+	for _, i := range in.queued {
+		m := &c.moves[i]
+		m.backAt = max(in.busy, c.starts[run])
+		in.busy = m.backAt + c.link.duration(c.gapOf(i).Size)
+		in.back[i] = in.busy
+	}
+}
+
+// option is a way to take a value off the device during a run.
+type option struct {
+	Move
+	again int32   // the move that is put off; -1 for a new one
+	wait  float64 // of the run, for the copy to the host
+	total float64 // with the waits of later runs for copies back
+}
+
+// relieve takes one value off the device during a run. Among those that are read again last it takes the one
+// whose copy starts first, which leaves no times between copies unused, if that and all copies back are in time; or
+// else the one that makes runs wait least.
+func (c *chooser) relieve(run int32) bool {
+	now := c.late(c.in.due.latest(), run, 0) // even without it
+	best := c.early(run)
+	found, fits := best.again >= 0, best.again >= 0 && best.total <= now
+	var seen []int32
+	for len(c.waiting.list) > 0 && len(seen) < mostTries && !(fits && len(seen) >= fewTries) {
 		g := heap.Pop(&c.waiting).(int32)
-		if c.Gaps[g].Before <= p {
+		if c.Gaps[g].Before <= run {
 			c.waiting.list = c.waiting.list[:0] // the others are read before it too
 			break
 		}
-		m := c.place(g)
-		if !c.fitsHost(m) {
-			continue
-		}
-		seen = append(seen, m)
-		if m.Free <= p && p < m.In && m.backAt >= c.outEnd(m) && (!found || m.outAt < best.outAt) {
-			best, found = m, true
-		}
-	}
-	wait, tardy := math.Inf(1), !found
-	if tardy {
-		for _, m := range seen {
-			if later, w := c.late(m, p); w < wait {
-				best, wait, found = later, w, true
+		seen = append(seen, g)
+		o := c.option(g, run)
+		switch inTime := o.total <= now; {
+		case !c.fitsHost(o.Move):
+		case fits:
+			if inTime && o.outAt < best.outAt {
+				best = o
 			}
+		case inTime || !found || o.total < best.total:
+			best, found, fits = o, true, inTime
 		}
 	}
-	if tardy {
-		if i, w := c.early(p); i >= 0 && w < wait {
-			c.postpone(i, p)
-			best, found = Move{Gap: -1}, true
+	for _, g := range seen {
+		if !found || best.again >= 0 || g != best.Gap {
+			heap.Push(&c.waiting, g)
 		}
 	}
-	for _, m := range seen {
-		if !found || m.Gap != best.Gap {
-			heap.Push(&c.waiting, m.Gap)
-		}
-	}
-	if found && best.Gap >= 0 {
-		c.commit(best)
+	if found {
+		c.commit(best, run)
 	}
 	return found
 }
 
-// early is the move whose value comes back before run p is over and is not read by then, and for which a
-// later return makes runs wait least; -1 without one.
-func (c *chooser) early(p int32) (move int, wait float64) {
-	move, wait = -1, math.Inf(1)
-	for i := range c.moves {
-		m, gap := &c.moves[i], &c.Gaps[c.moves[i].Gap]
-		if m.In > p || gap.Before <= p {
+// early is the option of a value that is back before it is read, behind the run: its copy back may be put off. That
+// needs no copy to the host, so it starts before all others.
+func (c *chooser) early(run int32) option {
+	best := option{again: -1}
+	for len(c.in.early) > 0 && c.gapOf(c.in.early[0]).Before <= run {
+		c.in.early = c.in.early[1:]
+	}
+	for _, i := range c.in.early[max(0, len(c.in.early)-mostTries):] { // the newest are read last
+		g := c.moves[i].Gap
+		if c.Gaps[g].Before <= run {
 			continue
 		}
-		if w := max(0, c.starts[p+1]+c.link.duration(gap.Size)-c.starts[gap.Before]); w < wait {
-			move, wait = i, w
+		start := c.in.due.latestWith(c.in.leaf[g], c.link.duration(c.Gaps[g].Size))
+		if total := c.late(start, run, 0); best.again < 0 || total < best.total {
+			best = option{Move: Move{Gap: g, outAt: math.Inf(-1)}, again: i, total: total}
 		}
 	}
-	return move, wait
+	return best
 }
 
-// postpone has the value of a move come back behind run p.
-func (c *chooser) postpone(move int, p int32) {
-	m := &c.moves[move]
-	c.device.add(m.In, p+1, -c.Gaps[m.Gap].Size)
-	m.In, m.backAt = p+1, c.starts[p+1]
+// late is how long copies back that must start by some time would have runs wait: they start behind a run, which
+// waits for so long itself.
+func (c *chooser) late(start float64, run int32, wait float64) float64 {
+	return max(0, c.starts[run+1]-start, c.busyBehind(run)-wait-start)
 }
 
-// place finds the times of a move: out as early as the link is free, back as late.
-func (c *chooser) place(g int32) Move {
+// option is the move of a gap that takes its value off the device during a run: out as early as the link is free.
+func (c *chooser) option(g, run int32) option {
 	gap := &c.Gaps[g]
 	length := c.link.duration(gap.Size)
-	m := Move{Gap: g, Free: gap.After + 1}
-	if _, m.Clean = c.newest[gap.Life]; !m.Clean {
+	o := option{Move: Move{Gap: g, Free: gap.After + 1}, again: -1}
+	if _, o.Clean = c.newest[gap.Life]; !o.Clean {
 		// The copy may go out while the value is still read.
-		m.outAt = c.out.earliest(c.starts[gap.Made]+c.Cost[gap.Made], length)
-		m.Out = max(gap.Made+1, c.running(m.outAt))
-		m.Free = max(m.Free, c.startingAt(m.outAt+length))
+		o.outAt = c.out.earliest(c.starts[gap.Made]+c.Cost[gap.Made], length)
+		o.wait = max(0, o.outAt+length-c.starts[run])
+		o.Out = max(gap.Made+1, c.running(o.outAt))
+		o.Free = min(run, max(o.Free, c.endedAt(o.outAt+length)))
 	}
-	m.backAt = c.in.latest(c.starts[gap.Before], length)
-	m.In = min(c.running(m.backAt), gap.Before)
-	return m
-}
-
-// outEnd is when the copy out of a move is expected to end.
-func (c *chooser) outEnd(m Move) float64 {
-	if m.Clean {
-		return c.starts[m.Free]
-	}
-	return m.outAt + c.link.duration(c.Gaps[m.Gap].Size)
-}
-
-// late makes a move take its value off the device during run p, whatever runs wait for, and tells for
-// how long they do at least.
-func (c *chooser) late(m Move, p int32) (Move, float64) {
-	gap := &c.Gaps[m.Gap]
-	wait := max(0, c.outEnd(m)-c.starts[p])
-	m.Free = p
-	if !m.Clean {
-		m.Out = min(m.Out, p)
-	}
-	m.In = max(m.In, p+1)
-	back := max(m.backAt, c.starts[p]+wait, c.outEnd(m))
-	return m, wait + max(0, back+c.link.duration(gap.Size)-wait-c.starts[gap.Before])
+	o.total = o.wait + c.late(c.in.due.latestWith(c.in.leaf[g], length), run, o.wait)
+	return o
 }
 
 // fitsHost tells whether the host has the bytes for a move.
@@ -177,32 +256,46 @@ func (c *chooser) hostRuns(m Move) (from, to int32) {
 	return m.Out, gap.Before
 }
 
-func (c *chooser) commit(m Move) {
-	gap := &c.Gaps[m.Gap]
+func (c *chooser) commit(o option, run int32) {
+	gap := &c.Gaps[o.Gap]
 	length := c.link.duration(gap.Size)
-	if !m.Clean {
-		c.out.take(m.outAt, length)
+	c.away += gap.Size
+	c.in.due.set(c.in.leaf[o.Gap], length)
+	if o.again >= 0 {
+		is := func(i int32) bool { return i == o.again }
+		c.in.early, c.in.queued = slices.DeleteFunc(c.in.early, is), slices.DeleteFunc(c.in.queued, is)
+		c.account(run)
+		return
 	}
-	c.in.take(m.backAt, length)
-	c.device.add(m.Free, m.In, -gap.Size)
-	from, to := c.hostRuns(m)
+	if !o.Clean {
+		c.out.take(o.outAt, length)
+	}
+	from, to := c.hostRuns(o.Move)
 	c.hosted.add(from, to, gap.Size)
-	c.moves = append(c.moves, m)
-	if m.Clean {
-		c.previous[m.Gap] = c.newest[gap.Life]
+	c.in.move[o.Gap] = int32(len(c.moves))
+	c.moves, c.in.back = append(c.moves, o.Move), append(c.in.back, 0)
+	if o.Clean {
+		c.previous[o.Gap] = c.newest[gap.Life]
 	}
-	c.newest[gap.Life] = m.Gap
+	c.newest[gap.Life] = o.Gap
+	c.starts[run] += o.wait
+	c.delay += o.wait
+	c.account(run)
 }
 
 // prune takes moves back that the budget does not need, the last ones first, since a clean one stands
 // behind the one whose copy it reads.
 func (c *chooser) prune() {
+	device := newBytes(c.Bytes)
+	for _, m := range c.moves {
+		device.add(m.Free, m.In, -c.Gaps[m.Gap].Size)
+	}
 	needed := make([]bool, len(c.Gaps))
 	for i := len(c.moves) - 1; i >= 0; i-- {
 		m := c.moves[i]
 		size := c.Gaps[m.Gap].Size
-		if !needed[m.Gap] && c.device.most(m.Free, m.In)+size <= c.budget {
-			c.device.add(m.Free, m.In, size)
+		if !needed[m.Gap] && device.most(m.Free, m.In)+size <= c.budget {
+			device.add(m.Free, m.In, size)
 			c.moves = slices.Delete(c.moves, i, i+1)
 			continue
 		}
@@ -212,23 +305,20 @@ func (c *chooser) prune() {
 	}
 }
 
-// running is the run that goes on at time t, or the last one that ended before it.
-func (c *chooser) running(t float64) int32 { return max(0, c.startingAfter(t)-1) }
-
-// startingAt is the first run that starts at time t or later.
-func (c *chooser) startingAt(t float64) int32 {
-	i, _ := slices.BinarySearch(c.starts, t)
-	return int32(i)
-}
-
-// startingAfter is the first run that starts later than t.
-func (c *chooser) startingAfter(t float64) int32 {
-	i, _ := slices.BinarySearchFunc(c.starts, t, func(s, t float64) int {
-		if s <= t {
+// running is the last run so far before which all have ended at time t.
+func (c *chooser) running(t float64) int32 {
+	i, _ := slices.BinarySearchFunc(c.ends, t, func(end, t float64) int {
+		if end <= t {
 			return -1
 		}
 		return 1
 	})
+	return int32(max(0, i-1))
+}
+
+// endedAt is the first run so far before which the last one ends at time t or later, or else the next one.
+func (c *chooser) endedAt(t float64) int32 {
+	i, _ := slices.BinarySearch(c.ends, t)
 	return int32(i)
 }
 

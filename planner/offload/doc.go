@@ -19,9 +19,11 @@
 //
 // Recomputation within a larger budget than the given one leaves bytes that the link must move. Solve
 // looks for the budget of recomputation whose schedule, with its moves, ends first. For one schedule,
-// choose takes the first run above the budget and moves the value over it that is read again last
-// (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966), as early as the
-// link is free and back as late as it is, until all runs are within the budget.
+// choose passes its runs in order with all three clocks. At a run above the budget it moves values that are read
+// again last (Belady, "A study of replacement algorithms for a virtual-storage computer", 1966), out as early as
+// the link is free. Those that are away come back in the order in which they are read, and the copy of the first
+// one starts when it must for the last of all to be in time. Where no value can move in time, it takes the one
+// that makes runs wait least, and the clocks of all that follows are later by that.
 //
 // # Bound
 //

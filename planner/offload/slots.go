@@ -19,19 +19,6 @@ func (s *slots) earliest(ready, length float64) float64 {
 	return at
 }
 
-// latest is the last time when the engine can start so that it is done before a deadline; it may be
-// negative.
-func (s *slots) latest(deadline, length float64) float64 {
-	end := deadline
-	for i := s.before(deadline) - 1; i >= 0; i-- {
-		if end-s.busy[i].to >= length {
-			break
-		}
-		end = min(end, s.busy[i].from)
-	}
-	return end - length
-}
-
 // after is the first busy time that ends behind t.
 func (s *slots) after(t float64) int {
 	i, _ := slices.BinarySearchFunc(s.busy, t, func(b span, t float64) int {
@@ -54,7 +41,7 @@ func (s *slots) before(t float64) int {
 	return i
 }
 
-// take makes the engine busy, where earliest or latest found it free.
+// take makes the engine busy, where earliest found it free.
 func (s *slots) take(from, length float64) {
 	i, to := s.before(from), from+length
 	left := i > 0 && s.busy[i-1].to >= from

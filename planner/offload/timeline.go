@@ -2,7 +2,6 @@ package offload
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -171,28 +170,15 @@ func (t *Timeline) Waits(moves []Move, link Link, unit string) []float64 {
 	return waits
 }
 
-// best picks moves several times, each time with the times of runs under the moves before.
-func (t *Timeline) best(link clock, budget, host int64) (best []Move, end float64, ok bool) {
-	starts := t.times(nil, link)
-	peak := slices.Max(append([]int64{0}, t.Bytes...))
-	if link.rate == 0 || peak <= budget {
-		return nil, starts[len(starts)-1], peak <= budget
-	}
-	end = math.Inf(1)
-	for range mostLooks {
-		moves, found := t.choose(link, budget, host, starts)
-		if !found {
-			break
+// best picks moves where the runs need some.
+func (t *Timeline) best(link clock, budget, host int64) (moves []Move, end float64, ok bool) {
+	if peak := slices.Max(append([]int64{0}, t.Bytes...)); link.rate > 0 && peak > budget {
+		if moves, _, ok = t.choose(link, budget, host); !ok {
+			return nil, 0, false
 		}
-		starts = t.times(moves, link)
-		if last := starts[len(starts)-1]; last < end {
-			best, end, ok = moves, last, true
-		} else {
-			break
-		}
+	} else if peak > budget {
+		return nil, 0, false
 	}
-	return best, end, ok
+	starts := t.times(moves, link)
+	return moves, starts[len(starts)-1], true
 }
-
-// mostLooks is how often moves are picked for one schedule.
-const mostLooks = 4

@@ -27,18 +27,11 @@ func TestBytes(t *testing.T) {
 			}
 			most := slices.Max(append([]int64{0}, list[min(a, b):b]...))
 			require.Equal(t, most, tree.most(int32(min(a, b)), int32(b)))
-			limit := rapid.Int64Range(0, 80).Draw(t, "limit")
-			run, excess := tree.firstOver(limit)
-			want := int32(slices.IndexFunc(list, func(x int64) bool { return x > limit }))
-			require.Equal(t, want, run)
-			if want >= 0 {
-				require.Equal(t, list[want]-limit, excess)
-			}
 		}
 	})
 }
 
-// TestSlots: times that are found are free, within their limits, and none earlier or later is.
+// TestSlots: times that are found are free, not before their limits, and none earlier is.
 func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s slots
@@ -55,17 +48,39 @@ func TestSlots(t *testing.T) {
 			for at := limit; at < early; at++ {
 				require.False(t, free(at, length))
 			}
-			late := int(s.latest(float64(limit), float64(length)))
-			require.LessOrEqual(t, late+length, limit)
-			require.True(t, late < 0 || free(late, length))
-			for at := max(0, late+1); at+length <= limit; at++ {
-				require.False(t, free(at, length))
+			s.take(float64(early), float64(length))
+			taken = append(taken, span{float64(early), float64(early + length)})
+		}
+	})
+}
+
+// TestReturns compares the tree with a plain list: copies one after the other, each in time.
+func TestReturns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		due := rapid.SliceOfN(rapid.Float64Range(0, 50), 1, 20).Draw(t, "due")
+		slices.Sort(due)
+		latest := func(lengths []float64) float64 {
+			start := math.Inf(1)
+			for leaf, length := range slices.Backward(lengths) {
+				if length > 0 {
+					start = min(start, due[leaf]) - length
+				}
 			}
-			if rapid.Bool().Draw(t, "early") || late < 0 {
-				late = early
+			return start
+		}
+		tree, lengths := newReturns(due), make([]float64, len(due))
+		for range rapid.IntRange(0, 20).Draw(t, "changes") {
+			leaf := rapid.IntRange(0, len(due)-1).Draw(t, "leaf")
+			lengths[leaf] = float64(rapid.IntRange(0, 9).Draw(t, "length"))
+			tree.set(int32(leaf), lengths[leaf])
+			require.InDelta(t, latest(lengths), tree.latest(), 1e-9)
+			first := slices.IndexFunc(lengths, func(length float64) bool { return length > 0 })
+			require.EqualValues(t, first, tree.first())
+			with, leaf := slices.Clone(lengths), rapid.IntRange(0, len(due)-1).Draw(t, "another")
+			if with[leaf] == 0 {
+				with[leaf] = 5
+				require.InDelta(t, latest(with), tree.latestWith(int32(leaf), 5), 1e-9)
 			}
-			s.take(float64(late), float64(length))
-			taken = append(taken, span{float64(late), float64(late + length)})
 		}
 	})
 }
@@ -155,26 +170,39 @@ func TestLinkErrors(t *testing.T) {
 	}
 }
 
+// drawLine is a random timeline of values that are each read one or several times.
+func drawLine(t *rapid.T) *Timeline {
+	line := &Timeline{}
+	runs := rapid.IntRange(3, 12).Draw(t, "runs")
+	for range runs {
+		line.Cost = append(line.Cost, float64(rapid.IntRange(1, 9).Draw(t, "cost")))
+		line.Bytes = append(line.Bytes, 0)
+	}
+	for life := range rapid.IntRange(1, 6).Draw(t, "values") {
+		made := rapid.IntRange(0, runs-3).Draw(t, "made")
+		size := int64(rapid.IntRange(1, 9).Draw(t, "size"))
+		after := made
+		for range rapid.IntRange(1, 3).Draw(t, "reads") {
+			if after+2 >= runs {
+				break
+			}
+			before := rapid.IntRange(after+2, runs-1).Draw(t, "before")
+			line.Gaps = append(line.Gaps, Gap{int32(life), size, int32(made), int32(after), int32(before)})
+			after = before
+		}
+		for run := made; run <= after; run++ {
+			line.Bytes[run] += size
+		}
+	}
+	line.Sort()
+	return line
+}
+
 // TestWaits: runs take their costs and their waits, and end when the moves say.
 func TestWaits(t *testing.T) {
 	waited := 0
 	rapid.Check(t, func(t *rapid.T) {
-		line := &Timeline{}
-		runs := rapid.IntRange(3, 12).Draw(t, "runs")
-		for range runs {
-			line.Cost = append(line.Cost, float64(rapid.IntRange(1, 9).Draw(t, "cost")))
-			line.Bytes = append(line.Bytes, 0)
-		}
-		for life := range rapid.IntRange(1, 6).Draw(t, "values") {
-			made := rapid.IntRange(0, runs-3).Draw(t, "made")
-			before := rapid.IntRange(made+2, runs-1).Draw(t, "before")
-			size := int64(rapid.IntRange(1, 9).Draw(t, "size"))
-			line.Gaps = append(line.Gaps, Gap{int32(life), size, int32(made), int32(made), int32(before)})
-			for run := made; run <= before; run++ {
-				line.Bytes[run] += size
-			}
-		}
-		line.Sort()
+		line := drawLine(t)
 		link, most := Link{BytesPerSecond: 1e6}, slices.Max(line.Bytes)
 		moves, end, ok := line.Moves(link, "us", most-rapid.Int64Range(0, most).Draw(t, "less"), 1<<40)
 		if !ok {
@@ -191,4 +219,60 @@ func TestWaits(t *testing.T) {
 	})
 	require.Positive(t, waited)
 	require.Nil(t, (&Timeline{}).Waits(nil, Link{}, "flops"))
+}
+
+// TestChoose: with the moves all runs are within the budget, the host has no more than it holds, and the last
+// run ends no later than by the clocks of the choice; no move can be left out.
+func TestChoose(t *testing.T) {
+	waited, clean := 0, 0
+	check := func(t *rapid.T) {
+		line, link := drawLine(t), clock{rate: rapid.Float64Range(0.3, 3).Draw(t, "rate")}
+		budget := slices.Max(line.Bytes) - rapid.Int64Range(1, 20).Draw(t, "less")
+		host := rapid.Int64Range(5, 60).Draw(t, "host")
+		moves, end, ok := line.choose(link, budget, host)
+		if !ok {
+			return
+		}
+		device, hosted := slices.Clone(line.Bytes), make([]int64, len(line.Bytes))
+		from := map[int32]int32{} // by life: the run behind which the host has it
+		lives := map[int32]int64{}
+		until := map[int32]int32{}
+		for _, m := range moves {
+			gap := line.Gaps[m.Gap]
+			require.True(t, gap.After < m.Free && m.Free < m.In && m.In <= gap.Before, "%+v of %+v", m, gap)
+			for run := m.Free; run < m.In; run++ {
+				device[run] -= gap.Size
+			}
+			if _, known := from[gap.Life]; m.Clean {
+				require.True(t, known)
+				clean++
+			} else {
+				require.False(t, known)
+				require.Greater(t, m.Out, gap.Made)
+				require.LessOrEqual(t, m.Out, m.Free)
+				from[gap.Life] = m.Out
+			}
+			lives[gap.Life], until[gap.Life] = gap.Size, gap.Before
+		}
+		for life, size := range lives {
+			for run := from[life]; run < until[life]; run++ {
+				hosted[run] += size
+			}
+		}
+		require.LessOrEqual(t, slices.Max(device), budget)
+		require.LessOrEqual(t, slices.Max(hosted), host)
+		starts := line.times(moves, link)
+		last := starts[len(starts)-1]
+		require.LessOrEqual(t, last, end+1e-9)
+		if plain := line.times(nil, link); last > plain[len(plain)-1] {
+			waited++
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 50 {
+			check(t)
+		}
+	})
+	require.Positive(t, waited)
+	require.Positive(t, clean)
 }
