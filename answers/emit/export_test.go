@@ -2,6 +2,7 @@ package emit
 
 import (
 	"slices"
+	"strings"
 
 	"memopt/python/pytorch"
 	torchsim "memopt/sim/torch"
@@ -18,4 +19,16 @@ func RematUsage(p *pytorch.Plan, saved []string) torchsim.Usage {
 	}
 	s.run(x)
 	return x.usage
+}
+
+// MegatronPeaks are the peaks of all of Megatron-LM's settings, by their flags, without held bytes.
+func MegatronPeaks(p *pytorch.Plan) map[string]int64 {
+	out := map[string]int64{}
+	layers := layersOf(p.Program)
+	for _, x := range megatronSettings(p.Program, layers, megatronWords(p.Program, layers)) {
+		if u, err := x.run(p); err == nil {
+			out[strings.TrimSpace(x.lines(" "))] = u.Peak - p.Program.Held
+		}
+	}
+	return out
 }

@@ -31,17 +31,13 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	lowest := p.Baseline.Usage
 	var best *megatronSetting
 	var least torchsim.Usage
-	state := generatorState(p)
 	for _, x := range megatronSettings(p.Program, layers, words) {
 		if best != nil && ctx.Err() != nil {
 			break
 		}
-		for i := range x.regions {
-			x.regions[i].State, x.regions[i].Aside = state, state
-		}
-		u, err := p.Program.Rerun(x.regions)
+		u, err := x.run(p)
 		if err != nil {
-			return err
+			continue // one region frees what another one reads
 		}
 		if u.Peak < lowest.Peak {
 			lowest = u
@@ -56,12 +52,25 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 		return nil
 	}
 	a.Memory = memoryOf(p, least)
-	a.Text = a.header("#") + missing(words) + "RECOMPUTE_ARGS=("
-	for _, words := range best.arguments {
-		a.Text += "\n    --" + strings.Join(words, " ")
-	}
-	a.Text += "\n)\n"
+	a.Text = a.header("#") + missing(words) + "RECOMPUTE_ARGS=(" + best.lines("\n    ") + "\n)\n"
 	return nil
+}
+
+// lines are the arguments, each behind a break.
+func (x *megatronSetting) lines(before string) (out string) {
+	for _, words := range x.arguments {
+		out += before + "--" + strings.Join(words, " ")
+	}
+	return out
+}
+
+// run simulates a step with the setting. The error is a *torchsim.DiscardError.
+func (x *megatronSetting) run(p *pytorch.Plan) (torchsim.Usage, error) {
+	state := generatorState(p)
+	for i := range x.regions {
+		x.regions[i].State, x.regions[i].Aside = state, state
+	}
+	return p.Program.Rerun(x.regions)
 }
 
 // generatorState is the bytes on the step's device of a generator's state, which checkpoints keep whether or not the
@@ -75,19 +84,18 @@ func generatorState(p *pytorch.Plan) int64 {
 
 // missing is a line of comment on the words that the model has no parts for.
 func missing(words []word) string {
-	there := func(name string) bool {
-		return slices.ContainsFunc(words, func(w word) bool { return w.name == name && w.regions != nil })
-	}
+	moe := slices.ContainsFunc(words, func(w word) bool { return w.name == "moe" && w.regions != nil })
 	var out []string
-	for _, name := range []string{"core_attn", "layernorm", "mlp"} {
-		if !there(name) && !(name == "mlp" && there("moe")) {
-			out = append(out, name)
+	for _, w := range words {
+		usual := w.name == "core_attn" || w.name == "layernorm" || w.name == "mlp" && !moe
+		if w.regions == nil && (usual || w.there) {
+			out = append(out, w.name)
 		}
 	}
 	if out == nil {
 		return ""
 	}
-	return "# Not tried, since not every layer has such a part: " + strings.Join(out, ", ") + ".\n"
+	return "# Not tried, since not every layer has such a part that could run again: " + strings.Join(out, ", ") + ".\n"
 }
 
 // megatronSettings lists all settings, those without recomputation first.

@@ -19,11 +19,37 @@ import (
 // and operators edited.
 func decoder(t *testing.T, o pytorch.Options, edit ...string) *pytorch.Plan {
 	t.Helper()
-	data, err := os.ReadFile("testdata/decoder.step.json")
+	return traced(t, "decoder", o, edit...)
+}
+
+func traced(t *testing.T, name string, o pytorch.Options, edit ...string) *pytorch.Plan {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name + ".step.json")
 	require.NoError(t, err)
 	step, err := torchsim.ReadStep(strings.NewReader(strings.NewReplacer(edit...).Replace(string(data))))
 	require.NoError(t, err)
-	return pytorch.MakeTraced(context.Background(), step, "decoder.step.json", "", o)
+	return pytorch.MakeTraced(context.Background(), step, name+".step.json", "", o)
+}
+
+// measured are the peaks that PyTorch has with Megatron-LM's mechanisms, by their flags.
+func measured(t *testing.T, name string) map[string]int64 {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name + ".peaks.json")
+	require.NoError(t, err)
+	peaks := map[string]int64{}
+	require.NoError(t, json.Unmarshal(data, &peaks))
+	return peaks
+}
+
+// TestMegatronPeaks: the stated peaks of all settings are those that PyTorch has.
+func TestMegatronPeaks(t *testing.T) {
+	for _, name := range []string{"decoder", "latent"} {
+		stated, peaks := emit.MegatronPeaks(traced(t, name, pytorch.Options{})), measured(t, name)
+		require.Len(t, stated, len(peaks), name)
+		for flags, peak := range peaks {
+			require.InEpsilon(t, peak, stated[flags], 0.00001, "%s: %s", name, flags)
+		}
+	}
 }
 
 // flags are the words of an answer's array of flags.
@@ -39,10 +65,7 @@ func flags(t *testing.T, a *emit.Answer) string {
 // TestMegatron: for every budget the answer is the cheapest setting of all whose peak, as PyTorch measured it with
 // Megatron-LM's checkpoints, is within it; and the stated peak is the measured one.
 func TestMegatron(t *testing.T) {
-	data, err := os.ReadFile("testdata/decoder.peaks.json")
-	require.NoError(t, err)
-	peaks, more := map[string]int64{}, map[string]float64{}
-	require.NoError(t, json.Unmarshal(data, &peaks))
+	peaks, more := measured(t, "decoder"), map[string]float64{}
 	held := decoder(t, pytorch.Options{}).Program.Held
 	within := map[int64]float64{}
 	for _, measured := range peaks {
@@ -62,6 +85,8 @@ func TestMegatron(t *testing.T) {
 	require.Contains(t, more, "")
 	require.Zero(t, more[""])
 }
+
+const notTried = "# Not tried, since not every layer has such a part that could run again: "
 
 // TestMegatronWords: parts of layers are found by the names that transformers gives them; the text says which are not
 // there. An attention without a module of its own is between its products.
@@ -91,9 +116,43 @@ func TestMegatronWords(t *testing.T) {
 		if x.remark == "" {
 			require.NotContains(t, a.Text, "# Not tried", name)
 		} else {
-			require.Contains(t, a.Text, "# Not tried, since not every layer has such a part: "+x.remark+".\n", name)
+			require.Contains(t, a.Text, notTried+x.remark+".\n", name)
 		}
 	}
+}
+
+// TestMegatronFine: projections up and the activations of experts are found by the names that transformers gives them,
+// and by their products; the text says where they are there and cannot run again.
+func TestMegatronFine(t *testing.T) {
+	peaks := func(edit ...string) map[string]int64 {
+		return emit.MegatronPeaks(traced(t, "latent", pytorch.Options{}, edit...))
+	}
+	const few = "--recompute-granularity selective --recompute-modules "
+	transformers := []string{"self_attention", "self_attn", "linear_kv_down_proj", "kv_a_proj_with_mqa",
+		"linear_q_down_proj", "q_a_proj", "q_layernorm", "q_a_layernorm", "kv_layernorm", "kv_a_layernorm"}
+	require.Equal(t, peaks(), peaks(transformers...))
+	require.Equal(t, peaks(), peaks("aten.bmm", "aten._grouped_mm", "core_attention", "core_attn"),
+		"the products of experts in transformers")
+
+	all := peaks()
+	other := peaks("linear_kv_down_proj", "key_value")
+	require.NotContains(t, other, few+"mla_up_proj", "the attention is not latent")
+	require.Equal(t, all[few+"moe_act"], other[few+"moe_act"])
+	other = peaks("layers.2.self_attention.linear_kv_down_proj", "layers.2.self_attention.key_value")
+	require.NotContains(t, other, few+"mla_up_proj", "one layer has another attention")
+	require.Less(t, peaks("q_layernorm", "q_scale")[few+"mla_up_proj"], all[few+"mla_up_proj"],
+		"a norm of another name runs again, too")
+
+	for _, x := range []struct{ word, old, late string }{
+		{"moe_act", `"reads": [173, 166, 172]`, `"reads": [173, 166, 172, 171]`},
+		{"mla_up_proj", `"call": 49, "reads": [204]`, `"call": 49, "reads": [204, 193]`},
+	} {
+		a := answer(t, "megatron", traced(t, "latent", pytorch.Options{Share: 0.9}, x.old, x.late))
+		require.Contains(t, a.Text, notTried+x.word+".\n")
+	}
+	held := peaks(`"reads": [61, 203, 60]`, `"reads": [61, 203, 60, 193]`)
+	require.Contains(t, held, few+"mla_up_proj", "a variable of the attention holds a result")
+	require.GreaterOrEqual(t, held[few+"mla_up_proj"], all[few+"mla_up_proj"])
 }
 
 // TestMegatronErrors: models without layers, and budgets that no setting reaches.

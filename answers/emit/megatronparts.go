@@ -76,14 +76,16 @@ func className(tree *modules.Tree, call int32) string {
 // word is a name of --recompute-modules with the regions that it means in all layers; nil if it means no part of them.
 type word struct {
 	name    string
+	there   bool // a layer has such a part, which may be none that Megatron-LM could run again
 	regions []torchsim.Region
 }
 
 // megatronWords finds the parts of layers that Megatron-LM has words for. A layer has an mlp or experts, and experts
-// may be in some layers only; each layer has the other parts, or the word is none of the model's. Norms whose results
-// a later module reads than the one behind them are none that Megatron-LM could free.
+// may be in some layers only; each layer has the other parts, or the word is none of the model's. Results that a step
+// reads which comes too late are none that Megatron-LM could free.
 func megatronWords(p *torchsim.Program, layers []int32) []word {
-	out := []word{{name: "core_attn"}, {name: "layernorm"}, {name: "mlp"}, {name: "moe"}, {name: "shared_experts"}}
+	out := []word{{name: "core_attn"}, {name: "layernorm"}, {name: "mla_up_proj"}, {name: "mlp"}, {name: "moe"},
+		{name: "moe_act"}, {name: "shared_experts"}}
 	var all []parts
 	for _, call := range layers {
 		all = append(all, partsOf(p, call))
@@ -92,12 +94,13 @@ func megatronWords(p *torchsim.Program, layers []int32) []word {
 		w := &out[i]
 		some := 0
 		for k := range all {
-			if found := all[k].of(w.name); found != nil {
+			if found := all[k].of(p, w.name); found != nil {
+				w.there = true
 				w.regions = append(w.regions, found...)
 				some++
 			}
 		}
-		if i < 2 && some < len(layers) {
+		if i < 3 && some < len(layers) {
 			w.regions = nil
 		}
 		if _, err := p.Rerun(w.regions); err != nil {
@@ -111,7 +114,9 @@ func megatronWords(p *torchsim.Program, layers []int32) []word {
 type parts struct {
 	attention, core, mlp, shared []int32
 	norms                        [2][]int32 // before the attention, and between it and the mlp
+	up                           []int32    // of a latent attention
 	experts                      bool
+	acts                         []torchsim.Region // of experts
 }
 
 // The names of modules in the decoders of Megatron-LM and of transformers.
@@ -145,7 +150,7 @@ func partsOf(p *torchsim.Program, layer int32) (x parts) {
 		case outer == attention && attention >= 0 && slices.Contains(coreNames, name):
 			x.core = p.Within(i)
 		case outer == mlp && mlp >= 0 && name == "experts":
-			x.experts = true
+			x.experts, x.acts = true, activations(p, i)
 		case outer == mlp && mlp >= 0 && slices.Contains(sharedNames, name):
 			x.shared = p.Within(i)
 		}
@@ -153,6 +158,7 @@ func partsOf(p *torchsim.Program, layer int32) (x parts) {
 	if x.core == nil && attention >= 0 {
 		x.core = products(p, attention)
 	}
+	x.up = upProjection(p, attention, x.core)
 	return x
 }
 
@@ -193,12 +199,16 @@ func whole(steps []int32) []torchsim.Region {
 }
 
 // of are the regions of a word in a layer; nil if the layer has no such part.
-func (x *parts) of(name string) []torchsim.Region {
+func (x *parts) of(p *torchsim.Program, name string) []torchsim.Region {
 	switch {
 	case name == "core_attn":
 		return whole(x.core)
 	case name == "layernorm":
 		return x.layernorm()
+	case name == "mla_up_proj":
+		return x.latent(p)
+	case name == "moe_act":
+		return x.acts
 	case name == "shared_experts":
 		return whole(x.shared)
 	case (name == "moe") == x.experts:

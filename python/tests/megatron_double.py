@@ -49,43 +49,54 @@ class _Keeping(torch.autograd.Function):
             return run(*inputs)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, *grads):
         owner, ctx.owner = ctx.owner, None
-        torch.autograd.backward(owner.out, grad)
+        torch.autograd.backward(owner.out, grads)
         grads = [t.grad for t in owner.leaves]
         owner.out = owner.leaves = None
         return None, None, *grads
 
 
 class Discarding:
-    """A region whose result is freed once a consumer is done, and made again when the consumer has its gradient."""
+    """A region whose results are freed once a consumer is done, and made again when the consumer has its gradient."""
 
     def __init__(self, run, *inputs):
         self.run, self.state = run, torch.get_rng_state()
-        self.out = _Keeping.apply(run, self, *inputs)
+        self.out = listed(_Keeping.apply(run, self, *inputs))
 
     def then(self, consumer):
-        """Runs the consumer, and frees the result."""
-        storage = self.out.untyped_storage()
-        key = storage._cdata
+        """Runs the consumer, and frees the results."""
+        storages = [t.untyped_storage() for t in self.out]
+        keys = {s._cdata: i for i, s in enumerate(storages)}
 
         def pack(t):
-            of = t.untyped_storage()._cdata == key
-            return (t.size(), t.stride(), t.storage_offset()) if of else t
+            i = keys.get(t.untyped_storage()._cdata)
+            return t if i is None else (i, t.size(), t.stride(), t.storage_offset())
 
         def unpack(x):
-            return x if isinstance(x, torch.Tensor) else self.out.detach().as_strided(*x)
+            return x if isinstance(x, torch.Tensor) else self.out[x[0]].detach().as_strided(*x[1:])
 
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            result = consumer(self.out)
-        storage.resize_(0)
+            result = consumer(*self.out)
+        for s in storages:
+            s.resize_(0)
         self.out = None
         result.register_hook(self.recompute)
         return result
 
     def recompute(self, _):
         ctx, self.ctx = self.ctx, None
-        self.leaves, self.out = again(self.run, self.state, ctx.saved_tensors)
+        self.leaves, out = again(self.run, self.state, ctx.saved_tensors)
+        self.out = listed(out)
+
+
+def listed(out):
+    return [out] if isinstance(out, torch.Tensor) else list(out)
+
+
+def discarding(on, run, inputs, consumer):
+    """Runs a region, and a consumer of its results; they are freed where on."""
+    return Discarding(run, *inputs).then(consumer) if on else consumer(*listed(run(*inputs)))
 
 
 class Core(nn.Module):
@@ -94,11 +105,11 @@ class Core(nn.Module):
         self.heads, self.drop = heads, nn.Dropout(0.1)
 
     def forward(self, *parts):
-        b, t, d = parts[0].shape
+        b, t, _ = parts[0].shape
         q, k, v = (x.reshape(b, t, self.heads, -1).transpose(1, 2).reshape(b * self.heads, t, -1) for x in parts)
         scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
         out = torch.bmm(self.drop(scores.softmax(-1)), v)
-        return out.reshape(b, self.heads, t, -1).transpose(1, 2).reshape(b, t, d)
+        return out.reshape(b, self.heads, t, -1).transpose(1, 2).reshape(b, t, -1)
 
 
 class Attention(nn.Module):
@@ -114,6 +125,35 @@ class Attention(nn.Module):
         return self.linear_proj(Checkpoint.apply(core, *parts) if self.recompute else core(*parts))
 
 
+class Latent(nn.Module):
+    """The attention with keys and values, and queries, that are projected up from narrow ones."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.narrow, self.heads, self.position = width // 4, heads, width // heads // 2
+        self.linear_q_down_proj, self.q_layernorm = nn.Linear(width, self.narrow), nn.LayerNorm(self.narrow)
+        self.linear_kv_down_proj = nn.Linear(width, self.narrow + self.position)
+        self.kv_layernorm = nn.LayerNorm(self.narrow)
+        self.linear_q_up_proj = nn.Linear(self.narrow, width + heads * self.position)
+        self.linear_kv_up_proj, self.linear_proj = nn.Linear(self.narrow, 2 * width), nn.Linear(width, width)
+        self.core_attention = Core(heads)
+        self.recompute = self.discards = False
+
+    def up(self, q, kv, position):
+        b, t, _ = q.shape
+        q = self.linear_q_up_proj(q)
+        k, v = self.linear_kv_up_proj(kv).view(b, t, self.heads, -1).chunk(2, -1)
+        k = torch.cat([k, position.sin()[:, :, None].expand(-1, -1, self.heads, -1)], -1)
+        return q, k.flatten(2), v.flatten(2)
+
+    def forward(self, x):
+        q = self.q_layernorm(self.linear_q_down_proj(x))
+        kv, position = self.linear_kv_down_proj(x).split([self.narrow, self.position], -1)
+        core = self.core_attention
+        run = (lambda *parts: Checkpoint.apply(core, *parts)) if self.recompute else core
+        return self.linear_proj(discarding(self.discards, self.up, (q, self.kv_layernorm(kv), position), run))
+
+
 class MLP(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -123,11 +163,46 @@ class MLP(nn.Module):
         return self.linear_fc2(nn.functional.gelu(self.linear_fc1(x)))
 
 
-class Layer(nn.Module):
-    def __init__(self, width, heads):
+class Experts(nn.Module):
+    """Gated perceptrons, whose products run together."""
+
+    def __init__(self, number, width):
         super().__init__()
-        self.input_layernorm, self.self_attention = nn.LayerNorm(width), Attention(width, heads)
-        self.pre_mlp_layernorm, self.mlp = nn.LayerNorm(width), MLP(width)
+        self.fc1 = nn.Parameter(torch.randn(number, width, 4 * width) / 8)
+        self.fc2 = nn.Parameter(torch.randn(number, 2 * width, width) / 8)
+        self.discards = False
+
+    def forward(self, x, weights):
+        return discarding(self.discards, self.act, (torch.bmm(x, self.fc1), weights), self.down)
+
+    def down(self, y):
+        return torch.bmm(y, self.fc2)
+
+    @staticmethod
+    def act(y, weights):
+        gate, up = y.chunk(2, -1)
+        return nn.functional.silu(gate) * up * weights[..., None]
+
+
+class MoE(nn.Module):
+    """Experts that each take as many tokens, those with the highest scores."""
+
+    def __init__(self, width, number=4):
+        super().__init__()
+        self.router, self.experts = nn.Linear(width, number, bias=False), Experts(number, width)
+
+    def forward(self, x):
+        rows = x.flatten(0, 1)
+        weights, at = self.router(rows).softmax(-1).T.topk(len(rows) // 2, -1)
+        out = self.experts(rows[at], weights)
+        return torch.zeros_like(rows).index_add(0, at.flatten(), out.flatten(0, 1)).view_as(x)
+
+
+class Layer(nn.Module):
+    def __init__(self, width, attention, mlp):
+        super().__init__()
+        self.input_layernorm, self.self_attention = nn.LayerNorm(width), attention
+        self.pre_mlp_layernorm, self.mlp = nn.LayerNorm(width), mlp
         self.drop = nn.Dropout(0.1)
         self.discards = self.recompute = False
 
@@ -137,14 +212,15 @@ class Layer(nn.Module):
         return x + self.drop(self.behind(self.pre_mlp_layernorm, x, mlp))
 
     def behind(self, norm, x, module):
-        return Discarding(norm, x).then(module) if self.discards else module(norm(x))
+        return discarding(self.discards, norm, (x,), module)
 
 
 class Decoder(nn.Module):
-    def __init__(self, layers=4, width=64, heads=4):
+    def __init__(self, attention, mlps, width=64, heads=4):
         super().__init__()
         self.embedding, self.head = nn.Embedding(100, width), nn.Linear(width, 100)
-        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, attention(width, heads), mlp(width)) for mlp in mlps)
+        layers = len(mlps)
         self.chunks = [(1, False)] * layers
 
     def forward(self, ids):
@@ -162,14 +238,24 @@ class Decoder(nn.Module):
             uniform = [(min(size, n - i), True) for i in range(0, n, size)]
             self.chunks = uniform if "uniform" in flags else [(1, i < size) for i in range(n)]
         for layer in self.layers:
-            layer.discards, layer.recompute = "layernorm" in flags, "mlp" in flags
+            experts = getattr(layer.mlp, "experts", None)
+            layer.discards = "layernorm" in flags
+            layer.recompute = ("mlp" if experts is None else "moe") in flags
             layer.self_attention.recompute = "core_attn" in flags
+            layer.self_attention.discards = "mla_up_proj" in flags
+            if experts is not None:
+                experts.discards = "moe_act" in flags
 
 
-def decoder():
+def decoder(attention=Attention, mlps=(MLP,) * 4):
     """A model in training, its input and its labels."""
     torch.manual_seed(0)
-    return Decoder().train(), torch.randint(0, 100, (8, 48)), torch.randint(0, 100, (8, 48))
+    return Decoder(attention, mlps).train(), torch.randint(0, 100, (8, 48)), torch.randint(0, 100, (8, 48))
+
+
+def latent():
+    """The same with latent attention, a perceptron and three layers of experts."""
+    return decoder(Latent, (MLP, MoE, MoE, MoE))
 
 
 def loss(out, labels):

@@ -194,11 +194,12 @@ def test_torchtitan(budget, kind, monkeypatch):
     assert measure(value, show=False).peak_bytes == pytest.approx(peak, rel=0.01)
 
 
-def settings(layers):
+def settings(layers, words):
     """All settings of Megatron-LM that plans have, as lists of words."""
-    words = ("core_attn", "layernorm", "mlp")
     for n in range(1, len(words) + 1):
         for some in itertools.combinations(words, n):
+            if {"moe", "moe_act"} <= {*some}:
+                continue
             yield ["--recompute-granularity", "selective", "--recompute-modules", *some]
     for method, n in itertools.product(("block", "uniform"), range(1, layers + 1)):
         yield ["--recompute-granularity", "full", "--recompute-method", method, "--recompute-num-layers", str(n)]
@@ -213,15 +214,22 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-def test_megatron(one_thread):
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("decoder", ("core_attn", "layernorm", "mlp")),
+        ("latent", ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act")),
+    ],
+)
+def test_megatron(one_thread, name, words):
     """Every setting makes equal gradients, and the peaks that tests of the program hold the simulation to are those of
     today's steps."""
-    model, given, labels = megatron_double.decoder()
+    model, given, labels = getattr(megatron_double, name)()
     written = json.loads(trace(model, given, loss=megatron_double.loss, labels=labels).to_json())
     written["torch"] = "2.15.0"
     plain, peaks = stepping(model, given, megatron_double.loss, labels), {}
     peaks[""] = measure(plain, show=False).peak_bytes
-    for flags in settings(len(model.layers)):
+    for flags in settings(len(model.layers), words):
         planned = copy.deepcopy(model)
         planned.set(flags)
         value = stepping(planned, given, megatron_double.loss, labels)
@@ -232,10 +240,10 @@ def test_megatron(one_thread):
     folder = Path(__file__).parents[2] / "answers" / "emit" / "testdata"
     if os.environ.get("UPDATE_STEP"):
         lines = json.dumps(written).replace("{", "\n{").replace("\n{", "{", 1)
-        (folder / "decoder.step.json").write_text(lines + "\n", encoding="utf-8")
-        (folder / "decoder.peaks.json").write_text(json.dumps(peaks, indent=1) + "\n", encoding="utf-8")
-    assert json.loads((folder / "decoder.step.json").read_text(encoding="utf-8")) == written
-    known = json.loads((folder / "decoder.peaks.json").read_text(encoding="utf-8"))
+        (folder / f"{name}.step.json").write_text(lines + "\n", encoding="utf-8")
+        (folder / f"{name}.peaks.json").write_text(json.dumps(peaks, indent=1) + "\n", encoding="utf-8")
+    assert json.loads((folder / f"{name}.step.json").read_text(encoding="utf-8")) == written
+    known = json.loads((folder / f"{name}.peaks.json").read_text(encoding="utf-8"))
     assert known == pytest.approx(peaks, rel=0.0001)
     answer = memopt.run("plan", "-", "--emit", "megatron", "--budget", "60%", "-O", "json", stdin=json.dumps(written))
     flags = " ".join(json.loads(answer)["text"].partition("RECOMPUTE_ARGS=(")[2].split()[:-1])
