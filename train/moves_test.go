@@ -125,7 +125,7 @@ func TestMovingRanks(t *testing.T) {
 	for _, zero := range []int{0, 1, 2} {
 		for _, micros := range []int{1, 2} {
 			run := func(moves bool) *group {
-				return onRanks(t, 2, t.TempDir(), func(k *task, _ int) {
+				return onRanksOf(t, netText, 2, t.TempDir(), func(k *task, _ int) {
 					if k.moving(0.75); !moves {
 						k.sel.Strategy = nil
 					}
