@@ -39,6 +39,9 @@ type Value struct {
 	Output     bool    // a graph output
 	Data       *TensorData
 	SparseData *Sparse
+	// Homed says that the value, a state of a training job, lies in a home: a file that no memory for plans and no
+	// budget has.
+	Homed bool
 }
 
 // IsInitializer reports whether the file holds the value's contents.

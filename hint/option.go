@@ -21,6 +21,7 @@ const (
 	Format                         // Format of data.Options
 	FreezeInputs                   // FreezeInputs of optimize.Options
 	HostBudget                     // HostBudget of memopt.MoveOptions
+	HostDir                        // Home of train.Recipe
 	Init                           // Begin and RandomSeed of train.Config
 	Interleave                     // Interleave of parallel.Layout
 	Keep                           // Keep of memopt.PlanOptions
@@ -76,6 +77,7 @@ var names = [NumOptions]string{
 	Format:           "Format",
 	FreezeInputs:     "FreezeInputs",
 	HostBudget:       "HostBudget",
+	HostDir:          "Home",
 	Init:             "Begin",
 	Interleave:       "Interleave",
 	Keep:             "Keep",

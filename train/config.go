@@ -48,7 +48,7 @@ type Config struct {
 	RandomSeed *uint64
 
 	// Home is the folder that the states lie in, twice, and are kept in after every update; nil: they lie in memory.
-	// Plans must be those of Selection.Home.
+	// Plans must be those of steps with a home (Recipe.Home).
 	Home *checkpoint.Home
 	// Copies says that a job with a Home writes checkpoints to Folder as well.
 	Copies bool

@@ -22,7 +22,7 @@ import (
 // at gives a task's states a home, and runs it there.
 func (k *task) at(t testing.TB, ctx context.Context, home string, resume bool) *train.Result {
 	t.Helper()
-	k.sel.Home = true
+	k.recipe.Home = true
 	k.prepare(t)
 	h, err := checkpoint.OpenHome(home)
 	require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestHomeMovesOn(t *testing.T) {
 	before := tensors(t, from)
 	job(6).at(t, context.Background(), whole, false)
 	k := job(6)
-	k.sel.Home = true
+	k.recipe.Home = true
 	k.prepare(t)
 	var err error
 	k.config.Home, err = checkpoint.OpenHome(to)
@@ -232,7 +232,7 @@ func TestHomeBudget(t *testing.T) {
 		require.LessOrEqual(t, k.config.Plans.Total(), total)
 		require.Less(t, r.MeasuredArena, p.Arena())
 		low := job(total / 8)
-		low.sel.Home = true
+		low.recipe.Home = true
 		steps, err := train.Make(low.model, low.recipe)
 		require.NoError(t, err)
 		_, err = steps.Plan(context.Background(), low.batch, 0, low.sel)

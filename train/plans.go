@@ -29,8 +29,6 @@ type Selection struct {
 	// Moved is a plan file whose values move, in place of Strategy; nil: there is none. Random nodes have the seeds
 	// of Seed, as without it.
 	Moved *recompute.Record
-	// Home says that the states lie in a folder (Config.Home), outside of every budget.
-	Home bool
 	// Sizes says how often batches have which size of Steps.Ragged: steps that are planned to a budget have plans for
 	// bands of these sizes, MostBands at most. Saved are such plans in place of Strategy. Without both, one plan is for
 	// all sizes.
@@ -87,15 +85,10 @@ func (s *Steps) Plan(ctx context.Context, rows, rest int64, sel Selection) (*Pla
 	if p.Persistent, p.Inputs, err = s.persistent(rows); err != nil {
 		return nil, err
 	}
-	if sel.Home {
-		states, err := s.stateBytes(rows)
-		if err != nil {
-			return nil, err
-		}
+	if s.Homed {
 		if p.Home, err = s.HomeBytes(rows); err != nil {
 			return nil, err
 		}
-		p.Persistent -= states
 	}
 	if s.Ragged != "" {
 		if p.Bands, err = s.planBands(ctx, rows, sel, p); err != nil {
@@ -152,48 +145,21 @@ func (s *Steps) planStepWithin(ctx context.Context, rows, rest int64, sel Select
 // persists between steps, such as the optimizer's state while gradients are accumulated.
 func (s *Steps) planStep(ctx context.Context, rows int64, sel Selection, p *Plans) (*Planned, error) {
 	m := s.sized(s.Step, rows)
-	var outside int64 // bytes of the step's states that no budget counts
-	if sel.Home {
-		var err error
-		if outside, err = s.ownStates(m, rows); err != nil {
-			return nil, err
-		}
-	}
-	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && (s.Update != nil || outside > 0) {
+	if b, ok := sel.Strategy.(memopt.Budget); ok && b.Total > 0 && s.Update != nil {
 		own, err := persistentOf(m)
 		if err != nil {
 			return nil, err
 		}
-		own -= outside
 		beside := max(p.Persistent+p.Inputs-own, 0)
 		if b.Total <= beside {
 			return nil, &planner.InfeasibleError{
 				Budget: b.Total - p.Persistent - p.Inputs, Persistent: p.Persistent + p.Inputs,
 			}
 		}
-		b.Total += outside - beside
+		b.Total -= beside
 		sel.Strategy = b
 	}
-	out, err := plan(ctx, m, sel)
-	var low *planner.InfeasibleError
-	if outside > 0 && errors.As(err, &low) {
-		low.Persistent = max(low.Persistent-outside, 0)
-	}
-	return out, err
-}
-
-// ownStates is the bytes of the states of a job that a step of its has.
-func (s *Steps) ownStates(m *memopt.Model, rows int64) (sum int64, err error) {
-	for i := range s.States {
-		if v, ok := m.Graph.Lookup(s.States[i].Name); ok && (m.Graph.Values[v].Input || m.Graph.Values[v].Data != nil) {
-			n, err := s.States[i].bytes(s.dims(rows))
-			if err != nil {
-				return 0, err
-			}
-			sum += n
-		}
-	}
-	return sum, nil
+	return plan(ctx, m, sel)
 }
 
 // stateBytes is the bytes of all states.
@@ -304,12 +270,15 @@ func moving(m *memopt.Model, p *memopt.Moving) (*Planned, error) {
 		Order: graph.FileOrder(p.Model.Graph), Dims: m.Dims}}, nil
 }
 
-// persistent is the bytes of the states, which persist between steps, and of a step's inputs.
+// persistent is the bytes of the states, which persist between steps, and of a step's inputs; without states that have
+// a home.
 func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 	env := s.dims(rows)
 	given := map[string]bool{}
-	if states, err = s.stateBytes(rows); err != nil {
-		return 0, 0, err
+	if !s.Homed {
+		if states, err = s.stateBytes(rows); err != nil {
+			return 0, 0, err
+		}
 	}
 	for i := range s.States {
 		given[s.States[i].Name] = true
@@ -337,13 +306,8 @@ func (s *Steps) persistent(rows int64) (states, inputs int64, err error) {
 
 // Stays is the bytes that are there throughout a job with so many rows, and those of a step's inputs; without states
 // that have a home.
-func (s *Steps) Stays(rows int64, home bool) (int64, error) {
+func (s *Steps) Stays(rows int64) (int64, error) {
 	stay, inputs, err := s.persistent(rows)
-	if err == nil && home {
-		var states int64
-		states, err = s.stateBytes(rows)
-		stay -= states
-	}
 	return stay + inputs, err
 }
 

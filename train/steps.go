@@ -41,6 +41,8 @@ type Recipe struct {
 	LossScale string
 	// Seed is that of random nodes without a seed of their own.
 	Seed int64
+	// Home says that the states lie in a folder (Config.Home), outside of every budget.
+	Home bool
 }
 
 // Steps are the models that a job executes. Symbols of the batch need not be bound.
@@ -70,6 +72,8 @@ type Steps struct {
 	Inputs []graph.ValueID // of Step
 	Batch  string
 	Rows   int64
+	// Homed says that the states have a home (Recipe.Home).
+	Homed bool
 	// Lossless means that the gradients of the model's outputs are inputs of the step (Recipe.Seeds).
 	Lossless bool
 	// Ragged is the symbol whose size differs from batch to batch (Vary), from Least to its binding; "" if there is
@@ -104,7 +108,30 @@ func MakeStep(m *memopt.Model, r Recipe) (*Steps, error) {
 	if !r.Bare {
 		s.watch()
 	}
+	if r.Home {
+		return s, s.lodge()
+	}
 	return s, nil
+}
+
+// lodge gives the states a home: no plan of the steps counts them.
+func (s *Steps) lodge() error {
+	if err := s.findStates(); err != nil {
+		return err
+	}
+	s.Homed = true
+	for _, m := range []*memopt.Model{s.Step, s.Update, s.Combine} {
+		if m == nil {
+			continue
+		}
+		m.Model = m.Model.Clone() // which may be the caller's
+		for _, st := range s.States {
+			if v, ok := m.Graph.Lookup(st.Name); ok {
+				m.Graph.Values[v].Homed = true
+			}
+		}
+	}
+	return nil
 }
 
 // Make makes the steps of a job from a forward model, or takes a step graph as it is.
@@ -115,8 +142,10 @@ func Make(m *memopt.Model, r Recipe) (*Steps, error) {
 		return nil, err
 	}
 	s.Step.Model = recompute.Seed(s.Step.Model, r.Seed)
-	if err := s.findStates(); err != nil {
-		return nil, err
+	if s.States == nil {
+		if err := s.findStates(); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.findInputs(); err != nil {
 		return nil, err

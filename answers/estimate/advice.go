@@ -26,10 +26,12 @@ type Advice struct {
 
 // The ranks of advice that train.Ways has not: halves are no slower, but other numbers.
 const (
-	rankHalf    = 1 << 20
-	rankPure    = 1 << 35
-	rankSeveral = 1 << 36
-	rankShrink  = 1 << 41
+	rankHome      = 1 << 19 // the same numbers, at the pace of a file
+	rankHalf      = 1 << 20
+	rankUnclipped = 1 << 30 // as train.Ways has it
+	rankPure      = 1 << 35
+	rankSeveral   = 1 << 36
+	rankShrink    = 1 << 41
 )
 
 // advise looks for changes besides a plan that make the step fit, the cheapest first; planned says that a plan does.
@@ -43,6 +45,7 @@ func (s *step) advise(ctx context.Context, planned bool) []Advice {
 	if len(list) == 0 && !planned {
 		list = s.several(ctx)
 	}
+	list = append(list, s.lodged(ctx)...)
 	if a := s.shrink(ctx); a != nil {
 		list = append(list, *a)
 	}
@@ -116,11 +119,13 @@ func (s *step) moved(ctx context.Context) *Advice {
 	if err != nil || out.Total() > s.memory || out.Copies == nil {
 		return nil
 	}
-	host := (out.Copies.Arena + 1<<20 - 1) >> 20
-	return &Advice{hint.HostBudget.With(fmt.Sprintf("%dMiB", host)).String(), out.Total(),
+	return &Advice{hint.HostBudget.With(wholeMiB(out.Copies.Arena)).String(), out.Total(),
 		fmt.Sprintf("values move to the host and back: an estimated %.1f %% more time", 100*out.Overhead),
 		int64(1000 * out.Overhead)}
 }
+
+// wholeMiB is a size that is rounded up to MiB.
+func wholeMiB(bytes int64) string { return fmt.Sprintf("%dMiB", (bytes+1<<20-1)>>20) }
 
 // quick is a budget of all the device's memory, with the first plan found.
 func (s *step) quick() memopt.Strategy {
@@ -136,6 +141,7 @@ type change struct {
 	optimizer     string              // "" for no change
 	optimizerCost string
 	unclipped     bool // the norm of gradients has no bound
+	home          bool // the states have a home
 }
 
 // changes are sets of changes, the gentlest first: a precision, an optimizer whose states take fewer bits, gradients
@@ -199,11 +205,21 @@ func (c *change) on(o Options) Options {
 	if c.unclipped {
 		o.Recipe.Optimizer.MaxNorm = 0
 	}
+	if c.home {
+		none := int64(0)
+		o.Recipe.Home, o.Device, o.Reserve = true, o.HomeOn, &none
+		o.Moves = memopt.MoveOptions{}
+	}
 	return o
 }
 
-// words are the options to set, and their prices.
-func (c *change) words() (what, price []string) {
+// words are the options to set for a step that they make, and their prices.
+func (c *change) words(made *step) (what, price []string) {
+	if h := made.home; c.home {
+		what = append(what, hint.Device.With(made.opts.Device.Name).String(), hint.HostDir.With("DIR").String(),
+			hint.HostBudget.With(wholeMiB(h.Bytes())).String())
+		price = append(price, fmt.Sprintf("states in a file on the host, twice: %s", h.Price()))
+	}
 	if c.precision != "" {
 		what, price = append(what, hint.Precision.With(string(c.precision)).String()),
 			append(price, precisionPrice[c.precision])
@@ -256,22 +272,47 @@ func (s *step) leastHeld(c *change) int64 {
 // together is the step with changes, and with a plan where it does not fit without; nil: it does not fit.
 func (s *step) together(ctx context.Context, c *change) *Advice {
 	other, err := newStep(s.read, c.on(s.opts))
-	if err != nil || other.limit() <= 0 {
+	if err != nil || other.limit() <= 0 || other.home.Over() {
 		return nil
 	}
 	out, err := other.outcome(ctx, nil)
 	if err != nil {
 		return nil
 	}
-	what, price := c.words()
-	if out.Total() > s.memory {
-		if out, err = other.outcome(ctx, other.quick()); err != nil || out.Total() > s.memory {
+	what, price := c.words(other)
+	if out.Total() > other.memory {
+		if out, err = other.outcome(ctx, other.quick()); err != nil || out.Total() > other.memory {
 			return nil
 		}
 		price = append(price, fmt.Sprintf("with a plan, an estimated %.1f %% more time", 100*out.Overhead))
 	}
 	return &Advice{strings.Join(what, " "), out.Total(), strings.Join(price, "; "),
 		rankSeveral + int64(1000*out.Overhead)}
+}
+
+// lodged is the step whose states have a home, on the device that reads them there; where that does not suffice without
+// a plan, also without the bound of the norm, for which gradients wait for each other on the device.
+func (s *step) lodged(ctx context.Context) (list []Advice) {
+	r := &s.opts.Recipe
+	if s.trained == nil || s.opts.HomeOn == nil || r.Home {
+		return nil
+	}
+	for _, c := range []change{{home: true}, {home: true, unclipped: true}} {
+		if c.unclipped && (r.Optimizer.MaxNorm == 0 || r.LossScale != "") || ctx.Err() != nil {
+			break
+		}
+		a := s.together(ctx, &c)
+		if a == nil {
+			continue
+		}
+		if a.rank -= rankSeveral - rankHome; c.unclipped {
+			a.rank += rankUnclipped
+		}
+		if list = append(list, *a); a.rank == rankHome {
+			break
+		}
+	}
+	return list
 }
 
 // precisionPrice is the price of a precision, for readers.

@@ -44,6 +44,10 @@ type Options struct {
 	// Moves let values move to the host in plans that make the step fit. The link is also that of copies which the
 	// graph has already.
 	Moves memopt.MoveOptions
+	// HostBudget is the bytes that the home of the states (Recipe.Home) may take, here or in advice; 0: no bound.
+	HostBudget int64
+	// HomeOn is the device whose steps can read states in a home, for advice; nil: no home is advised.
+	HomeOn *device.Profile
 	// Allocator serves the step, and Conf are the options of PyTorch's.
 	Allocator Allocator
 	Conf      allocator.Conf
@@ -90,6 +94,9 @@ type Result struct {
 	// Link is the bytes per second of the link that copies go over; 0: none.
 	Link float64
 
+	// Home is the file of the states, outside of every outcome; nil without one.
+	Home *report.Home
+
 	Plain *Outcome
 	// Planned is the step with the cheapest plan that fits; nil if no plan fits or the memory is unknown. If
 	// the unchanged step fits, it is Plain.
@@ -122,8 +129,12 @@ type Outcome struct {
 // Total is the bytes that the step takes, the reserve included.
 func (o *Outcome) Total() int64 { return o.Parts.Total() }
 
-// Fits reports whether the unchanged step fits; known is false if the memory is unknown.
-func (r *Result) Fits() (fits, known bool) { return r.Plain.fits(r.Memory), r.Memory > 0 }
+// Fits reports whether the unchanged step fits, and its home within its budget; known is false if the memory is
+// unknown.
+func (r *Result) Fits() (fits, known bool) {
+	over := r.Home.Over()
+	return !over && r.Plain.fits(r.Memory), over || r.Memory > 0
+}
 
 // fits reports whether the step fits in so much memory.
 func (o *Outcome) fits(memory int64) bool {
@@ -146,12 +157,13 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
 		return nil, err
 	}
 	r := s.describe()
+	r.Home = s.home
 	if r.Plain, err = s.outcome(ctx, nil); err != nil {
 		return nil, err
 	}
 	r.countParameters(s)
 	r.note()
-	if fits, known := r.Fits(); !known {
+	if fits, known := r.Fits(); !known || r.Home.Over() {
 		return r, nil
 	} else if fits {
 		r.Planned = r.Plain

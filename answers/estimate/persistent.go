@@ -131,14 +131,14 @@ func (s *step) isParameter(g *graph.Graph, v graph.ValueID, state bool) bool {
 	return state || graded
 }
 
-// each calls do for everything that stays throughout a step, once, with its bytes.
+// each calls do for everything that stays on the device throughout a step, once, with its bytes.
 func (s *step) each(do func(name string, k kind, bytes int64)) {
 	seen := map[string]bool{}
 	for _, m := range s.models {
 		g := m.Graph
 		for i := range g.Values {
 			v, name := graph.ValueID(i), g.ValueName(graph.ValueID(i))
-			if !stays(g, v) || seen[name] {
+			if !stays(g, v) || seen[name] || g.Values[i].Homed {
 				continue
 			}
 			seen[name] = true

@@ -22,7 +22,10 @@ func (r *Result) Answer() string {
 	if r.Device != "" {
 		where = fmt.Sprintf("the %s of %s", report.Bytes(r.Memory), r.Device)
 	}
-	switch {
+	switch h := r.Home; {
+	case h.Over():
+		return fmt.Sprintf("No: the home of the states takes %s of the host, twice their size, and may take %s: "+
+			"raise %v.", report.Bytes(h.Bytes()), report.Bytes(h.Budget), hint.HostBudget)
 	case !known:
 		return fmt.Sprintf("The step takes %s. Whether that fits, %v or %v would tell.", total,
 			hint.Memory.With("SIZE"), hint.Device.With("NAME"))
@@ -72,6 +75,7 @@ type resultJSON struct {
 	parts.Head
 	Ranks    []RankJSON         `json:"ranks"`
 	Copies   *report.CopiesJSON `json:"copies,omitempty"`
+	Home     *report.HomeJSON   `json:"home,omitempty"`
 	WithPlan *parts.PlannedJSON `json:"with_plan"`
 	// Allocator says how the allocator serves the step without a plan.
 	Allocator *parts.AllocatorJSON `json:"allocator,omitempty"`
@@ -127,6 +131,7 @@ func (r *Result) json() *resultJSON {
 		out.Step.Optimizer = &r.Optimizer
 	}
 	out.Ranks, out.Copies = []RankJSON{{0, out.Total, out.Breakdown}}, r.copies(r.Plain)
+	out.Home = r.Home.JSON()
 	out.Allocator = r.Plain.Served.json()
 	if p := r.Planned; p != nil {
 		out.WithPlan = &parts.PlannedJSON{Total: p.Total(), Overhead: p.Overhead, Nodes: p.Nodes,
@@ -186,10 +191,17 @@ func Report(w io.Writer, format report.Format, r *Result, verbose bool) error {
 	if err := report.Sentences(w, format, r.answers()...); err != nil {
 		return err
 	}
-	if err := r.partsTable().WriteAs(w, format); err != nil {
-		return err
+	tables := []*report.Table{r.partsTable()}
+	if r.Home != nil {
+		tables = append(tables, r.Home.Table())
 	}
-	if format != report.MarkdownFormat { // whose tables end with an empty line
+	for _, t := range tables {
+		if err := t.WriteAs(w, format); err != nil {
+			return err
+		}
+		if format == report.MarkdownFormat { // whose tables end with an empty line
+			continue
+		}
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			return err
 		}
@@ -337,6 +349,12 @@ func (r *Result) partsCSV() *report.Table {
 	add("total_bytes", r.Plain.Total(), with)
 	if r.Memory > 0 {
 		add("memory_bytes", r.Memory, "")
+	}
+	if h := r.Home; h != nil {
+		add("home_weights_bytes", h.Weights, "")
+		add("home_gradients_bytes", h.Gradients, "")
+		add("home_moments_bytes", h.Moments, "")
+		add("home_bytes", h.Bytes(), "")
 	}
 	return t
 }

@@ -33,7 +33,7 @@ func (s *step) retypedSteps() *train.Steps {
 
 // retyped is a model with its values in the types of the precision.
 func (s *step) retyped(m *memopt.Model) *memopt.Model {
-	if s.opts.Precision == precision.AsIs {
+	if s.opts.Precision == precision.AsIs || s.rewrites() {
 		return m
 	}
 	t := parts.TypesOf(s.opts.Precision)
@@ -157,7 +157,7 @@ func (s *step) fromStates(m *memopt.Model, gradient []bool) []bool {
 // masterBytes are the bytes of master weights.
 func (s *step) masterBytes() (n int64) {
 	t := parts.TypesOf(s.opts.Precision)
-	if s.opts.Precision == precision.AsIs || t.Master == graph.Undefined || !s.updatesItself() {
+	if s.opts.Precision == precision.AsIs || s.rewrites() || t.Master == graph.Undefined || !s.updatesItself() {
 		return 0
 	}
 	for _, elements := range maps.All(s.params) {

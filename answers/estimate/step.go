@@ -3,6 +3,7 @@ package estimate
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -13,11 +14,13 @@ import (
 	"memopt/graph"
 	"memopt/graph/live"
 	"memopt/graph/precision"
+	"memopt/hint"
 	"memopt/internal/timelimit"
 	"memopt/planner"
 	"memopt/planner/device"
 	"memopt/symbolic"
 	"memopt/train"
+	"memopt/view/report"
 )
 
 // step is the estimated object: the models that a training step executes, in the types that count.
@@ -40,6 +43,9 @@ type step struct {
 	// reserve is the memory that no step can have, without the allocator's rounding.
 	reserve int64
 	arena   int64 // of the step without a plan
+	// home is the file of the states of homed, the steps whose states have one; nil without.
+	homed *train.Steps
+	home  *report.Home
 }
 
 // newStep makes the step of a model.
@@ -58,13 +64,16 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 		if err := s.differentiate(o.Recipe); err != nil {
 			return nil, err
 		}
-	} else {
-		s.models = []*memopt.Model{m}
+	} else if err := s.take(m); err != nil {
+		return nil, err
 	}
 	if err := s.bound(); err != nil {
 		return nil, err
 	}
 	if err := s.classify(); err != nil {
+		return nil, err
+	}
+	if err := s.lodge(); err != nil {
 		return nil, err
 	}
 	s.master = s.masterBytes()
@@ -74,6 +83,23 @@ func newStep(m *memopt.Model, o Options) (*step, error) {
 		}
 	}
 	return s, nil
+}
+
+// lodge sizes the home of the states, if they have one. Values that move have the rest of the host's memory.
+func (s *step) lodge() error {
+	if s.homed == nil {
+		return nil
+	}
+	h, err := s.homed.HomeSize(s.rows, s.opts.Recipe.Micros)
+	if err != nil {
+		return err
+	}
+	s.home = &report.Home{Weights: h.Weights, Gradients: h.Gradients, Moments: h.Moments, Read: h.Read,
+		Written: h.Written, Budget: s.opts.HostBudget, Link: s.opts.Moves.Link.BytesPerSecond}
+	if s.opts.HostBudget > 0 {
+		s.opts.Moves.HostBudget = min(s.opts.Moves.HostBudget, max(s.opts.HostBudget-h.Bytes(), 0))
+	}
+	return nil
 }
 
 // differentiate makes the models of a forward model's step. If the model makes no loss, the gradients
@@ -88,6 +114,27 @@ func (s *step) differentiate(r train.Recipe) (err error) {
 		}
 	}
 	s.lossless, s.models, s.trained = made.Lossless, modelsOf(made), made.Params
+	if r.Home {
+		s.homed = made
+	}
+	return nil
+}
+
+// take takes a model that has a backward half as it is, but for the place of its states.
+func (s *step) take(m *memopt.Model) error {
+	s.models = []*memopt.Model{m}
+	if !s.opts.Recipe.Home {
+		return nil
+	}
+	if s.opts.Precision != precision.AsIs {
+		return &memopt.Error{Fault: memopt.OfCaller, Err: fmt.Errorf("%s: has a backward half, whose types stay where "+
+			"its states have a home: leave out %v", m.Path, hint.Precision)}
+	}
+	made, err := train.MakeStep(m, s.opts.Recipe)
+	if err != nil {
+		return err
+	}
+	s.homed, s.models = made, []*memopt.Model{made.Step}
 	return nil
 }
 
@@ -108,8 +155,11 @@ func (s *step) make(r train.Recipe) (*train.Steps, error) {
 	// operator set that rounds.
 	r.Optimizer.Stochastic = s.opts.Precision == precision.BF16Pure && !slices.ContainsFunc(s.read.Graph.Values,
 		func(v graph.Value) bool { return v.Type.DType == graph.BFloat16 })
+	if s.rewrites() {
+		r.Differentiate.Precision = s.opts.Precision
+	}
 	made, err := train.Make(s.read, r)
-	if err != nil || s.opts.Precision == precision.AsIs {
+	if err != nil || s.opts.Precision == precision.AsIs || s.rewrites() {
 		return made, err
 	}
 	// The names of trained parameters and the roles of states are those of the graph's own types.
@@ -119,6 +169,10 @@ func (s *step) make(r train.Recipe) (*train.Steps, error) {
 	}
 	return own.retypedSteps(), nil
 }
+
+// rewrites reports whether the step is made in the types of the precision, as a job has it. Other steps have their
+// values counted in them.
+func (s *step) rewrites() bool { return s.opts.Recipe.Home && s.opts.Precision != precision.AsIs }
 
 // bound requires bindings for all symbols that sizes need.
 func (s *step) bound() error {
@@ -160,7 +214,7 @@ func (s *step) describe() *Result {
 		r.Notes = append(r.Notes, "The model makes no loss: gradients of its outputs are inputs of the step, and "+
 			"the memory of a loss comes on top.")
 	}
-	if r.Precision != precision.AsIs {
+	if r.Precision != precision.AsIs && !s.rewrites() {
 		t := parts.TypesOf(r.Precision)
 		r.Types = &t
 	}
@@ -181,7 +235,7 @@ func (s *step) profile() *device.Profile {
 // device is the executing device if its kernels' workspaces are known: the CPU, in the graph's own
 // types; else nil.
 func (s *step) device() executor.Device {
-	if s.profile().Name == cpuProfile && s.opts.Precision == precision.AsIs {
+	if s.profile().Name == cpuProfile && (s.opts.Precision == precision.AsIs || s.rewrites()) {
 		return cpu.Device{}
 	}
 	return nil

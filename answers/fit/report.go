@@ -45,6 +45,7 @@ type resultJSON struct {
 	Overhead float64          `json:"max_overhead"`
 	Link     *float64         `json:"link_bytes_per_second,omitempty"`
 	Host     *int64           `json:"host_budget_bytes,omitempty"`
+	Home     *report.HomeJSON `json:"home,omitempty"`
 	Largest  *largestJSON     `json:"largest"`
 	Details  []sizeJSON       `json:"details"`
 	Frontier []pointJSON      `json:"frontier"`
@@ -111,6 +112,9 @@ type fittingJSON struct {
 func headOf(m *memopt.Model, o *Options, step *report.Step) resultJSON {
 	head := resultJSON{Schema: Schema, Model: modelJSON{m.Path, m.StructureSHA256}, Dims: m.Dims, Step: step,
 		Overhead: o.MaxOverhead}
+	if step != nil {
+		head.Home = step.Home.JSON()
+	}
 	if o.Moves.Asked() {
 		head.Link, head.Host = &o.Moves.Link.BytesPerSecond, &o.Moves.HostBudget
 	}
@@ -245,6 +249,9 @@ func Report(w io.Writer, f report.Format, r *Result, t *Target, step *report.Ste
 			tables = append(tables, t)
 		}
 		notes = append(r.doubts(), notes...)
+	}
+	if step != nil && step.Home != nil {
+		tables = append(tables, step.Home.Table())
 	}
 	return write(w, f, step, r.Answer(t), tables, notes)
 }

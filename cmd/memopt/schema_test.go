@@ -89,6 +89,8 @@ func TestSchemas(t *testing.T) {
 		{"estimate", "estimate example:mlp --dim batch=4096 --gpu 1GiB --time-limit 0 --allocator torch"},
 		{"estimate", "estimate example:mlp --dim batch=64 --gpu 1GiB --reserve 0 --allocator bfc"},
 		{"estimate", "estimate forward.onnx --dim batch=4 --pp 2 --microbatches 4"},
+		{"estimate", "estimate forward.onnx --dim batch=4 --gpu 1MiB --host-dir home --host-budget 1GiB --link 1GB/s"},
+		{"fit", "fit forward.onnx --vary batch --gpu 1MiB --effort 0 --host-dir home --host-budget 1GiB"},
 		{"plan", "plan forward.onnx --dim batch=4 --precision bf16"},
 		{"explain", "explain forward.onnx --dim batch=4 --precision fp16"},
 		{"apply", "apply example:mlp --dim batch=4096 --level 1 -o out.onnx"},

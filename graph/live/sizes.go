@@ -246,7 +246,7 @@ func Persistent(g *graph.Graph, id graph.ValueID) bool {
 }
 
 // PersistentBytes is the sum of the persistent values' known sizes. Values without producer and
-// readers, such as left-over value_info, do not count.
+// readers, such as left-over value_info, do not count, and states in a home (graph.Value.Homed) neither.
 func PersistentBytes(g *graph.Graph, s *Sizes) (int64, error) {
 	var total int64
 	for i := range g.Values {
@@ -268,7 +268,7 @@ func persistentBytes(g *graph.Graph, s *Sizes, id graph.ValueID) int64 {
 // CountsPersistent reports whether a value's bytes are part of PersistentBytes.
 func CountsPersistent(g *graph.Graph, id graph.ValueID) bool {
 	v := &g.Values[id]
-	return v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, id)
+	return !v.Homed && (v.Input || v.IsInitializer() || v.Def != graph.NoNode && Persistent(g, id))
 }
 
 func backwardReaders(uses []graph.Use, backward []bool, pos []int32) []graph.NodeID {

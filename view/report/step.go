@@ -9,6 +9,8 @@ type Step struct {
 	Optimizer *string `json:"optimizer"`           // added by memopt; nil without an optimizer
 	Micros    int     `json:"accumulate"`          // steps whose gradients are added up for an update
 	Precision string  `json:"precision,omitempty"` // of a step that computes in 16 bits beside float32, which is inexact
+	// Home is the file that its states lie in; nil where they lie on the device. Reports of verbs that know it have it.
+	Home *Home `json:"-"`
 }
 
 // StepLine writes the step as the first line of a report for people. A nil step writes no line: the report

@@ -15,6 +15,7 @@ import (
 	"memopt/cmd/memopt/internal/load"
 	"memopt/cmd/memopt/internal/option"
 	"memopt/cmd/memopt/internal/plancmd"
+	"memopt/configs"
 	"memopt/graph/precision"
 	"memopt/planner"
 	"memopt/train"
@@ -103,6 +104,7 @@ func (f *estimateFlags) register(s *pflag.FlagSet) {
 		"measured bytes; 5 where more was measured")
 	s.StringArrayVar(&f.states, "state", nil, "IN=OUT: the output is the next value of this input (repeatable)")
 	f.moves.Register(s, option.LinkOfDevice)
+	f.step.RegisterHome(s)
 	f.layout.register(s)
 }
 
@@ -111,6 +113,9 @@ func estimateModel(a *cli.App, name string, f *estimateFlags) error {
 	format, err := report.ParseFormat(a.Global.Output)
 	if err != nil {
 		return cli.Usage("%w", err)
+	}
+	if err := f.checkHome(); err != nil {
+		return err
 	}
 	traced, hash, err := load.ReadStep(a, name)
 	if err != nil {
@@ -206,6 +211,8 @@ func fits(a *cli.App, name string, r *estimate.Result) error {
 	case a.Ctx.Err() != nil:
 		return &cli.ExitError{Code: cli.ExitInterrupted,
 			Err: errors.New("interrupted: the search for a plan was cut short")}
+	case r.Home.Over():
+		return option.HomeFits(r.Home.Bytes(), r.Home.Budget)
 	case !known || fits:
 		return nil
 	}
@@ -228,10 +235,10 @@ func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 		return nil, err
 	}
 	o.Memory, o.Device, o.Reserve = at.Bytes, at.Profile, &at.Reserve
-	if o.Moves, err = option.ReadMoves(a, &f.moves, f.DeviceFlags, ""); err != nil {
+	if err := f.readMoves(a, o, at.Near); err != nil {
 		return nil, err
 	}
-	if o.Moves.Asked() && o.Memory == 0 {
+	if o.Moves.Asked() && o.Memory == 0 && f.step.HostDir == "" {
 		return nil, cli.Usage("--host-budget: values move where a step does not fit: name the memory to fit with " +
 			"--gpu SIZE, or a device with --device NAME")
 	}
@@ -243,6 +250,40 @@ func (f *estimateFlags) options(a *cli.App) (*estimate.Options, error) {
 	return o, err
 }
 
+// readMoves reads the flags of values that move to the host, and of states that lie there. nearest says that no device
+// is named.
+func (f *estimateFlags) readMoves(a *cli.App, o *estimate.Options, nearest bool) (err error) {
+	if f.step.HostDir != "" {
+		o.Moves, o.HostBudget, err = option.ReadHome(&f.moves, f.step.HostDir)
+		return err
+	}
+	if o.Moves, err = option.ReadMoves(a, &f.moves, f.DeviceFlags, ""); err != nil {
+		return err
+	}
+	if o.HostBudget = o.Moves.HostBudget; nearest {
+		o.HomeOn, err = configs.LoadDevice(option.CpuDevice)
+	}
+	return err
+}
+
+// checkHome refuses flags that do not go together with a home, which is for the CPU.
+func (f *estimateFlags) checkHome() error {
+	if f.step.HostDir == "" {
+		return nil
+	}
+	switch {
+	case f.check:
+		return cli.Usage("--check and --host-dir cannot be combined: the step is run with its states in memory; " +
+			"memopt train measures one with a home")
+	case f.layout.several():
+		return cli.Usage("--host-dir: the states of several devices stay: leave out --dp, --tp, --pp and the like")
+	case f.runtime == string(estimate.Torch):
+		return cli.Usage("--host-dir and --runtime torch cannot be combined: PyTorch's own step has its states on " +
+			"the device")
+	}
+	return option.HomeDevice(&f.DeviceFlags)
+}
+
 // recipe says which step is made of a forward model; a model with a backward half is taken as it is, or
 // with an update that was asked for, and described. The step of a forward model is nil: it is not made yet.
 func (f *estimateFlags) recipe(a *cli.App, m *memopt.Model, o *estimate.Options) (*memopt.Model, *report.Step, error) {
@@ -250,7 +291,11 @@ func (f *estimateFlags) recipe(a *cli.App, m *memopt.Model, o *estimate.Options)
 	// As train does: on the CPU the loop itself ends a step before it writes.
 	o.Recipe, err = f.step.Recipe(m, a.Global.Seed, f.Device != "" && f.Device != option.CpuDevice)
 	if err == nil && train.HasBackward(m) && !f.layout.several() {
-		return gradcmd.TakeStep(a, m, &f.step)
+		taken, step, err := gradcmd.TakeStep(a, m, &f.step)
+		if f.step.HostDir != "" && err == nil {
+			taken = m // the estimate makes the step, with the home of its states
+		}
+		return taken, step, err
 	}
 	return m, nil, err
 }
@@ -265,6 +310,8 @@ func afterEstimate(a *cli.App, name string, m *memopt.Model, f *estimateFlags, r
 		Drop: ofOneDevice}
 	fits, known := r.Fits()
 	switch batch := m.BatchSymbol(); {
+	case r.Home != nil && !fits:
+		return nil // memopt train follows it
 	case !known:
 		return devices
 	case fits && batch != "":

@@ -54,7 +54,11 @@ values to look. If no size fits, fit ends with 3 and the lowest memory that was
 reached.
 
 With --link and --host-budget, values may also move to the host: the table then
-has the largest size with such plans, and the bytes that they take there.`,
+has the largest size with such plans, and the bytes that they take there.
+
+With --host-dir and --host-budget, weights and optimizer states lie in a file on
+the host, as memopt train --host-dir keeps them on the CPU: --gpu is then for
+the inputs and the arena alone.`,
 		Example: `  memopt fit gpt2.onnx --optimizer adamw --dim seq=1024 --gpu 24GiB --vary batch
         the largest batch of a whole training step
   memopt fit gpt2.onnx --optimizer adamw --device rtx4090 --vary batch,seq
@@ -81,6 +85,7 @@ func (f *fitFlags) register(s *pflag.FlagSet) {
 	f.step.RegisterJob(s)
 	f.step.Optimizer.RegisterRate(s)
 	f.moves.Register(s, option.LinkOfDevice)
+	f.step.RegisterHome(s)
 }
 
 // fitModel answers the question of the flags.
@@ -92,6 +97,14 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 	o, err := f.options(a)
 	if err != nil {
 		return err
+	}
+	if f.step.HostDir != "" {
+		if f.vary == option.DeviceName {
+			return cli.Usage("--host-dir and --vary device cannot be combined: states in a folder are for the CPU")
+		}
+		if err := option.HomeDevice(&f.DeviceFlags); err != nil {
+			return err
+		}
 	}
 	if f.vary != option.DeviceName && load.IsOperatorPlan(name) {
 		return cli.Usage("%s is a plan of operators, made for one batch: --vary %s needs a model; memopt.torch.plan "+
@@ -111,7 +124,12 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 	if err != nil {
 		return err
 	}
-	if o.Moves, err = f.readMoves(a); err != nil {
+	if step.Home != nil {
+		o.Moves, err = f.lodge(step.Home)
+	} else {
+		o.Moves, err = f.readMoves(a)
+	}
+	if err != nil {
 		return err
 	}
 	if f.vary == option.DeviceName {
@@ -129,7 +147,7 @@ func fitModel(a *cli.App, name string, f *fitFlags) error {
 	if err := fit.Report(a.Out, format, r, target, step); err != nil {
 		return err
 	}
-	if err := a.Next(format, afterFit(a, name, r, target).About(step)); err != nil {
+	if err := a.Next(format, afterFit(name, r, target, step).About(step)); err != nil {
 		return err
 	}
 	if r.Fits() != nil {
@@ -154,6 +172,18 @@ func (f *fitFlags) readMoves(a *cli.App) (memopt.MoveOptions, error) {
 	}
 	moves.Seed = a.Global.Seed
 	return moves, nil
+}
+
+// lodge says how much the home of the step's states may take, and returns the moves of other values.
+func (f *fitFlags) lodge(h *report.Home) (moves memopt.MoveOptions, err error) {
+	if moves, h.Budget, err = option.ReadHome(&f.moves, f.step.HostDir); err != nil {
+		return moves, err
+	}
+	h.Link = moves.Link.BytesPerSecond
+	if moves.HostBudget = min(moves.HostBudget, max(h.Budget-h.Bytes(), 0)); !moves.Asked() {
+		moves = memopt.MoveOptions{}
+	}
+	return moves, option.HomeFits(h.Bytes(), h.Budget)
 }
 
 // fitDevices looks for the smallest device.
@@ -248,11 +278,11 @@ func (f *fitFlags) target(a *cli.App, o *fit.Options) (*fit.Target, error) {
 }
 
 // ofOneDevice are flags that a search among all devices has no use for.
-var ofOneDevice = []string{"gpu", "device", "reserve", "link", "host-budget"}
+var ofOneDevice = []string{"gpu", "device", "reserve", "link", "host-budget", "host-dir"}
 
 // afterFit explains the step at the largest size, or writes its plan's file; where no size fits, it
 // looks for a device.
-func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCommand {
+func afterFit(name string, r *fit.Result, t *fit.Target, step *report.Step) *cli.NextCommand {
 	list := r.Frontier
 	if r.Sizes != nil {
 		list = []*fit.Sizes{r.Sizes}
@@ -266,6 +296,9 @@ func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCo
 		plain, best := s.By[fit.Plain].Value, max(s.By[fit.Best].Value, s.By[fit.Moves].Value)
 		if best > plain {
 			dims[last] = best
+			if step.Home != nil { // which apply knows not
+				return &cli.NextCommand{Verb: "estimate", Args: []string{name}, Dims: dims}
+			}
 			n := cli.Applied(name)
 			n.Dims, n.Set = dims, append(n.Set, [2]string{"gpu", report.Exact(t.Memory)})
 			if p := r.Options.Plan.Profile; s.By[fit.Moves].Moving != nil && p != nil { // copies are beside its times
@@ -282,7 +315,7 @@ func afterFit(a *cli.App, name string, r *fit.Result, t *fit.Target) *cli.NextCo
 			return &cli.NextCommand{Verb: verb, Args: []string{name}, Dims: dims}
 		}
 	}
-	if r.Sizes == nil {
+	if r.Sizes == nil || step.Home != nil {
 		return nil
 	}
 	return &cli.NextCommand{Verb: "fit", Args: []string{name},

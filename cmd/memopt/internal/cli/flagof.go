@@ -24,6 +24,7 @@ var flagOf = [hint.NumOptions]string{
 	hint.Format:           "--data-format",
 	hint.FreezeInputs:     "--freeze-inputs",
 	hint.HostBudget:       "--host-budget",
+	hint.HostDir:          "--host-dir",
 	hint.Init:             "--init",
 	hint.Interleave:       "--interleave",
 	hint.Keep:             "--keep",

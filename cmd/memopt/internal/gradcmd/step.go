@@ -38,6 +38,8 @@ type StepFlags struct {
 	// Counted says that the verb counts the bytes of a precision, and makes no step in it.
 	Counted   bool
 	Optimizer optimizerFlags
+	// HostDir is the folder of the states' home; "": they lie on the device.
+	HostDir string
 }
 
 // LossScaleInput names the input for the scale of the loss.
@@ -76,6 +78,13 @@ func (s *StepFlags) register(f *pflag.FlagSet, optimizer string, outputs []strin
 		"16 bits, but for weights, softmaxes, sums and losses; bf16-pure: with weights and moments in bfloat16, too, "+
 		"rounded stochastically; fp32: as the file is")
 	s.Optimizer.register(f, optimizer)
+}
+
+// RegisterHome adds the flag of the folder that states lie in. Verbs without a job of their own count its bytes, and
+// leave the folder alone.
+func (s *StepFlags) RegisterHome(f *pflag.FlagSet) {
+	f.StringVar(&s.HostDir, "host-dir", "", "count the step as train runs it on the CPU with weights and optimizer "+
+		"states in this folder, twice, within --host-budget")
 }
 
 // Precision is the precision of the step.
@@ -146,7 +155,8 @@ func (s *StepFlags) Check() error {
 // Recipe says which step is made of a forward model. guarded says that the step itself has to leave
 // everything as it is where a gradient is not finite, as on a device that the loop cannot stop.
 func (s *StepFlags) Recipe(m *memopt.Model, seed int64, guarded bool) (train.Recipe, error) {
-	r := train.Recipe{Micros: max(s.Micros, 1), Seed: seed, Bare: !s.likeTrain(), Seeds: s.job || s.Updates()}
+	r := train.Recipe{Micros: max(s.Micros, 1), Seed: seed, Bare: !s.likeTrain(), Seeds: s.job || s.Updates(),
+		Home: s.HostDir != ""}
 	if s.accumulate {
 		r.Micros = max(r.Micros, 2)
 	}
@@ -230,10 +240,23 @@ func MakeStep(a *cli.App, m *memopt.Model, f *StepFlags, guarded bool) (*memopt.
 		a.Note("%s: makes no loss: the gradients of its outputs are inputs of the step (--loss names the outputs to "+
 			"differentiate)", m.Path)
 	}
-	if s.Update != nil {
+	step := f.Describe(m, s)
+	if f.HostDir != "" {
+		step.Home, err = homeOf(s, r.Micros)
+	} else if s.Update != nil {
 		noteUpdate(a, s)
 	}
-	return s.Step, f.Describe(m, s), nil
+	return s.Step, step, err
+}
+
+// homeOf is the home of a step that is made so many times for an update; no state has rows of data.
+func homeOf(s *train.Steps, micros int) (*report.Home, error) {
+	h, err := s.HomeSize(1, micros)
+	if err != nil {
+		return nil, err
+	}
+	return &report.Home{Weights: h.Weights, Gradients: h.Gradients, Moments: h.Moments, Read: h.Read,
+		Written: h.Written}, nil
 }
 
 // Describe names in a phrase the step that the flags make of a forward model, or take as the file has it. steps is
@@ -352,7 +375,9 @@ func TakeStep(a *cli.App, m *memopt.Model, f *StepFlags) (*memopt.Model, *report
 		return nil, nil, err
 	}
 	idle, update := f.Asked(ofForward...), f.Asked(append([]string{"optimizer", "freeze"}, OptimizerDetails...)...)
-	if !f.Updates() || len(f.Asked("optimizer")) == 0 {
+	if f.HostDir != "" && f.Updates() {
+		update = append(update, "--optimizer") // as train updates, which has a home
+	} else if !f.Updates() || len(f.Asked("optimizer")) == 0 {
 		idle, update = append(idle, update...), nil
 	}
 	out, why := m, "the graph has a backward half and is taken as it is"
@@ -365,7 +390,15 @@ func TakeStep(a *cli.App, m *memopt.Model, f *StepFlags) (*memopt.Model, *report
 		r.Micros = 1
 		s, err := train.MakeStep(m, r)
 		switch {
-		case errors.Is(err, autograd.ErrNoGradients):
+		case f.HostDir != "" && err == nil:
+			out, update = s.Step, nil
+			if !s.Joint.Updates {
+				step = f.Describe(m, s)
+			}
+			if step.Home, err = homeOf(s, 1); err != nil {
+				return nil, nil, err
+			}
+		case errors.Is(err, autograd.ErrNoGradients) && f.HostDir == "":
 			why = "the graph has a backward half without gradients of parameters by name, and is taken as it is"
 		case err != nil:
 			return nil, nil, ClassifyGrad(m.Path, err)

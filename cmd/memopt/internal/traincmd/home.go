@@ -1,9 +1,8 @@
 package traincmd
 
 import (
-	"fmt"
-
 	"memopt/cmd/memopt/internal/cli"
+	"memopt/cmd/memopt/internal/option"
 	"memopt/executor"
 	"memopt/train/checkpoint"
 	"memopt/view/report"
@@ -13,16 +12,13 @@ import (
 
 // checkHome refuses flags that do not go together with a home.
 func (t *training) checkHome() error {
-	o, err := t.moves.Options()
-	switch {
-	case t.hostDir == "" || t.evalOnly:
+	if t.hostDir == "" || t.evalOnly {
 		return nil
-	case err != nil:
+	}
+	if _, _, err := option.ReadHome(&t.moves, t.hostDir); err != nil {
 		return err
-	case o.HostBudget == 0:
-		return cli.Usage("--host-dir %s: add --host-budget, the bytes that the states may take there, twice their size",
-			t.hostDir)
-	case t.ranks() > 1:
+	}
+	if t.ranks() > 1 {
 		return cli.Usage("--host-dir: the states of several ranks stay in memory: leave it out, or train with one rank")
 	}
 	return nil
@@ -56,10 +52,8 @@ func (t *training) homeFits(rows int64) error {
 	if err != nil {
 		return cli.Classify(err)
 	}
-	if need > o.HostBudget {
-		return cli.Classify(fmt.Errorf("%w: the states take %s (%d bytes) of --host-dir, twice their size, and "+
-			"--host-budget is %s: raise it", executor.ErrOutOfMemory, report.Bytes(need), need,
-			report.Bytes(o.HostBudget)))
+	if err := option.HomeFits(need, o.HostBudget); err != nil {
+		return err
 	}
 	t.moving.HostBudget = max(min(t.moving.HostBudget, o.HostBudget-need), 0)
 	t.view.Home = &report.TrainHome{Folder: t.hostDir, Bytes: need, Budget: o.HostBudget}

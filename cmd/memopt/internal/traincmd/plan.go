@@ -41,8 +41,7 @@ func (t *training) choosePlan() (err error) {
 // selected is the selection of the plan.
 func (t *training) selected() train.Selection {
 	return train.Selection{Strategy: t.chosen.Strategy, Options: t.chosen.Options, Traits: t.engine.Traits(),
-		Seed: t.Global.Seed, Moves: t.moving, Moved: t.chosen.Moved,
-		Home: t.hostDir != "" && !t.evalOnly}
+		Seed: t.Global.Seed, Moves: t.moving, Moved: t.chosen.Moved}
 }
 
 // plan plans the steps.
@@ -62,7 +61,7 @@ func (t *training) plan() (err error) {
 			rest = last
 		}
 	}
-	if t.stays, err = t.steps.Stays(rows, sel.Home); err != nil {
+	if t.stays, err = t.steps.Stays(rows); err != nil {
 		return cli.Classify(err)
 	}
 	if err := t.homeFits(rows); err != nil {

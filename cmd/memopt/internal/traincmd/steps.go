@@ -34,7 +34,7 @@ func (t *training) makeSteps() (err error) {
 	if t.recipe, err = t.trainFlags.step.Recipe(t.model, t.Global.Seed, false); err != nil {
 		return err
 	}
-	t.recipe.Seeds = false
+	t.recipe.Seeds, t.recipe.Home = false, t.hostDir != "" && !t.evalOnly
 	if t.recipe.Differentiate.Data, err = t.dataNames(); err != nil {
 		return err
 	}
