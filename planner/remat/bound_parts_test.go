@@ -40,9 +40,16 @@ func graphsWithParts(t require.TestingT, rng *rand.Rand, most int) (g *Graph, bu
 
 // sharedPeak is the peak of a list of extra runs where parts have bytes only while no whole of theirs is there.
 func sharedPeak(t require.TestingT, g *Graph, extras []Extra) (cost, peak int64) {
+	cost, _, bytes := sharedBytes(t, g, extras)
+	return cost, slices.Max(bytes)
+}
+
+// sharedBytes are the runs with a list of extra ones, and the bytes during each where parts have bytes only while no
+// whole of theirs is there.
+func sharedBytes(t require.TestingT, g *Graph, extras []Extra) (cost int64, runs []Run, bytes []int64) {
 	out, err := g.Simulate(extras)
 	require.NoError(t, err)
-	runs := g.Runs(SortExtras(slices.Clone(extras)))
+	runs = g.Runs(SortExtras(slices.Clone(extras)))
 	last := g.lastReads(runs)
 	live := make([][]int64, len(g.Values)) // by value and run: its outputs that are live
 	end := make([]int32, len(g.Values))    // by value: that of the newest output
@@ -50,6 +57,7 @@ func sharedPeak(t require.TestingT, g *Graph, extras []Extra) (cost, peak int64)
 		live[v] = make([]int64, len(runs))
 	}
 	taken := make([]bool, len(runs)) // the run writes its output over an input
+	own := make([]bool, len(runs))   // which has bytes of its own
 	for i, r := range runs {
 		task := &g.Tasks[r.Task]
 		for _, u := range task.InPlace {
@@ -57,6 +65,7 @@ func sharedPeak(t require.TestingT, g *Graph, extras []Extra) (cost, peak int64)
 				taken[i] = true
 				if v := &g.Values[u]; v.Part > 0 && v.Keep { // a second output, which has its own bytes
 					out.Live[i] += g.Values[task.Makes[0]].Size
+					own[i] = true
 				}
 			}
 		}
@@ -70,20 +79,20 @@ func sharedPeak(t require.TestingT, g *Graph, extras []Extra) (cost, peak int64)
 		}
 	}
 	for i, r := range runs {
-		bytes := out.Live[i]
+		sum := out.Live[i]
 		for v := range g.Values {
 			value := &g.Values[v]
 			if value.Part == 0 || live[g.Tasks[value.Join].Makes[0]][i] > 0 {
 				continue
 			}
-			bytes += value.Part * live[v][i]
-			if taken[i] && g.Tasks[r.Task].Makes[0] == int32(v) {
-				bytes -= value.Part
+			sum += value.Part * live[v][i]
+			if taken[i] && !own[i] && g.Tasks[r.Task].Makes[0] == int32(v) {
+				sum -= value.Part
 			}
 		}
-		peak = max(peak, bytes)
+		bytes = append(bytes, sum)
 	}
-	return out.Cost, peak
+	return out.Cost, runs, bytes
 }
 
 // TestPartsBoundIsBelow compares bounds of graphs with parts with all lists of extra runs.

@@ -208,17 +208,24 @@ func (s *momentsCut) choose() {
 
 // Prices are improved by the ellipsoid method with deep cuts (Bland, Goldfarb and Todd, "The ellipsoid method: a
 // survey", 1981): the bound is concave in them, and the excess of a choice is its slope. Moments are added one by one
-// where the choice of the ones before takes more bytes than are free.
+// where the mean of the choices at the newest prices takes more bytes than are free: such a mean tends to the best
+// mixture of choices (Anstreicher and Wolsey, "Two 'well-known' properties of subgradient optimization", 2009), and a
+// single choice may lack bytes elsewhere.
 const (
 	mostMoments = 4
-	mostStarts  = 1    // moments that sets begin with
-	mostLacking = 16   // moments that are tried to extend a set
+	mostStarts  = 2    // moments that sets begin with
+	together    = 3    // moments up to which sets from all of them are extended; then the best one is
+	mostLacking = 12   // moments that are tried to extend a set
+	mostFull    = 3    // sets, of those that are tried with few cuts, whose prices are looked for with all
 	firstPrice  = 0.1  // of a moment that is added, as a share of the best price of one moment
 	firstWidth  = 1.0  // of the first ellipsoid, likewise
 	closeWidth  = 0.3  // and where a moment takes the place of one close to it
-	fewSteps    = 12   // cuts by moment in each search for prices
+	fewCuts     = 3    // by moment in the first search for prices
+	mostCuts    = 12   // and in each other one
 	nearby      = 6    // moments on either side may take the place of one
 	leastGain   = 1e-4 // of the bound, for which another moment is taken
+	memory      = 0.8  // of a mean of choices: the share of those before
+	fairChoice  = 0.9  // of the best bound, from which a choice counts in it
 )
 
 // momentSet is moments with prices, and the bound that these prove.
@@ -226,7 +233,7 @@ type momentSet struct {
 	times  []int32
 	prices []float64
 	proved int64
-	again  []bool // tasks that run again in the choice at these prices
+	over   []float64 // by moment: bytes beyond those that are free, in the mean of choices; nil without any
 }
 
 // several raises the bound of the best moment by that of further ones, for so much counted work.
@@ -235,27 +242,31 @@ func (b *bounder) several(work int64) {
 		return
 	}
 	r := &raiser{bounder: b, end: b.spent() + work, unit: b.alone.price}
-	single := r.raise([]int32{b.alone.t}, []float64{r.unit}, firstWidth)
-	starts := r.largest(append(r.close(single), single))
-	for i := range min(len(starts), mostStarts) {
-		b.best = max(b.best, r.extend(starts[i], b.spent()+(r.end-b.spent())/int64(mostStarts-i)))
+	single := r.raise(momentSet{times: []int32{b.alone.t}, prices: []float64{r.unit}}, firstWidth, mostCuts)
+	sets := r.sieved(r.close(single), closeWidth, single)
+	sets = sets[:min(mostStarts, len(sets))]
+	for len(sets) > 0 && !r.over() {
+		var next []momentSet
+		for _, s := range sets {
+			if longer := r.sieved(r.grown(s), firstWidth, s)[0]; longer.gains(s) {
+				next = append(next, longer)
+			} else if close := r.sieved(r.close(s), closeWidth, s)[0]; close.gains(s) {
+				next = append(next, close)
+			}
+			b.best = max(b.best, s.proved)
+		}
+		if sets = r.largest(next); len(sets) > 0 {
+			b.best = max(b.best, sets[0].proved)
+			if len(sets[0].times) >= together {
+				sets = sets[:1]
+			}
+		}
 	}
 }
 
-// extend adds moments as long as they prove more, and returns the bound.
-func (r *raiser) extend(best momentSet, end int64) int64 {
-	whole := r.end
-	defer func() { r.end = whole }()
-	r.end = end
-	for len(best.times) < mostMoments {
-		sets := r.largest(append(r.grown(best), best))
-		sets = r.largest(append(r.close(sets[0]), sets[0]))
-		if sets[0].proved <= best.proved+int64(leastGain*float64(best.proved)) {
-			break
-		}
-		best = sets[0]
-	}
-	return best.proved
+// gains tells whether a set proves more than another one.
+func (s *momentSet) gains(than momentSet) bool {
+	return float64(s.proved) > float64(than.proved)*(1+leastGain)
 }
 
 // raiser is the state of several.
@@ -268,6 +279,22 @@ type raiser struct {
 // over reports whether the work is used up.
 func (r *raiser) over() bool { return r.spent() >= r.end || r.ctx.Err() != nil }
 
+// sieved raises the bounds of sets, most of them with few cuts, and returns the best and a given one in descending
+// order of their bounds.
+func (r *raiser) sieved(sets []momentSet, width float64, also momentSet) []momentSet {
+	for i := range sets {
+		sets[i] = r.raise(sets[i], width, fewCuts)
+	}
+	sets = r.largest(sets)
+	sets = sets[:min(len(sets), mostFull)]
+	for i := range sets {
+		if more := r.raise(sets[i], width/2, mostCuts); more.proved > sets[i].proved {
+			sets[i] = more
+		}
+	}
+	return r.largest(append(sets, also))
+}
+
 // largest is the sets in descending order of their bounds.
 func (r *raiser) largest(sets []momentSet) []momentSet {
 	slices.SortStableFunc(sets, func(a, b momentSet) int {
@@ -276,47 +303,39 @@ func (r *raiser) largest(sets []momentSet) []momentSet {
 	return slices.CompactFunc(sets, func(a, b momentSet) bool { return slices.Equal(a.times, b.times) })
 }
 
-// grown is the set with one of the moments more where its choice takes most bytes beyond those that are free.
+// grown is the set with one of the moments more where its choices take most bytes beyond those that are free.
 func (r *raiser) grown(s momentSet) (sets []momentSet) {
+	if len(s.times) == mostMoments {
+		return nil
+	}
 	for _, at := range r.lacking(s) {
-		if r.over() {
-			break
-		}
 		place, _ := slices.BinarySearch(s.times, at)
-		sets = append(sets, r.raise(slices.Insert(slices.Clone(s.times), place, at),
-			slices.Insert(slices.Clone(s.prices), place, firstPrice*r.unit), firstWidth))
+		sets = append(sets, momentSet{times: slices.Insert(slices.Clone(s.times), place, at),
+			prices: slices.Insert(slices.Clone(s.prices), place, firstPrice*r.unit)})
 	}
 	return sets
 }
 
-// lacking lists moments where the choice of a set takes more bytes than are free, and no fewer than right before and
+// lacking lists moments where the choices of a set take more bytes than are free, and no fewer than right before and
 // behind: those with the most first.
 func (r *raiser) lacking(s momentSet) (list []int32) {
-	if s.again == nil {
-		return nil
-	}
-	r.judge(s.again)
-	over := make([]int64, r.n)
-	for t, bytes := range r.bytes {
-		over[t] = bytes - r.budgetAt(t)
-	}
-	for t, bytes := range over {
-		if bytes > 0 && bytes >= over[max(0, t-1)] && bytes >= over[min(r.n-1, t+1)] &&
+	for t, bytes := range s.over {
+		if bytes > 0 && bytes >= s.over[max(0, t-1)] && bytes >= s.over[min(r.n-1, t+1)] &&
 			!slices.Contains(s.times, int32(t)) {
 			list = append(list, int32(t))
 		}
 	}
-	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(over[b], over[a]) })
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(s.over[b], s.over[a]) })
 	return list[:min(len(list), mostLacking)]
 }
 
 // close is the set with a moment close to one of its own in place of that.
 func (r *raiser) close(s momentSet) (sets []momentSet) {
 	for i, was := range s.times {
-		for at := max(0, was-nearby); at <= min(was+nearby, int32(r.n)-1) && !r.over(); at++ {
+		for at := max(0, was-nearby); at <= min(was+nearby, int32(r.n)-1); at++ {
 			times := slices.Clone(s.times)
 			if times[i] = at; at != was && increasing(times) {
-				sets = append(sets, r.raise(times, slices.Clone(s.prices), closeWidth))
+				sets = append(sets, momentSet{times: times, prices: s.prices})
 			}
 		}
 	}
@@ -332,13 +351,17 @@ func increasing(list []int32) bool {
 	return true
 }
 
-// raise looks for the best prices of some moments, from given ones on, at first within a distance.
-func (r *raiser) raise(times []int32, prices []float64, width float64) momentSet {
-	best, n := momentSet{times: times}, len(times)
-	cut := newMomentsCut(r.bounder, times)
+// raise looks for the best prices of the moments of a set, from its own on, at first within a distance, with so many
+// cuts by moment.
+func (r *raiser) raise(s momentSet, width float64, cuts int) momentSet {
+	best, n := momentSet{times: s.times, prices: s.prices}, len(s.times)
+	if r.over() {
+		return best
+	}
+	cut := newMomentsCut(r.bounder, s.times)
 	defer func() { r.work += cut.spent() }()
-	e := newEllipsoid(prices, width*r.unit)
-	for range fewSteps * n {
+	e := newEllipsoid(slices.Clone(s.prices), width*r.unit)
+	for range cuts * n {
 		slope, depth := make([]float64, n), 0.0
 		over := sum(e.at) - r.mostPrice()
 		i := slices.IndexFunc(e.at, func(p float64) bool { return p < 0 })
@@ -358,8 +381,8 @@ func (r *raiser) raise(times []int32, prices []float64, width float64) momentSet
 			if !full {
 				return best
 			}
-			if proved == best.proved {
-				best.again = slices.Clone(r.again)
+			if float64(proved) >= fairChoice*float64(best.proved) {
+				r.remember(&best)
 			}
 			copy(slope, cut.excess)
 			depth = max(0, float64(best.proved)-cut.value)
@@ -369,6 +392,17 @@ func (r *raiser) raise(times []int32, prices []float64, width float64) momentSet
 		}
 	}
 	return best
+}
+
+// remember takes the newest choice into the mean of a set.
+func (r *raiser) remember(s *momentSet) {
+	r.judge(r.again)
+	if s.over == nil {
+		s.over = make([]float64, r.n)
+	}
+	for t, bytes := range r.bytes {
+		s.over[t] = memory*s.over[t] + (1-memory)*float64(bytes-r.budgetAt(t))
+	}
 }
 
 func sum(list []float64) (total float64) {
