@@ -15,6 +15,7 @@ type chooser struct {
 	link   clock
 	budget int64
 	host   int64  // bytes that copies on the host may take
+	stay   []bool // by gap: it must not move
 	hosted *bytes // on the host, by run
 
 	ends   []float64 // by run up to the one that the sweep is at: when the run before it has ended
@@ -52,10 +53,11 @@ const (
 	mostTries = 64
 )
 
-// choose picks moves that bring all runs within the budget. It fails, with false, where values that can move are not
-// enough. By its clocks, which pruned moves are in, the last run ends no later than end.
-func (t *Timeline) choose(link clock, budget, host int64) (moves []Move, end float64, ok bool) {
-	c := &chooser{Timeline: t, link: link, budget: budget, host: host, starts: t.times(nil, link),
+// choose picks moves that bring all runs within the budget, and returns those that turn out to be needed; the gaps of
+// others join those that stay. It fails, with false, where values that can move are not enough. By its clocks, which
+// the others are in, the last run ends no later than end.
+func (t *Timeline) choose(link clock, budget, host int64, stay []bool) (moves []Move, end float64, ok bool) {
+	c := &chooser{Timeline: t, link: link, budget: budget, host: host, stay: stay, starts: t.times(nil, link),
 		hosted: newBytes(make([]int64, len(t.Cost))), newest: map[int32]int32{}, previous: map[int32]int32{},
 		in: inward{leaf: make([]int32, len(t.Gaps)), gap: make([]int32, len(t.Gaps)),
 			move: make([]int32, len(t.Gaps)), reading: make([][]int32, len(t.Cost))}}
@@ -83,7 +85,7 @@ func (c *chooser) pass(run int32) bool {
 	c.starts[run] += c.delay
 	c.ends = append(c.ends, c.starts[run])
 	for ; c.next < len(c.Gaps) && c.Gaps[c.next].After < run; c.next++ {
-		if g := &c.Gaps[c.next]; g.Before > run && float64(g.Size) >= c.link.latency*c.link.rate {
+		if g := &c.Gaps[c.next]; !c.stay[c.next] && g.Before > run && float64(g.Size) >= c.link.latency*c.link.rate {
 			heap.Push(&c.waiting, int32(c.next))
 		}
 	}
@@ -296,6 +298,7 @@ func (c *chooser) prune() {
 		size := c.Gaps[m.Gap].Size
 		if !needed[m.Gap] && device.most(m.Free, m.In)+size <= c.budget {
 			device.add(m.Free, m.In, size)
+			c.stay[m.Gap] = true
 			c.moves = slices.Delete(c.moves, i, i+1)
 			continue
 		}

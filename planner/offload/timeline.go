@@ -2,6 +2,7 @@ package offload
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -170,15 +171,32 @@ func (t *Timeline) Waits(moves []Move, link Link, unit string) []float64 {
 	return waits
 }
 
-// best picks moves where the runs need some.
-func (t *Timeline) best(link clock, budget, host int64) (moves []Move, end float64, ok bool) {
-	if peak := slices.Max(append([]int64{0}, t.Bytes...)); link.rate > 0 && peak > budget {
-		if moves, _, ok = t.choose(link, budget, host); !ok {
-			return nil, 0, false
-		}
-	} else if peak > budget {
-		return nil, 0, false
+// best picks moves where the runs need some, and again without those that were picked in vain, since copies of these
+// had their times on the link.
+func (t *Timeline) best(link clock, budget, host int64) (best []Move, end float64, ok bool) {
+	starts := t.times(nil, link)
+	peak := slices.Max(append([]int64{0}, t.Bytes...))
+	if link.rate == 0 || peak <= budget {
+		return nil, starts[len(starts)-1], peak <= budget
 	}
-	starts := t.times(moves, link)
-	return moves, starts[len(starts)-1], true
+	end = math.Inf(1)
+	stay := make([]bool, len(t.Gaps))
+	for range mostLooks {
+		moves, _, found := t.choose(link, budget, host, stay)
+		if !found {
+			break
+		}
+		starts = t.times(moves, link)
+		last := starts[len(starts)-1]
+		if last >= end {
+			break
+		}
+		if best, end, ok = moves, last, true; !slices.Contains(stay, true) {
+			break
+		}
+	}
+	return best, end, ok
 }
+
+// mostLooks is how often moves are picked for one schedule.
+const mostLooks = 4

@@ -229,7 +229,7 @@ func TestChoose(t *testing.T) {
 		line, link := drawLine(t), clock{rate: rapid.Float64Range(0.3, 3).Draw(t, "rate")}
 		budget := slices.Max(line.Bytes) - rapid.Int64Range(1, 20).Draw(t, "less")
 		host := rapid.Int64Range(5, 60).Draw(t, "host")
-		moves, end, ok := line.choose(link, budget, host)
+		moves, end, ok := line.choose(link, budget, host, make([]bool, len(line.Gaps)))
 		if !ok {
 			return
 		}

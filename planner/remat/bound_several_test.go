@@ -3,6 +3,7 @@ package remat
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,7 +68,8 @@ func TestSeveralMomentsAreBelow(t *testing.T) {
 				for i := range prices {
 					prices[i] = r.unit * rng.Float64()
 				}
-				proved := r.raise(momentSet{times: append([]int32{}, times...), prices: prices}, firstWidth, mostCuts).proved
+				set := momentSet{times: slices.Clone(times), prices: prices}
+				proved := r.raise(set, firstWidth, mostCuts).proved
 				require.LessOrEqual(t, float64(proved), least, "seed %d, moments %v", seed, times)
 				if proved > single {
 					higher++
