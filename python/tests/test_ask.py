@@ -12,9 +12,10 @@ from torch import nn
 import memopt.torch
 from memopt.torch import OperatorPlan, PlanError
 from memopt.torch._allocator import Allocator
-from memopt.torch._compile import _cost, _engine, _solve
+from memopt.torch._compile import _cost, _solve
 from memopt.torch._compile._backend import Backend, Partitioner
 from memopt.torch._device import named
+from memopt.torch._engine import in_python
 from memopt.torch._measure import Meter
 from memopt.torch._operators import difference
 from memopt.torch._replay import Replay
@@ -218,7 +219,7 @@ def test_backward_in_python(name):
     }[name]()
     grads = [torch.randn_like(o) for o in outs]
     expected = torch.autograd.grad(outs, [a, b], grads, retain_graph=True, allow_unused=True)
-    with _engine.in_python():
+    with in_python():
         given = torch.autograd.grad(outs, [a, b], grads, retain_graph=True, allow_unused=True)
         torch.autograd.backward(outs, grads)
     for g, e, p in zip(given, expected, (a, b), strict=True):

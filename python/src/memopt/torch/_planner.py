@@ -20,7 +20,7 @@ from ._operators import OperatorPlan
 from ._optimizer import OptimizerMemory, optimizer_memory
 from ._plan import Plan, PlanError, size
 from ._step import Inputs, Loss
-from ._trace import Trace, trace
+from ._trace import Trace, gpu_of, trace
 from ._workspace import Workspaces, not_known
 
 # A plan whose traced peak is above its budget is planned again for less, at most so many times.
@@ -103,8 +103,8 @@ def plan(
             no module runs again, and the plan states the peak of the step.
         select: "modules", which run again in the backward half, or "operators", whose schedule
             ``memopt.torch.compile(model, plan=…)`` compiles.
-        device: of a plan of operators, the device that it is for, which need not be there, such as "H100" (``memopt
-            devices`` lists them). None: the model's own.
+        device: the device that the plan is for, which need not be there, such as "H100" (``memopt devices`` lists
+            them). None: the model's own.
         backend: of a plan of operators, that of ``memopt.torch.compile``.
         loss: a function of the model's output and the labels; None if the output is the loss, has it as ``loss``, or
             has it first.
@@ -134,16 +134,14 @@ def plan(
         )
     if select != "modules":
         raise ValueError(f"select={select!r}: wanted 'modules' or 'operators'")
-    if device is not None:
-        raise ValueError("device= is for select='operators'; modules are planned for the device that the model is on")
     limit, search = byte_limit(budget), seconds(time_limit) or 10.0
     target = unwrapped(model)
     if limit is not None and not target.training:
         raise PlanError("the model is in evaluation mode, and no plan takes its modules: call model.train() before")
-    step = _Steps(target, batch, loss, labels, autocast)
+    step = _Steps(target, batch, loss, labels, autocast, device)
     base = step.trace(None)
     _warn(base)
-    memory = optimizer_memory(target, optimizer) if optimizer is not None else None
+    memory = optimizer_memory(target, optimizer, gpu_of(target, device)) if optimizer is not None else None
     return _fitting(step, base, memory, limit, search)
 
 
@@ -166,8 +164,10 @@ class _Steps:
         loss: Loss,
         labels: Any,
         autocast: torch.dtype | None,
+        device: str | None,
     ) -> None:
         self.model, self.batch, self.loss, self.labels, self.autocast = model, batch, loss, labels, autocast
+        self.device = device
         self.workspaces = Workspaces()
 
     def trace(self, plan: Plan | None) -> Trace:
@@ -195,6 +195,7 @@ class _Steps:
             workspaces=self.workspaces,
             prepared=prepared,
             watch=watch,
+            device=self.device,
         )
 
 

@@ -17,9 +17,15 @@ from typing import Any
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import Node
 from torch.utils._pytree import tree_leaves, tree_map_only
 from torch.utils.flop_counter import flop_registry
 
+from ._away import Attention, away
+from ._cuda import UNKNOWN, WORKSPACES
+from ._device import named
+from ._engine import __name__ as in_engine
+from ._engine import backward
 from ._fake import fake, fake_copy
 from ._modules import Watch
 from ._recorder import Recorder, Storage, peak_of
@@ -35,6 +41,17 @@ _STORED = ("bytes", "held", "kept", "cached")
 
 # Results of operators without tensor arguments, such as torch.zeros, are fake from this size on.
 _LARGE = 1 << 20
+
+# Operators that formulas of backward compute in place, into zeros.
+_INTO_ZEROS = frozenset(
+    [
+        torch.ops.aten.index_add.default,
+        torch.ops.aten.index_put.default,
+        torch.ops.aten.scatter.src,
+        torch.ops.aten.scatter.value,
+        torch.ops.aten.scatter_add.default,
+    ]
+)
 
 # The modules of the frames of Python between an operator and the recorder.
 _DISPATCHING = ("memopt.torch.", "torch._compile", "torch._dynamo.")
@@ -164,6 +181,7 @@ def trace(
     prepared: Prepared | None = None,
     watch: bool = True,
     workspaces: Workspaces | None = None,
+    device: str | None = None,
 ) -> Trace:
     """Traces a training step of a model without running it.
 
@@ -176,19 +194,26 @@ def trace(
         prepared: a context in which the model that is traced is ready for the step: a plan is applied.
         watch: note calls of modules and the tensors that autograd saves, which needs a step without checkpoints.
         workspaces: those that other traces of the model have measured; None: none have.
+        device: a device that the step is for, and that need not be there, such as "H100" (``memopt devices`` lists
+            them): operators and casts are those of CUDA. The step may not look into numbers then. None: the model's.
 
     Raises:
         TraceError: the step fails, on real tensors too.
+        PlanError: no device has that name.
     """
     batch = _Batch(inputs, labels)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    here = all(p.device.type == "cpu" for p in model.parameters())
+    gpu = gpu_of(model, device)
+    here = gpu is None and all(p.device.type == "cpu" for p in model.parameters())
     known = (workspaces or Workspaces()) if here else None
     try:
-        clone = fake_copy(model, mode)
-        recorder = _Recorder(clone, batch.fake(mode), mode, loss, autocast, known, watch=watch)
+        clone = fake_copy(model, mode, gpu)
+        given = batch.fake(mode, gpu)
+        recorder = _Recorder(clone, given, mode, loss, autocast, known, watch=watch, away=gpu is not None)
         return recorder.trace(model, batch, prepared)
     except (RuntimeError, TypeError, NotImplementedError) as e:
+        if gpu is not None:
+            raise TraceError(f"the step does not run on fake tensors: {_first_line(e)}") from e
         warnings.warn(
             f"the step does not run on fake tensors ({_first_line(e)}): it is traced on real ones, which takes its "
             "memory once",
@@ -199,6 +224,13 @@ def trace(
             return _Recorder(model, batch, None, loss, autocast, known, watch=watch).trace(model, batch, prepared)
         except (RuntimeError, TypeError, NotImplementedError) as e:
             raise TraceError(f"the step fails: {_first_line(e)}") from e
+
+
+def gpu_of(model: nn.Module, device: str | None) -> torch.device | None:
+    """The GPU that fake tensors are on for a device that the model is not on; None for the model's own."""
+    if device is None or named(device).type == "cpu" or any(p.is_cuda for p in model.parameters()):
+        return None
+    return torch.device("cuda", 0)
 
 
 def _first_line(e: Exception) -> str:
@@ -216,13 +248,13 @@ class _Batch:
             if isinstance(leaf, torch.Tensor):
                 yield leaf
 
-    def fake(self, mode: FakeTensorMode) -> _Batch:
-        """The same with fake tensors in place of numbers that no model looks into."""
+    def fake(self, mode: FakeTensorMode, device: torch.device | None) -> _Batch:
+        """The same with fake tensors in place of numbers that no model looks into; of all on a device."""
 
         def convert(t: torch.Tensor) -> torch.Tensor:
-            if not t.is_floating_point() and not t.is_complex() and t.numel() <= _LARGE:
+            if device is None and not t.is_floating_point() and not t.is_complex() and t.numel() <= _LARGE:
                 return t
-            return fake(t, mode)
+            return fake(t, mode, device)
 
         inputs, labels = tree_map_only(torch.Tensor, convert, (self.inputs, self.labels))
         return _Batch(inputs, labels)
@@ -251,8 +283,13 @@ class _Recorder(Recorder):
         workspaces: Workspaces | None,
         *,
         watch: bool,
+        away: bool = False,
     ) -> None:
         super().__init__(())
+        self.away = away  # on fake tensors of a GPU that is not there
+        self.running: Node | None = None  # its node of the backward half that runs
+        self.opened: list[list[torch.Tensor]] = []  # the tensors that it saved, which it has unpacked
+        self.summing = False  # its gradients are added
         self.model, self.batch, self.mode, self.loss, self.autocast = model, batch, mode, loss, autocast
         self.device = next((p.device.type for p in model.parameters()), "cpu")
         self.held = [self.hold(model.parameters()), self.hold(model.buffers()), self.hold(batch.tensors())]
@@ -273,6 +310,7 @@ class _Recorder(Recorder):
         self.workspaces = workspaces
         self.numbers: list[int] = []  # by step: the number of its operator's workspace, -1 for none
         self.flops: dict[int, int] = {}  # by such a number
+        self.unknown: set[str] = set()  # operators of CUDA whose kernels' memory is not known
 
     def trace(self, model: nn.Module, batch: _Batch, prepared: Prepared | None) -> Trace:
         """Runs the step. model and batch are the real ones, of which names and shapes are told."""
@@ -299,12 +337,42 @@ class _Recorder(Recorder):
                 stack.enter_context(self.watch)
                 stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, self._unpack))
             stack.enter_context(self._states())
+            if self.away and self.mode is not None:
+                stack.enter_context(away(self._at, self._sum))
+                stack.enter_context(Attention())
+                stack.enter_context(self.mode)
             stack.enter_context(self)
             casts = self.autocast is not None or torch.is_autocast_enabled(self.device)
             self.casts = casts and torch.is_autocast_cache_enabled()
-            value = run(self.model, self.batch.inputs, self.loss, self.batch.labels, self.autocast)
+            values = [run(self.model, self.batch.inputs, self.loss, self.batch.labels, self.autocast)]
             self.backward = len(self.steps)
-            value.backward()  # type: ignore[no-untyped-call]
+            if self.away:
+                backward(values, self._at, self._sum)
+            else:
+                values[0].backward()  # type: ignore[no-untyped-call]
+
+    @contextlib.contextmanager
+    def _at(self, node: Node) -> Iterator[None]:
+        """Notes the node that runs, where it is run from Python, and lets go of the tensors that it saved."""
+        before = self.running, self.opened
+        self.running, self.opened = node, []
+        try:
+            yield
+        finally:
+            for saved in self.opened:
+                saved.clear()
+            self.running, self.opened = before
+
+    def _sum(self, before: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
+        """Adds gradients, where the engine of autograd is not there to do it."""
+        self.summing = True
+        try:
+            return before + grad
+        finally:
+            self.summing = False
+
+    def _node(self) -> Node | None:
+        return self.running if self.away else torch._C._current_autograd_node()
 
     @contextlib.contextmanager
     def _states(self) -> Iterator[None]:
@@ -328,7 +396,7 @@ class _Recorder(Recorder):
         self.numbers.append(number)
         self.count = len(self.steps)
 
-    def _pack(self, t: torch.Tensor) -> torch.Tensor:
+    def _pack(self, t: torch.Tensor) -> Any:
         if self.backward < 0:
             number = torch._C._autograd._get_sequence_nr() - 1
             at = self.first.get(number)
@@ -336,9 +404,14 @@ class _Recorder(Recorder):
                 self.packing.add(number)
             elif at[0] < len(self.steps):
                 self.steps[at[0]].keeps = 2
-        return t
+        alone = t.detach()  # a saved result would hold its own node
+        return [alone] if self.away else alone
 
-    def _unpack(self, t: torch.Tensor) -> torch.Tensor:
+    def _unpack(self, saved: Any) -> torch.Tensor:
+        # Those of the node that runs, and not the arguments of a checkpoint that it has computed anew.
+        if self.away and (not callable(self.running) or sys._getframe(1).f_globals["__name__"] == in_engine):
+            self.opened.append(saved)
+        t: torch.Tensor = saved[0] if self.away else saved
         if self.number(t) >= 0:
             self.pending.append(self.number(t))
         return t
@@ -377,11 +450,16 @@ class _Recorder(Recorder):
         if func is torch.ops.aten._to_copy.default and self._casting(given):
             for i in fresh:
                 self.storages[i].cached = True
-        if self.backward >= 0 and func is torch.ops.aten.add.Tensor and self._accumulates(given, made, fresh):
+        if self.backward >= 0 and self._may_be_in_place(func, given, made, fresh):
             self.sums.append((len(self.steps), self.number(given[0]), fresh[0]))
         elif func is torch.ops.aten._safe_softmax.default:
             self._masked(self.number(given[0]))
         number = self.workspaces.number(func, args, kwargs) if fresh and self.workspaces is not None else -1
+        if self.device == "cuda":
+            op = func._overloadpacket
+            step.work = WORKSPACES[op](args, int) if op in WORKSPACES else 0
+            if op in UNKNOWN:
+                self.unknown.add(str(func))
         if number >= 0:
             self.flops[number] = step.flops
         self._add(step, number)
@@ -402,7 +480,7 @@ class _Recorder(Recorder):
 
     def _backward(self, step: Step) -> None:
         """Finds the forward step whose backward an operator is of, by the node that runs."""
-        node = torch._C._current_autograd_node()
+        node = self._node()
         now = (node._sequence_nr(), node.name()) if node is not None else (-1, "")
         self.saved = _unique(self.pending if now != self.node else (*self.saved, *self.pending))
         if now != self.node:
@@ -415,14 +493,24 @@ class _Recorder(Recorder):
             step.saved = True
             step.reads = _unique((*step.reads, *self.saved))
 
+    def _may_be_in_place(
+        self, func: Any, given: list[torch.Tensor], made: list[torch.Tensor], fresh: list[int]
+    ) -> bool:
+        """Whether an operator of the backward half changes its first argument in a step that is not traced."""
+        if func in _INTO_ZEROS:
+            return len(fresh) == 1 and self._zeros(self.number(given[0]))
+        return func is torch.ops.aten.add.Tensor and self._accumulates(given, made, fresh)
+
     def _accumulates(self, given: list[torch.Tensor], made: list[torch.Tensor], fresh: list[int]) -> bool:
         """Whether a sum may be one of autograd's engine: of a gradient that waits for a node and the next one for it.
 
         The engine adds in place where it has the only reference (torch/csrc/autograd/input_buffer.cpp), but never while
         operators are dispatched to Python. A formula of a node adds tensors that the node itself has made.
         """
-        node = torch._C._current_autograd_node()
-        if node is None or len(given) != 2 or len(fresh) != 1 or given[0].shape != given[1].shape or not _in_engine():
+        node = self._node()
+        if node is None or len(given) != 2 or len(fresh) != 1 or given[0].shape != given[1].shape:
+            return False
+        if not (self.summing if self.away else _in_engine()):
             return False
         old, new = self.number(given[0]), self.number(given[1])
         first = self.storages[old].made
@@ -434,6 +522,13 @@ class _Recorder(Recorder):
             and _fills(given[0])
             and (self.backward <= first < self.started or (twice and first >= self.started))
         )
+
+    def _zeros(self, number: int) -> bool:
+        """Whether a storage has zeros that the node that runs has just made. Formulas of nodes write into them in
+        place, but never while operators are dispatched to Python (inplace_scatter_if_not_tensor_subclass and others of
+        torch/csrc/autograd/FunctionsManual.cpp)."""
+        made = self.storages[number].made if number >= 0 else -1
+        return made >= max(self.started, self.backward) and self.steps[made].op == "aten.new_zeros.default"
 
     def _masked(self, scores: int) -> None:
         """Notes that attention by products adds its mask in place (_scaled_dot_product_attention_math, which alone has
@@ -487,7 +582,8 @@ class _Recorder(Recorder):
             if self.storages[to].freed == at and self.storages[to].bytes >= self.storages[new].bytes:
                 place[new] = to
                 self.storages[to].freed, self.storages[to].kept = self.storages[new].freed, self.storages[new].kept
-                self.steps[at].op, self.placed[at] = "aten.add_.Tensor", self.storages[new].bytes
+                self.steps[at].op = _in_place(self.steps[at].op)
+                self.placed[at] = self.storages[new].bytes
         left = [i for i, to in enumerate(place) if i == to]
         number = dict(zip(left, range(len(left)), strict=True))
         self.storages = [self.storages[i] for i in left]
@@ -497,6 +593,8 @@ class _Recorder(Recorder):
 
     def _work(self) -> list[str]:
         """Adds the workspaces of kernels; those that are not known."""
+        if self.device == "cuda":
+            return sorted(self.unknown)
         if self.workspaces is None:
             return ["all"]
         peaks, unmeasured = self.workspaces.measure(self.flops)
@@ -505,6 +603,12 @@ class _Recorder(Recorder):
                 made = self.placed.get(at, 0) + sum(self.storages[i].bytes for i in step.makes)
                 step.work = max(0, peaks[number] - made)
         return unmeasured
+
+
+def _in_place(op: str) -> str:
+    """The form of an operator that changes its first argument: ``aten.add_.Tensor`` of ``aten.add.Tensor``."""
+    space, name, overload = op.split(".")
+    return f"{space}.{name}_.{overload}"
 
 
 def _unique(numbers: Any) -> list[int]:

@@ -13,6 +13,8 @@ from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException
 from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import Node
+from torch.fx import traceback
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 import memopt
@@ -20,6 +22,7 @@ import memopt
 from .. import _device
 from .._allocator import reserved_bytes, rounded
 from .._apply import unwrapped
+from .._away import away
 from .._device import Device
 from .._fake import fake, fake_copy
 from .._operators import VERSION, OperatorPlan
@@ -30,10 +33,10 @@ from .._recorder import Recorder
 from .._replay import Replay
 from .._step import Inputs, Loss, labelled, loss_of, run, split
 from .._trace import TraceError
-from . import _engine, _tags
+from . import _tags
 from ._backend import BACKENDS, Backend, Partitioner
 from ._compiled import Graph
-from ._differences import APART
+from ._differences import APART, marked_as_backward
 from ._joint import Joint
 from ._versions import FAKING, require
 
@@ -99,6 +102,19 @@ class Asking(Backend):
         self.cut.append((graph, _tags.tagged(instance, nodes, self.modules), steps))
 
 
+@contextlib.contextmanager
+def _told(node: Node) -> Iterator[None]:
+    """Tells a tracer which forward operator a node is of, as AOTAutograd's hooks of nodes do."""
+    metadata: Any = node.metadata
+    traceback.set_stack_trace(metadata.get("traceback_", []))
+    traceback.set_grad_fn_seq_nr(node._sequence_nr())
+    try:
+        with marked_as_backward():
+            yield
+    finally:
+        traceback.reset_grad_fn_seq_nr()
+
+
 def _unlowered(gm: fx.GraphModule, inputs: Sequence[Any], **_: Any) -> Any:
     return boxed_nop(gm, list(inputs))
 
@@ -136,7 +152,7 @@ class _Step:
 
     @contextlib.contextmanager
     def _fake(self) -> Iterator[None]:
-        with self.mode, _engine.in_python() if self.type != "cpu" else contextlib.nullcontext():
+        with self.mode, away(_told) if self.type != "cpu" else contextlib.nullcontext():
             yield
 
     def loss_bytes(self) -> int:

@@ -29,13 +29,14 @@ from torch.utils._sympy.numbers import int_oo
 
 import memopt
 
+from .. import _attention, _cuda
 from .._device import Device
 from .._operators import OperatorPlan
 from .._plan import size
 from .._planner import BudgetError
 from .._replay import HANDOVER
 from .._workspace import not_known, of_process
-from . import _attention, _cost, _differences, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole
+from . import _cost, _differences, _emit, _fuse, _given, _inductor, _joint, _kernels, _part, _solve, _whole
 from ._compiled import Compiled, Graph, Step, highest
 from ._cost import Machine, hint, value
 from ._inductor import Code, copy_operands, is_kernel
@@ -552,7 +553,7 @@ class Partitioner(CustomPartitionerFn):
     def uuid(self) -> Any:
         """The part of the key of Inductor's caches that is the plan's."""
         graphs = (_cost, _differences, _emit, _fuse, _given, _joint, _part, _solve, _whole)
-        modules = (_attention, _inductor, _kernels, *graphs)
+        modules = (_attention, _cuda, _inductor, _kernels, *graphs)
         sources = get_hash_for_files(tuple(str(m.__file__) for m in modules), __name__)
         o = self.owner
         others: Any = (self.before, self.baseline_before, self.baseline_saved, self.unit.breaks, self.drops, o.largest)
