@@ -119,6 +119,11 @@ func TestMove(t *testing.T) {
 	slow, err := Solve(t.Context(), p, Options{Link: link, HostBudget: 8, Work: 1000})
 	require.NoError(t, err)
 	require.InDelta(t, 60, slow.Makespan, 1e-9) // out 5..22, d to 32, e to 42, in 42..59
+	// Of the 8 bytes beyond the budget, the link carries 6 before d, in bounds rounded up to 7.
+	slow, err = Solve(t.Context(), p, Options{Link: Link{BytesPerSecond: 4e5}, HostBudget: 8, Work: 100_000})
+	require.NoError(t, err)
+	require.InDelta(t, 66, slow.Makespan, 1e-9)
+	require.InDelta(t, 48.5, slow.LowerBound, 1e-6)
 	p.Nodes[1].Stay = true
 	_, err = Solve(t.Context(), p, Options{Link: Link{BytesPerSecond: 1e6}, HostBudget: 8, Work: 1000})
 	require.ErrorIs(t, err, remat.ErrInfeasible)
