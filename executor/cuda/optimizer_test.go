@@ -75,3 +75,41 @@ func optimizerInput(d graph.Decl) *executor.Tensor {
 	}
 	return x
 }
+
+// TestOptimizerKinds: the updates of all optimizers run on a device, those of matrices, of factors and of codes as
+// well, and give the weights that the CPU has.
+func TestOptimizerKinds(t *testing.T) {
+	for _, kind := range autograd.OptimizerKinds {
+		t.Run(kind, func(t *testing.T) {
+			m, err := graph.Parse(`<ir_version: 8, opset_import: ["" : 17]>
+				g (float[8, 64] x, float[64, 64] w, float[64] b, float[64, 64] v, int64[8] labels) => (float loss) {
+				a = Gemm(x, w, b)  r = Tanh(a)  h = MatMul(r, v)  loss = SoftmaxCrossEntropyLoss(h, labels) }`, "g")
+			require.NoError(t, err)
+			j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "b", "v"}})
+			require.NoError(t, err)
+			require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: kind, WeightDecay: 0.1}))
+			dev, _ := opened(t, double.Options{})
+			var weights [2][][]float32
+			for i, device := range []executor.Device{cpu.Device{}, dev} {
+				s, err := executor.Open(t.Context(), j.Model, j.Types, device, executor.Options{Threads: 1})
+				require.NoError(t, err)
+				for _, d := range j.Model.Graph.Inputs {
+					require.NoError(t, s.SetInput(j.Model.Graph.ValueName(d.Value), optimizerInput(d)))
+				}
+				require.NoError(t, s.Run(t.Context()))
+				for k, d := range j.Model.Graph.Outputs {
+					if d.Type.DType != graph.Float32 || len(d.Type.Shape.Dims) == 0 {
+						continue
+					}
+					out := s.Output(k)
+					weights[i] = append(weights[i], append([]float32{}, executor.Of[float32](out)...))
+				}
+				require.NoError(t, s.Close())
+			}
+			require.NotEmpty(t, weights[0])
+			for k := range weights[0] {
+				require.InDeltaSlice(t, weights[0][k], weights[1][k], 1e-4)
+			}
+		})
+	}
+}
