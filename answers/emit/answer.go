@@ -39,6 +39,7 @@ type Answer struct {
 	Text    string  `json:"text"`   // for the framework; "" if it does not fit
 
 	target *Target
+	moves  Moves
 	found  func()
 }
 
@@ -55,10 +56,10 @@ func (e *InfeasibleError) Error() string {
 }
 
 // Torch finds a setting of a mechanism of PyTorch within the budget of a plan of modules, which is memopt's own.
-// found is called where a setting that fits is found.
-func Torch(ctx context.Context, t *Target, p *pytorch.Plan, found func()) (*Answer, error) {
-	a := &Answer{Schema: Schema, Target: t.Name, Fits: p.Fits, Held: p.Program.Held, target: t, found: found,
-		OwnName: "whole modules", Baseline: memoryOf(p, p.Baseline.Usage)}
+// found is called where a setting that fits is found. Targets whose Moves is set may move values to the host.
+func Torch(ctx context.Context, t *Target, p *pytorch.Plan, moves Moves, found func()) (*Answer, error) {
+	a := &Answer{Schema: Schema, Target: t.Name, Fits: p.Fits, Held: p.Program.Held, target: t, moves: moves,
+		found: found, OwnName: "whole modules", Baseline: memoryOf(p, p.Baseline.Usage)}
 	a.Model.Path = p.Source.Path
 	if p.Limit > 0 {
 		a.Limit = &p.Limit

@@ -38,7 +38,7 @@ func target(t *testing.T, name string) *emit.Target {
 
 func answer(t *testing.T, name string, p *pytorch.Plan) *emit.Answer {
 	t.Helper()
-	a, err := emit.Torch(context.Background(), target(t, name), p, func() {})
+	a, err := emit.Torch(context.Background(), target(t, name), p, emit.Moves{}, func() {})
 	require.NoError(t, err)
 	return a
 }
@@ -264,7 +264,7 @@ func layered(t *testing.T, share float64, edit ...string) *pytorch.Plan {
 // TestTitan: the save set is the cheapest of all, by the rules of torchtitan's checkpoints: around all layers, without
 // an early stop, and every second product of matrices runs again.
 func TestTitan(t *testing.T) {
-	_, err := emit.Torch(context.Background(), target(t, "torchtitan"), plan(t, 0.8), func() {})
+	_, err := emit.Torch(context.Background(), target(t, "torchtitan"), plan(t, 0.8), emit.Moves{}, func() {})
 	require.ErrorIs(t, err, emit.ErrNoLayers)
 	a := answer(t, "torchtitan", layered(t, 1))
 	require.True(t, strings.HasSuffix(a.Text, "\nactivation_checkpoint = None\n"), a.Text)

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -21,13 +22,25 @@ func RematUsage(p *pytorch.Plan, saved []string) torchsim.Usage {
 	return x.usage
 }
 
-// MegatronPeaks are the peaks of all of Megatron-LM's settings, by their flags, without held bytes.
-func MegatronPeaks(p *pytorch.Plan) map[string]int64 {
+// MegatronPeaks are the peaks of all of Megatron-LM's settings, by their flags, without held bytes; copies take no
+// time. Tensors of fewer elements stay.
+func MegatronPeaks(p *pytorch.Plan, moves bool, elements int64) map[string]int64 {
 	out := map[string]int64{}
 	layers := layersOf(p.Program)
-	for _, x := range megatronSettings(p.Program, layers, megatronWords(p.Program, layers)) {
-		if u, err := x.run(p); err == nil {
-			out[strings.TrimSpace(x.lines(" "))] = u.Peak - p.Program.Held
+	choices := []offload{{}}
+	if moves {
+		choices, _ = offloads(p, layers, Moves{HostBudget: math.MaxInt64, Link: math.Inf(1)})
+	}
+	settings := megatronSettings(p.Program, layers, megatronWords(p.Program, layers))
+	for i := range choices {
+		choices[i].moves.Elements = elements
+		for k := range settings {
+			if !choices[i].beside(&settings[k]) {
+				continue
+			}
+			if x, err := settings[k].run(p, &choices[i]); err == nil {
+				out[strings.TrimSpace(x.lines(" "))] = x.usage.Peak - p.Program.Held
+			}
 		}
 	}
 	return out

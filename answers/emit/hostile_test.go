@@ -68,7 +68,7 @@ func TestHostileSteps(t *testing.T) {
 		for _, name := range []string{"torch", "torch-policy", "torch-remat", "torchtitan", "megatron"} {
 			x, err := emit.Lookup(name)
 			require.NoError(r, err)
-			a, err := emit.Torch(ctx, x, p, func() {})
+			a, err := emit.Torch(ctx, x, p, emit.Moves{HostBudget: 1 << 40, Link: 1e9}, func() {})
 			if err == nil && a.Fits {
 				settings++
 				require.LessOrEqual(r, a.Peak, p.Limit, name)

@@ -1,14 +1,17 @@
 package emit
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"memopt/python/pytorch"
 	torchsim "memopt/sim/torch"
+	"memopt/view/report"
 )
 
 // ErrNoRepeated: a model has no layers that Megatron-LM's settings could be about.
@@ -28,49 +31,103 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 		return ErrNoRepeated
 	}
 	words := megatronWords(p.Program, layers)
-	lowest := p.Baseline.Usage
-	var best *megatronSetting
-	var least torchsim.Usage
-	for _, x := range megatronSettings(p.Program, layers, words) {
-		if best != nil && ctx.Err() != nil {
-			break
-		}
-		u, err := x.run(p)
-		if err != nil {
-			continue // one region frees what another one reads
-		}
-		if u.Peak < lowest.Peak {
-			lowest = u
-		}
-		if u.Peak <= p.Limit && (best == nil || u.Seconds < least.Seconds) {
-			best, least = &x, u
-			a.found()
-		}
-	}
+	settings := megatronSettings(p.Program, layers, words)
+	choices, absent := offloads(p, layers, a.moves)
+	best, lowest := megatronSearch(ctx, p, a, settings, choices)
 	if a.Fits = best != nil; !a.Fits {
 		a.Memory = memoryOf(p, lowest)
 		return nil
 	}
-	a.Memory = memoryOf(p, least)
-	a.Text = a.header("#") + missing(words) + "RECOMPUTE_ARGS=(" + best.lines("\n    ") + "\n)\n"
+	a.Memory = memoryOf(p, best.usage)
+	a.Text = a.header("#") + best.waits(p) + missing(words) + absence(p, absent) + "RECOMPUTE_ARGS=(" +
+		best.lines("\n    ") + "\n)\n"
 	return nil
 }
 
+// megatronRun is a setting, modules whose inputs move, and the memory of both.
+type megatronRun struct {
+	arguments [][]string
+	usage     torchsim.Usage // with the time of waiting for copies
+	moved     int64
+	waited    float64
+}
+
+// megatronSearch returns the cheapest of all settings that fits, of those the one that moves the fewest bytes, or nil;
+// and the lowest memory.
+func megatronSearch(ctx context.Context, p *pytorch.Plan, a *Answer, settings []megatronSetting, choices []offload) (
+	best *megatronRun, lowest torchsim.Usage) {
+	lowest = p.Baseline.Usage
+	for i := range choices {
+		for k := range settings {
+			if ctx.Err() != nil && (best != nil || i > 0) {
+				return best, lowest
+			}
+			x, least := &settings[k], 0.0
+			for _, r := range x.regions {
+				for _, at := range r.Steps {
+					least += p.Program.Steps[at].Seconds
+				}
+			}
+			if !choices[i].beside(x) || best != nil && least > best.usage.Seconds {
+				continue
+			}
+			run, err := x.run(p, &choices[i])
+			if err != nil || run.moved > a.moves.HostBudget {
+				continue // one region frees what another one reads, or moves
+			}
+			if run.usage.Peak < lowest.Peak {
+				lowest = run.usage
+			}
+			if run.usage.Peak <= p.Limit && run.cheaper(best) {
+				best = run
+				a.found()
+			}
+		}
+	}
+	return best, lowest
+}
+
+// cheaper compares the times, then the bytes that move. nil is dearer than all.
+func (x *megatronRun) cheaper(than *megatronRun) bool {
+	return than == nil || cmp.Or(cmp.Compare(x.usage.Seconds, than.usage.Seconds), cmp.Compare(x.moved, than.moved)) < 0
+}
+
+// waits is a line of comment on the bytes that move.
+func (x *megatronRun) waits(p *pytorch.Plan) string {
+	if x.moved == 0 {
+		return ""
+	}
+	return fmt.Sprintf("# %s move to the host; the step waits for copies for %s of its time.\n", report.Bytes(x.moved),
+		report.Percent(x.waited/p.Step))
+}
+
 // lines are the arguments, each behind a break.
-func (x *megatronSetting) lines(before string) (out string) {
+func (x *megatronRun) lines(before string) (out string) {
 	for _, words := range x.arguments {
 		out += before + "--" + strings.Join(words, " ")
 	}
 	return out
 }
 
-// run simulates a step with the setting. The error is a *torchsim.DiscardError.
-func (x *megatronSetting) run(p *pytorch.Plan) (torchsim.Usage, error) {
+// run simulates a step with the setting. The error is a *torchsim.DiscardError, or a *torchsim.MoveError.
+func (x *megatronSetting) run(p *pytorch.Plan, o *offload) (*megatronRun, error) {
 	state := generatorState(p)
 	for i := range x.regions {
 		x.regions[i].State, x.regions[i].Aside = state, state
 	}
-	return p.Program.Rerun(x.regions)
+	out := &megatronRun{arguments: slices.Concat(x.arguments, o.arguments())}
+	moved := &torchsim.Moved{Program: p.Program, Regions: x.regions}
+	if len(o.names) > 0 {
+		var err error
+		if moved, err = p.Program.Move(&o.moves, x.regions); err != nil {
+			return nil, err
+		}
+		out.moved, out.waited = moved.Bytes, moved.Seconds
+	}
+	u, err := moved.Rerun(moved.Regions)
+	u.Seconds += out.waited
+	out.usage = u
+	return out, err
 }
 
 // generatorState is the bytes on the step's device of a generator's state, which checkpoints keep whether or not the
@@ -96,6 +153,18 @@ func missing(words []word) string {
 		return ""
 	}
 	return "# Not tried, since not every layer has such a part that could run again: " + strings.Join(out, ", ") + ".\n"
+}
+
+// absence is a line of comment on the modules whose inputs cannot move.
+func absence(p *pytorch.Plan, absent []string) string {
+	if absent != nil && !packed(p.Program) {
+		return "# No moves were tried, since the file does not list the tensors that autograd saves: " +
+			"trace the step anew.\n"
+	}
+	if len(absent) == 0 {
+		return ""
+	}
+	return "# Not moved, since less than two layers have such a part: " + strings.Join(absent, ", ") + ".\n"
 }
 
 // megatronSettings lists all settings, those without recomputation first.

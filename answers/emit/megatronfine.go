@@ -63,8 +63,8 @@ var productOps = []string{"aten.mm.", "aten.addmm.", "aten.bmm.", "aten.baddbmm.
 
 // activations are the parts of experts between their first products and their last ones, which compute activations. The
 // results are freed once the last product is done (TEGroupedMLP.forward in megatron/core/transformer/moe/experts.py).
-// Experts may compute one after the other.
-func activations(p *torchsim.Program, experts int32) (out []torchsim.Region) {
+// Experts may compute one after the other. fc1 are the products that come first.
+func activations(p *torchsim.Program, experts int32) (out []torchsim.Region, fc1 []int32) {
 	first := int32(-1)
 	for _, at := range p.Within(experts) {
 		if !product(p, at) {
@@ -75,9 +75,11 @@ func activations(p *torchsim.Program, experts int32) (out []torchsim.Region) {
 		} else if steps := between(p, first, at); len(steps) > 0 {
 			out = append(out, torchsim.Region{Mechanism: torchsim.Discarding, Steps: steps, Until: []int32{at}})
 			first = -1
+			continue
 		}
+		fc1 = append(fc1, at)
 	}
-	return out
+	return out, fc1
 }
 
 // product reports whether a step is a product of matrices.

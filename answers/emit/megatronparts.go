@@ -117,14 +117,19 @@ type parts struct {
 	up                           []int32    // of a latent attention
 	experts                      bool
 	acts                         []torchsim.Region // of experts
+	fc1                          []int32           // the first products of experts
+	qkv                          []int32
+	last                         int32 // of the layer
 }
 
 // The names of modules in the decoders of Megatron-LM and of transformers.
 var (
 	attentionNames = []string{"self_attention", "self_attn", "attention", "attn"}
-	coreNames      = []string{"core_attention", "core_attn", "inner_attention"}
-	mlpNames       = []string{"mlp", "feed_forward", "ffn", "block_sparse_moe", "moe"}
-	sharedNames    = []string{"shared_experts", "shared_expert"}
+	qkvNames       = []string{"linear_qkv", "q_proj", "k_proj", "v_proj", "qkv_proj", "c_attn", "query_key_value",
+		"q_layernorm", "k_layernorm", "q_norm", "k_norm"}
+	coreNames   = []string{"core_attention", "core_attn", "inner_attention"}
+	mlpNames    = []string{"mlp", "feed_forward", "ffn", "block_sparse_moe", "moe"}
+	sharedNames = []string{"shared_experts", "shared_expert"}
 )
 
 // partsOf finds the parts of a layer by the names of its modules, norms by their class.
@@ -147,10 +152,13 @@ func partsOf(p *torchsim.Program, layer int32) (x parts) {
 			x.norms[1] = lastOf(p, norms)
 		case outer == layer && strings.Contains(strings.ToLower(className(tree, i)), "norm"):
 			norms = append(norms, i)
+		case outer == attention && attention >= 0 && slices.Contains(qkvNames, name):
+			x.qkv = append(x.qkv, p.Within(i)...)
 		case outer == attention && attention >= 0 && slices.Contains(coreNames, name):
 			x.core = p.Within(i)
 		case outer == mlp && mlp >= 0 && name == "experts":
-			x.experts, x.acts = true, activations(p, i)
+			x.experts = true
+			x.acts, x.fc1 = activations(p, i)
 		case outer == mlp && mlp >= 0 && slices.Contains(sharedNames, name):
 			x.shared = p.Within(i)
 		}
@@ -159,6 +167,9 @@ func partsOf(p *torchsim.Program, layer int32) (x parts) {
 		x.core = products(p, attention)
 	}
 	x.up = upProjection(p, attention, x.core)
+	if steps := p.Within(layer); len(steps) > 0 {
+		x.last = steps[len(steps)-1]
+	}
 	return x
 }
 

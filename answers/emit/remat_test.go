@@ -107,7 +107,8 @@ func TestRematStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	found := 0
-	a, err := emit.Torch(ctx, target(t, "torch-remat"), decoder(t, pytorch.Options{Share: 0.6}), func() { found++ })
+	p := decoder(t, pytorch.Options{Share: 0.6})
+	a, err := emit.Torch(ctx, target(t, "torch-remat"), p, emit.Moves{}, func() { found++ })
 	require.NoError(t, err)
 	require.True(t, a.Fits)
 	require.Positive(t, found)

@@ -19,6 +19,7 @@ type Target struct {
 	Decides string // the decisions that it has words for
 	// Traced: it needs a step that PyTorch traced (sim/torch.Traced), since it names PyTorch's operators.
 	Traced bool
+	Moves  bool // it has words for values that move to the host
 	torch  func(ctx context.Context, p *pytorch.Plan, a *Answer) error
 	jax    func(ctx context.Context, n *names) error
 }
@@ -35,9 +36,10 @@ var targets = []*Target{
 	{Name: "torchtitan", Title: "torchtitan's activation checkpoints", Decides: "one set of operators for all layers",
 		Traced: true, torch: titan},
 	{Name: "megatron", Title: "Megatron-LM's activation recomputation", Decides: "one list of modules for all layers",
-		Traced: true, torch: megatron},
-	{Name: "jax", Title: "jax.checkpoint", Decides: "named values", jax: jaxPolicy},
-	{Name: "maxtext", Title: "MaxText's custom remat_policy", Decides: "MaxText's named values", jax: maxtext},
+		Traced: true, Moves: true, torch: megatron},
+	{Name: "jax", Title: "jax.checkpoint", Decides: "named values", Moves: true, jax: jaxPolicy},
+	{Name: "maxtext", Title: "MaxText's custom remat_policy", Decides: "MaxText's named values", Moves: true,
+		jax: maxtext},
 }
 
 // Lookup returns the target of a name. The error lists the known ones.

@@ -41,8 +41,14 @@ func TestEmit(t *testing.T) {
 	got = run(tracedStep + " --emit megatron --budget 60%")
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, got.out, "by Megatron-LM's activation recomputation, instead of 887.48 KiB;")
-	require.Contains(t, got.out, "# Not tried, since not every layer has such a part: core_attn, layernorm, mlp.\n"+
-		"RECOMPUTE_ARGS=(\n    --recompute-granularity full\n    --recompute-method ")
+	const untried = "# Not tried, since not every layer has such a part that could run again: " +
+		"core_attn, layernorm, mlp.\n"
+	const full = "RECOMPUTE_ARGS=(\n    --recompute-granularity full\n    --recompute-method "
+	require.Contains(t, got.out, untried+full)
+	got = run(tracedStep + " --emit megatron --budget 60% --host-budget 1GiB")
+	require.Zero(t, got.code, got.errors)
+	require.Contains(t, got.out, untried+"# Not moved, since less than two layers have such a part: attn_norm, "+
+		"qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act.\n"+full)
 
 	got = run(tracedStep + " --emit torch-remat --budget 70%")
 	require.Zero(t, got.code, got.errors)
@@ -150,6 +156,10 @@ func TestEmitErrors(t *testing.T) {
 			`--emit "torche" is no target: wanted one of torch, torch-policy, torch-remat, torchtitan, ` +
 				`megatron, jax, maxtext`},
 		tracedStep + " --emit torchtitan --budget 80%": {cli.ExitInvalid, "no module of the name layers.0 or the like"},
+		tracedStep + " --emit torch-policy --budget 80% --host-budget 1GiB": {cli.ExitUsage,
+			"--emit torch-policy has no words for values that move to the host: leave --host-budget and --link out"},
+		tracedStep + " --emit megatron --budget 80% --link 1GB/day": {cli.ExitUsage, "--link"},
+		tracedStep + " --emit megatron --budget 80% --device tpu9":  {cli.ExitUsage, "--device"},
 		"modules.onnx --dim batch=64 --emit megatron --budget 80%": {cli.ExitInvalid,
 			"trace the step with memopt.torch.trace(model, batch).to_json()"},
 		"loose.json --emit megatron --budget 80%": {cli.ExitInvalid, "loose.json: the step has no two modules that " +

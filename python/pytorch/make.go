@@ -184,8 +184,8 @@ func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
 		k := &t.Kernels[i]
 		seconds := profile.Kernel(k.FLOPs > 0, k.Type, float64(k.FLOPs), float64(k.Moved))
 		p.Step += seconds
+		t.Steps[i].Seconds = seconds
 		if i < t.Backward {
-			t.Steps[i].Seconds = seconds
 			t.Program.Seconds += seconds
 		}
 	}

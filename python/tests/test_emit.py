@@ -205,6 +205,21 @@ def settings(layers, words):
         yield ["--recompute-granularity", "full", "--recompute-method", method, "--recompute-num-layers", str(n)]
 
 
+def moves(layers, words, names):
+    """Settings with modules whose inputs move: each, all, and all beside recomputation."""
+    some = [[n] for n in names if n != "attn_proj"] + [["core_attn", "attn_proj"], list(names), list(names[2:])]
+    for elements, chosen in itertools.product((1, 4096), some):
+        move = ["--fine-grained-activation-offloading", "--offload-modules", *chosen]
+        move += ["--min-offloaded-tensor-size", str(elements)]
+        yield move
+    rest = [n for n in names if n not in ("core_attn", "attn_proj")]
+    for flags in settings(layers, words):
+        less = {"qkv_linear"} if {"layernorm"} & {*flags} else set()
+        less |= {"expert_fc1", "moe_act"} if {"moe"} & {*flags} else set()
+        if "full" not in flags:
+            yield [*flags, *move[:2], *(n for n in rest if n not in less), *move[-2:]]
+
+
 @pytest.fixture
 def one_thread():
     """Kernels whose workspaces grow with the threads have those of one, on any machine."""
@@ -221,7 +236,8 @@ def one_thread():
         ("latent", ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act")),
     ],
 )
-def test_megatron(one_thread, name, words):
+@pytest.mark.parametrize("moving", [False, True])
+def test_megatron(one_thread, name, words, moving):
     """Every setting makes equal gradients, and the peaks that tests of the program hold the simulation to are those of
     today's steps."""
     model, given, labels = getattr(megatron_double, name)()
@@ -229,7 +245,10 @@ def test_megatron(one_thread, name, words):
     written["torch"] = "2.15.0"
     plain, peaks = stepping(model, given, megatron_double.loss, labels), {}
     peaks[""] = measure(plain, show=False).peak_bytes
-    for flags in settings(len(model.layers), words):
+    names = ("attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm")
+    names += ("expert_fc1", "moe_act") if "moe" in words else ()
+    some = moves(len(model.layers), words, names) if moving else settings(len(model.layers), words)
+    for flags in some:
         planned = copy.deepcopy(model)
         planned.set(flags)
         value = stepping(planned, given, megatron_double.loss, labels)
@@ -238,13 +257,16 @@ def test_megatron(one_thread, name, words):
             assert torch.equal(a.grad, b.grad)
         peaks[" ".join(flags)] = measure(value, show=False).peak_bytes
     folder = Path(__file__).parents[2] / "answers" / "emit" / "testdata"
+    kind = "moved" if moving else "peaks"
     if os.environ.get("UPDATE_STEP"):
         lines = json.dumps(written).replace("{", "\n{").replace("\n{", "{", 1)
         (folder / f"{name}.step.json").write_text(lines + "\n", encoding="utf-8")
-        (folder / f"{name}.peaks.json").write_text(json.dumps(peaks, indent=1) + "\n", encoding="utf-8")
+        (folder / f"{name}.{kind}.json").write_text(json.dumps(peaks, indent=1) + "\n", encoding="utf-8")
     assert json.loads((folder / f"{name}.step.json").read_text(encoding="utf-8")) == written
-    known = json.loads((folder / f"{name}.peaks.json").read_text(encoding="utf-8"))
+    known = json.loads((folder / f"{name}.{kind}.json").read_text(encoding="utf-8"))
     assert known == pytest.approx(peaks, rel=0.0001)
+    if moving:
+        return
     answer = memopt.run("plan", "-", "--emit", "megatron", "--budget", "60%", "-O", "json", stdin=json.dumps(written))
     flags = " ".join(json.loads(answer)["text"].partition("RECOMPUTE_ARGS=(")[2].split()[:-1])
     peak = json.loads(answer)["peak_bytes"] - json.loads(answer)["held_bytes"]

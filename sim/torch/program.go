@@ -41,7 +41,15 @@ type Step struct {
 	Random   bool    // it draws random numbers
 	Moves    bool    // it moves running statistics
 	Keeps    Keeping // of a forward step, where Program.Early is set
-	Seconds  float64 // of a forward step
+	Packed   []Packed
+	Seconds  float64 // of a forward step, and of a traced one
+}
+
+// Packed is a tensor that autograd saves for the backward of a traced step. Parameters are left out.
+type Packed struct {
+	Storage         StorageID
+	Elements, Bytes int64
+	Strided         bool // it is not contiguous
 }
 
 // Keeping says which of a forward step's tensors autograd saves.

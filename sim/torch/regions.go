@@ -37,6 +37,9 @@ type Region struct {
 	// State is the bytes of generators' states that the region keeps from its first step on: to its last backward step
 	// if it is Replayed, else to the end of the whole step. Aside are those that are kept while it runs again.
 	State, Aside int64
+	// Moved are the storages that come in and move to the host, and their copies, which the second run reads
+	// (Program.Move). The region is Discarding.
+	Moved map[StorageID]StorageID
 }
 
 // DiscardError means that the results of a Discarding region are read when they are gone.
@@ -230,12 +233,24 @@ func (s *regions) lifetimes() error {
 			}
 		}
 		for _, id := range step.Reads {
+			if to, moved := s.moved(id, pl.again); moved {
+				id = to
+			}
 			if err := s.use(id, pl, r, int32(at)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// moved is the copy that the second run of a region reads in place of a storage.
+func (s *regions) moved(id StorageID, again int32) (StorageID, bool) {
+	if again < 0 {
+		return id, false
+	}
+	to, moved := s.list[again].Moved[id]
+	return to, moved
 }
 
 // apart reports whether a sum in place is not in place any more, since the region's function still has the gradient
@@ -340,7 +355,7 @@ var gradientSums = []string{"aten.add_.Tensor", "aten.add.Tensor"}
 
 // held keeps an operand of a forward step that a region reads from outside or returns.
 func (s *regions) held(id StorageID, r, home int32) {
-	if r >= 0 && s.origin(id) != r { // it comes in
+	if _, moved := s.moved(id, r); r >= 0 && s.origin(id) != r && !moved { // it comes in
 		if home >= 0 && s.list[home].Mechanism == Discarding {
 			s.again[id] = max(s.again[id], s.final[r])
 		} else {

@@ -87,6 +87,7 @@ type stepOp struct {
 	DType  string      `json:"dtype"`
 	Saved  bool        `json:"saved"`
 	Keeps  int8        `json:"keeps"`
+	Packed [][4]int64  `json:"packed"` // storage, elements, bytes, 1 if strided
 	Random bool        `json:"random"`
 	Moves  bool        `json:"moves"`
 }
@@ -183,7 +184,12 @@ func (t *Traced) step(i int, s *stepOp) error {
 			}
 		}
 	}
-	t.Steps = append(t.Steps, Step{Op: s.Op, Node: graph.NoNode, Call: call, Backward: back, Of: max(of, 0),
+	packed, err := t.packed(s)
+	if err != nil {
+		return err
+	}
+	t.Steps = append(t.Steps, Step{Op: s.Op, Packed: packed, Node: graph.NoNode, Call: call, Backward: back,
+		Of:    max(of, 0),
 		Reads: s.Reads, Makes: s.Makes, Work: s.Work, Saves: s.Saved, Keeps: Keeping(s.Keeps), Random: s.Random,
 		Moves: s.Moves})
 	t.Kernels = append(t.Kernels, Kernel{FLOPs: s.FLOPs, Moved: s.Moved, Type: graph.Float32})
@@ -191,4 +197,16 @@ func (t *Traced) step(i int, s *stepOp) error {
 		t.Kernels[i].Type = d
 	}
 	return nil
+}
+
+// packed reads the tensors that autograd saves for the backward of a step.
+func (t *Traced) packed(s *stepOp) (out []Packed, err error) {
+	for _, x := range s.Packed {
+		if x[0] < 0 || x[0] >= int64(len(t.Storages)) || x[1] < 0 || x[2] < 0 || x[2] > math.MaxInt64/2 {
+			return nil, fmt.Errorf("saves %d elements in %d bytes of storage %d, the file has %d storages", x[1],
+				x[2], x[0], len(t.Storages))
+		}
+		out = append(out, Packed{StorageID(x[0]), x[1], x[2], x[3] != 0})
+	}
+	return out, nil
 }

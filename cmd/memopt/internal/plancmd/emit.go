@@ -34,8 +34,12 @@ func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.S
 	for _, flag := range append([]string{"save-plan"}, notOfModules...) {
 		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
 			return cli.Usage("--%s cannot be combined with --emit, which takes --budget, --device, --dim, "+
-				"--module-map, --time-limit, and for JAX --host-budget and --link", flag)
+				"--module-map, --time-limit, and for JAX and Megatron-LM --host-budget and --link", flag)
 		}
+	}
+	if f := cmd.Flags(); !t.Moves && (f.Changed("host-budget") || f.Changed("link")) {
+		return cli.Usage("--emit %s has no words for values that move to the host: leave --host-budget and --link out",
+			t.Name)
 	}
 	format, err := emitFormat(a)
 	if err != nil {
@@ -63,7 +67,37 @@ func planEmit(a *cli.App, cmd *cobra.Command, name, target string, sel *option.S
 			"of --emit %s decides by: trace the step with memopt.torch.trace(model, batch).to_json(), and plan that "+
 			"file", t.Name)))
 	}
-	return emitPlan(a, t, p, format)
+	profile, err := emitDevice(sel)
+	if err != nil {
+		return err
+	}
+	moves, err := emitMoves(profile, move)
+	if err != nil {
+		return err
+	}
+	return emitPlan(a, t, p, moves, format)
+}
+
+// emitDevice is the profile of the device.
+func emitDevice(sel *option.SelectionFlags) (*device.Profile, error) {
+	if sel.Device == "" {
+		return &device.Default, nil
+	}
+	profile, err := configs.LoadDevice(sel.Device)
+	if err != nil {
+		return nil, cli.Usage("--device %w", err)
+	}
+	return profile, nil
+}
+
+// emitMoves says whether values may move to the host; the link is that of the device unless it is given.
+func emitMoves(profile *device.Profile, move *cli.MoveFlags) (emit.Moves, error) {
+	o, err := move.Options()
+	x := emit.Moves{HostBudget: o.HostBudget, Link: profile.Link}
+	if move.Given() {
+		x.Link = o.Link.BytesPerSecond
+	}
+	return x, err
 }
 
 // emitFormat is the form of -O: the text for the framework, or JSON with it.
@@ -78,9 +112,9 @@ func emitFormat(a *cli.App) (report.Format, error) {
 }
 
 // emitPlan prints the setting of a target for a step of PyTorch.
-func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, format report.Format) error {
+func emitPlan(a *cli.App, t *emit.Target, p *pytorch.Plan, moves emit.Moves, format report.Format) error {
 	a.Status.Say("searching for a setting of %s", t.Title)
-	answer, err := emit.Torch(a.Search, t, p, a.Keeper.Keep)
+	answer, err := emit.Torch(a.Search, t, p, moves, a.Keeper.Keep)
 	switch {
 	case errors.Is(err, emit.ErrNoLayers), errors.Is(err, emit.ErrNoRepeated):
 		return cli.Invalid(cli.Wrap(p.Source.Path, err))
@@ -107,20 +141,14 @@ func planNames(a *cli.App, t *emit.Target, name string, sel *option.SelectionFla
 		return err
 	}
 	o.Total, o.Share = b.Total, b.Share
-	o.Profile = &device.Default
-	if sel.Device != "" {
-		if o.Profile, err = configs.LoadDevice(sel.Device); err != nil {
-			return cli.Usage("--device %w", err)
-		}
+	if o.Profile, err = emitDevice(sel); err != nil {
+		return err
 	}
-	moves, err := move.Options()
+	moves, err := emitMoves(o.Profile, move)
 	if err != nil {
 		return err
 	}
-	o.HostBudget, o.Link = moves.HostBudget, o.Profile.Link
-	if move.Given() {
-		o.Link = moves.Link.BytesPerSecond
-	}
+	o.HostBudget, o.Link = moves.HostBudget, moves.Link
 	a.Status.Say("searching for a setting of %s", t.Title)
 	answer, err := emit.JAX(a.Search, t, p, o)
 	if err != nil {

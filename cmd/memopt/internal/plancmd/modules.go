@@ -74,7 +74,7 @@ func planModules(a *cli.App, cmd *cobra.Command, name string, sel *option.Select
 		if err != nil {
 			return err
 		}
-		return emitPlan(a, t, p, report.TableFormat)
+		return emitPlan(a, t, p, emit.Moves{}, report.TableFormat)
 	}
 	return cmp.Or(p.Report(a.Out, format), infeasible)
 }

@@ -51,9 +51,10 @@ With --emit it plans for another framework's own way of recomputing: torch is
 torch.utils.checkpoint around whole modules, torch-policy the same with the
 operators that each keeps, torch-remat checkpoints of torch_remat with modules
 that are saved, torchtitan its activation checkpoints, megatron the
-recomputation of Megatron-LM, jax the policy of jax.checkpoint by names, maxtext
-the same in MaxText's configuration. It prints the text for that framework; the
-peak in its first line is the one that this way reaches, by a simulation of it.
+recomputation of Megatron-LM, and its offloading with --host-budget, jax the
+policy of jax.checkpoint by names, maxtext the same in MaxText's configuration.
+It prints the text for that framework; the peak in its first line is the one
+that this way reaches, by a simulation of it.
 
 Where no plan fits a budget, plan says how low it went and which is the largest
 batch is that fits, and exits with 3.

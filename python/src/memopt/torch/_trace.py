@@ -80,6 +80,8 @@ class Step:
         dtype: the type that it computes in, by its name in ONNX: ``float``, ``bfloat16``.
         saved: of the backward half: its node reads tensors that autograd saved.
         keeps: of the forward half: 1 if autograd saves its inputs, 2 if it saves a result.
+        packed: of the forward half: each tensor, parameters left out, that autograd saves for its backward, by its
+            storage, elements, bytes, and 1 if it is not contiguous, else 0.
         random: it draws random numbers.
         moves: it moves running statistics.
     """
@@ -95,6 +97,7 @@ class Step:
     dtype: str = ""
     saved: bool = False
     keeps: int = 0
+    packed: list[list[int]] = field(default_factory=list)
     random: bool = False
     moves: bool = False
 
@@ -293,6 +296,7 @@ class _Recorder(Recorder):
         self.model, self.batch, self.mode, self.loss, self.autocast = model, batch, mode, loss, autocast
         self.device = next((p.device.type for p in model.parameters()), "cpu")
         self.held = [self.hold(model.parameters()), self.hold(model.buffers()), self.hold(batch.tensors())]
+        self.parameters = {self.number(p) for p in model.parameters()}
         self.trained = {self.number(p) for p in model.parameters() if p.requires_grad}
         self.steps: list[Step] = []
         self.backward = -1
@@ -300,6 +304,7 @@ class _Recorder(Recorder):
         self.watch = Watch(model) if watch else None
         self.first: dict[int, tuple[int, int]] = {}  # by number of an autograd node: its forward step and call
         self.ordered: list[int] | None = None  # the numbers in first, once all are noted
+        self.packed: list[tuple[int, list[int]]] = []  # by number of an autograd node, as Step.packed
         self.packing: set[int] = set()  # numbers of autograd nodes whose inputs are saved before they run
         self.node: tuple[int, str] | None = None  # the node of the backward half that runs
         self.started = 0  # the step with which it began
@@ -404,6 +409,9 @@ class _Recorder(Recorder):
                 self.packing.add(number)
             elif at[0] < len(self.steps):
                 self.steps[at[0]].keeps = 2
+            if (storage := self.number(t)) >= 0 and storage not in self.parameters:
+                packed = [storage, t.numel(), t.numel() * t.element_size(), int(not t.is_contiguous())]
+                self.packed.append((number, packed))
         alone = t.detach()  # a saved result would hold its own node
         return [alone] if self.away else alone
 
@@ -549,6 +557,9 @@ class _Recorder(Recorder):
     def _result(self, model: nn.Module, batch: _Batch) -> Trace:
         """The trace, in which every storage is read where it is there for the last time."""
         self.settle()
+        for node, packed in self.packed:
+            if (at := self._made(node)) is not None and at[0] < self.backward:
+                self.steps[at[0]].packed.append(packed)
         self._add_in_place()
         for i, s in enumerate(self.storages):
             if s.freed >= 0 and i not in self.steps[s.freed].reads and i not in self.steps[s.freed].makes:
@@ -590,6 +601,7 @@ class _Recorder(Recorder):
         for step in self.steps:
             step.reads = _unique(number[place[i]] for i in step.reads)
             step.makes = [number[i] for i in step.makes if i in number]
+            step.packed = [[number[place[i]], *rest] for i, *rest in step.packed]
 
     def _work(self) -> list[str]:
         """Adds the workspaces of kernels; those that are not known."""
