@@ -325,8 +325,8 @@ func (m *mover) rewrite(into []map[StorageID][]StorageID) {
 // reload writes the steps that begin to copy groups back.
 func (m *mover) reload(list []*moving) {
 	for _, g := range list {
-		m.out.Steps = append(m.out.Steps, Step{Op: "reload", Node: m.out.Steps[g.offload].Node, Call: -1, Backward: true,
-			Of: g.offload, Makes: g.copies})
+		m.out.Steps = append(m.out.Steps, Step{Op: "reload", Node: m.out.Steps[g.offload].Node, Call: -1,
+			Backward: true, Of: g.offload, Makes: g.copies})
 	}
 }
 
@@ -370,7 +370,7 @@ func (m *mover) time() {
 		if g := leaves[int32(i)]; g != nil {
 			out = max(out, now) + float64(g.bytes)/m.moves.Link
 			g.ends = out
-		} else if s.Op == "reload" && len(s.Makes) > 0 && returns[s.Makes[0]] != nil {
+		} else if len(s.Makes) > 0 && returns[s.Makes[0]] != nil {
 			g := returns[s.Makes[0]]
 			in = max(in, now, g.ends) + float64(g.bytes)/m.moves.Link
 			g.home = in

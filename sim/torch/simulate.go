@@ -414,6 +414,8 @@ func (s *Simulator) count(n int) Usage {
 func (s *Simulator) ends(id StorageID, pl place, at int) int32 {
 	end := s.last[id]
 	switch {
+	case pl.again >= 0 && int(s.depth[pl.again]) >= len(s.again): // no step reads what is made there
+		end = int32(at)
 	case pl.again >= 0:
 		end = s.again[s.depth[pl.again]][id]
 	case s.p.Storages[id].Kept:
