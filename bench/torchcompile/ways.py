@@ -162,7 +162,7 @@ class _Half(_joint.Joint):
                 for r in self.reads(n):
                     if r in loops and r not in stored:
                         readers.setdefault(r, []).append(n)
-            loops = _fuse.loops(nodes, lambda n: [self.maker(r) for r in self.reads(n)], readers, lambda a, b: False)
+            loops = _fuse.loops(nodes, self.loads, readers, lambda a, b: False)
         reads = {n: [r for m in loop for r in self.roots(m) if r not in loop] for n, loop in loops.items()}
         return sum(CPU.microseconds(loop, list(dict.fromkeys(reads[n]))) for n, loop in loops.items())
 

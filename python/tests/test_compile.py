@@ -1,6 +1,7 @@
 """torch.compile within a budget."""
 
 import gc
+import itertools
 import math
 import re
 import time
@@ -662,6 +663,20 @@ class Scaled(nn.Module):
         return y * (1 + y.clamp(min=0)) - x
 
 
+class Weighted(nn.Module):
+    """A value of one product and of four weights, which two reductions read."""
+
+    def __init__(self, width=64):
+        super().__init__()
+        self.line = nn.Linear(width, width)
+        self.weights = nn.ParameterList(torch.randn(width) for _ in range(4))
+
+    def forward(self, x):
+        a, b, c, d = self.weights
+        y = (self.line(x) * a + b) * c + d
+        return x * y.mean(0) + y.mean(1, keepdim=True)
+
+
 class Stack(nn.Module):
     def __init__(self, kind):
         super().__init__()
@@ -678,8 +693,9 @@ def stored(code):
     return sum(n * t.itemsize for n, t in sizes)
 
 
-@pytest.mark.parametrize("budget", [None, "80%"])
-@pytest.mark.parametrize("kind", [lambda: Wide(64), Normed, Scaled])
+@pytest.mark.parametrize(
+    ("kind", "budget"), [*itertools.product((lambda: Wide(64), Normed, Scaled), (None, "80%")), (Weighted, None)]
+)
 def test_loops_are_those_of_inductor(kind, budget, tmp_path, monkeypatch):
     """Inductor's scheduler stores the values that the model of its loops stores, and no others: those of a loop that
     is computed again within its readers are not among them."""
@@ -706,7 +722,7 @@ def test_values_that_both_halves_compute(monkeypatch):
     monkeypatch.setattr(inductor_config, "force_disable_caches", True)
     monkeypatch.setattr(AsyncCompile, "cpp_pybinding", lambda *_: lambda *_: None)  # no kernel runs
     found = []
-    for loops in (_joint.loops, lambda *given: loops_of(*given[:4])):
+    for loops in (_joint.loops, lambda *given, copies: loops_of(*given[:4], copies=copies)):
         torch._dynamo.reset()
         monkeypatch.setattr(_joint, "loops", loops)
         compiled = memopt.torch.compile(Stack(Normed), budget="100%")

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import fx
 from torch._functorch.partitioners import get_default_op_list
+from torch._inductor import config as inductor_config
 
-from ._cost import hint, value
+from ._cost import hint, nbytes, value
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -27,8 +28,9 @@ _MORE = frozenset([aten.slice_scatter, aten.select_scatter, aten.constant_pad_nd
 _ALONE = frozenset([aten.index, aten.gather, operator.getitem])
 # Inductor stores results of these on the CPU where they are read more than once.
 _HEAVY = frozenset([aten.exp, aten.log, aten.log10, aten.log1p, aten.log2, aten.sigmoid, aten.tanh])
-# The values that a loop may read before a result that has several readers is stored, and before any is; the operators
-# of a loop (torch._inductor.config: realize_reads_threshold, realize_acc_reads_threshold, realize_opcount_threshold).
+# The values that a loop may read before a result that has several readers is stored, and before any is, and the
+# operators of a loop (torch._inductor.config: realize_reads_threshold, realize_acc_reads_threshold,
+# realize_opcount_threshold). PyTorch 2.15 has limits of its own for the CPU.
 _READS, _ALL_READS, _OPERATORS = 4, 8, 30
 
 
@@ -52,6 +54,8 @@ def loops(
     readers: dict[fx.Node, list[fx.Node]],
     apart: Callable[[fx.Node, fx.Node], bool],
     twice: Callable[[fx.Node, frozenset[fx.Node], int], bool] = lambda n, reads, count: False,
+    *,
+    copies: bool = False,
 ) -> dict[fx.Node, list[fx.Node]]:
     """By node whose results have memory: the nodes of its loop in order, itself the last.
 
@@ -60,13 +64,15 @@ def loops(
 
     Args:
         nodes: in an order in which they can be computed.
-        reads: the nodes that a node reads.
+        reads: the values that a node reads, arguments of the graph among them.
         readers: by node, the nodes that read it; one that is absent is stored.
         apart: whether two nodes may not be in one loop.
         twice: whether a node that loops would compute anew of the nodes that it reads, so many loops in all, may be in
             those that are apart from it, too.
+        copies: each loop has a copy of its nodes, so that no value has several readers: one that Inductor would store
+            for those is not, where loops that compute it anew read less than is written and read else.
     """
-    inlined = _inlined(nodes, reads, readers)
+    inlined = _inlined(nodes, reads, readers, copies)
     heads: dict[fx.Node, set[fx.Node]] = {}
     out: dict[fx.Node, list[fx.Node]] = {}
     for n in reversed(nodes):
@@ -95,13 +101,16 @@ def rejoins(loop: list[fx.Node], reads: list[fx.Node], readers: list[fx.Node], b
     if not _is_elementwise(n) or not readers or not all(_takes(r, n) for r in readers):
         return 0
     heavy = any(_packet(m) in _HEAVY for m in loop)
-    if behind > 1 and (heavy or len(reads) > _READS or len(loop) > _OPERATORS):
+    if behind > 1 and (heavy or len(reads) > _READS or len(loop) > _limits(value(n).device.type)[1]):
         return 0
     return max(1, behind)
 
 
 def _inlined(
-    nodes: list[fx.Node], reads: Callable[[fx.Node], list[fx.Node]], readers: dict[fx.Node, list[fx.Node]]
+    nodes: list[fx.Node],
+    reads: Callable[[fx.Node], list[fx.Node]],
+    readers: dict[fx.Node, list[fx.Node]],
+    copies: bool,
 ) -> dict[fx.Node, _Loop]:
     """The nodes whose values the lowering does not store (StorageBox.mark_reuse, has_exceeded_max_reads)."""
     done: dict[fx.Node, _Loop] = {}
@@ -109,12 +118,25 @@ def _inlined(
         if n not in readers or not _is_elementwise(n):
             continue
         loop = _loop(n, [done.get(r, _Loop(frozenset([r]))) for r in reads(n)])
-        several = len(readers[n]) > 1
-        if len(loop.reads) <= _ALL_READS and not (
-            several and (loop.heavy or len(loop.reads) > _READS or loop.operators > _OPERATORS)
-        ):
+        count = len(readers[n])
+        most, operators = _limits(value(n).device.type)
+        many = len(loop.reads) > _READS and not (copies and _saves(n, loop.reads, count))
+        if len(loop.reads) <= most and not (count > 1 and (loop.heavy or many or loop.operators > operators)):
             done[n] = loop
     return done
+
+
+def _saves(n: fx.Node, reads: frozenset[fx.Node], count: int) -> bool:
+    """Whether so many loops that compute a value anew move fewer bytes than its memory, written once, and they."""
+    return count * sum(nbytes(value(r)) for r in reads) <= (count + 1) * nbytes(value(n))
+
+
+@functools.cache
+def _limits(device: str) -> tuple[int, int]:
+    """The most values that a loop reads, and the most operators of one."""
+    own: Any = inductor_config if device == "cpu" else None
+    reads = getattr(own, "realize_cpu_acc_reads_threshold", _ALL_READS)
+    return int(reads), int(getattr(own, "realize_cpu_opcount_threshold", _OPERATORS))
 
 
 def _loop(n: fx.Node, given: list[_Loop]) -> _Loop:

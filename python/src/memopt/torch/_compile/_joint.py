@@ -196,6 +196,10 @@ class Joint:
         """The roots that a node reads and that are computed, each once."""
         return [r for r in self.roots(n) if self._is_computed(r)]
 
+    def loads(self, n: fx.Node) -> list[fx.Node]:
+        """The tensors among the roots that a node reads, arguments of the graph among them."""
+        return [r for r in self.roots(n) if isinstance(value(r), torch.Tensor)]
+
     def _is_computed(self, root: fx.Node) -> bool:
         return root.op == "call_function" and root not in self.sizes
 
@@ -272,19 +276,20 @@ class Joint:
                 if r not in stored and self.maker(r) is r:
                     readers.setdefault(r, []).append(n)
 
-        def made_by(n: fx.Node) -> list[fx.Node]:
-            return list(dict.fromkeys(map(self.maker, self.reads(n))))
-
-        behind = {m for n in order if n not in self.before for m in made_by(n)}
+        behind = {r for n in order if n not in self.before for r in self.reads(n)}
 
         def twice(n: fx.Node, reads: frozenset[fx.Node], count: int) -> bool:
             size = nbytes(value(n))
-            read, kept = (sum(nbytes(value(r)) for r in of) for of in (reads, reads - behind))
+            own = {r for r in reads if self._is_computed(r)}
+            read, kept = (sum(nbytes(value(r)) for r in of) for of in (reads, own - behind))
             # Stored, it is written once and read by each loop; else each loop reads its operands, of which the
             # backward half needs some in any case.
             return (count - 1) * read <= (count + 1) * size and kept <= _KEPT * size and not self.once(n)
 
-        return loops(order, made_by, readers, lambda a, b: (a in self.before) != (b in self.before), twice)
+        def apart(a: fx.Node, b: fx.Node) -> bool:
+            return (a in self.before) != (b in self.before)
+
+        return loops(order, self.loads, readers, apart, twice, copies=True)
 
     def once(self, n: fx.Node) -> bool:
         """Whether a node may be computed only once."""
