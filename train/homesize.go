@@ -9,7 +9,7 @@ import (
 	"memopt/graph/live"
 )
 
-// HomeSize is the bytes of the file of a home (Recipe.Home), each state twice, by what it is.
+// HomeSize is the bytes of the file of a home (Recipe.Home), each state twice, by kind.
 type HomeSize struct {
 	Weights   int64 // parameters, statistics, and constants that the step is given
 	Gradients int64 // sums of gradients

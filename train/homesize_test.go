@@ -48,9 +48,9 @@ func TestHomeSize(t *testing.T) {
 	}
 }
 
-// TestHomeTraffic counts by hand what an update of two layers reads and writes: forward both weights; backward the
-// second one for the gradient of its input, and where the step updates both, each with two moments. Of three
-// micro-steps each also reads and writes the sums, which the update reads and sets to zero.
+// TestHomeTraffic counts by hand the bytes that an update of two layers reads and writes: forward both weights;
+// backward the second one for the gradient of its input, and where the step updates both, each with two moments. Of
+// three micro-steps each also reads and writes the sums, which the update reads and sets to zero.
 func TestHomeTraffic(t *testing.T) {
 	const w1, w2 = 4 * 64 * 128, 4 * 128 * 32
 	for micros, want := range map[int][2]int64{

@@ -73,7 +73,7 @@ func megatronSearch(ctx context.Context, p *pytorch.Plan, a *Answer, settings []
 			}
 			run, err := x.run(p, &choices[i])
 			if err != nil || run.moved > a.moves.HostBudget {
-				continue // one region frees what another one reads, or moves
+				continue // one region frees a tensor that another one reads, or moves
 			}
 			if run.usage.Peak < lowest.Peak {
 				lowest = run.usage

@@ -26,7 +26,7 @@ func onCPU(t require.TestingT) *device.Profile {
 	return p
 }
 
-// TestHome: of a step whose states have a home, the estimate is what a job of train has, to the byte: the file, and the
+// TestHome: of a step whose states have a home, the estimate is equal to the bytes of a job of train: the file, and the
 // arena of the CPU; on the device are the arena, the inputs and constants alone.
 func TestHome(t *testing.T) {
 	list := graphtest.Tiny.Files(t)
@@ -66,8 +66,8 @@ func TestHome(t *testing.T) {
 	})
 }
 
-// TestHomeBudget: a home that takes more than it may is no answer, without a look for plans; what it leaves is for
-// values that move.
+// TestHomeBudget: a home that takes more than it may is refused without a look for plans; values that
+// move may have the rest.
 func TestHomeBudget(t *testing.T) {
 	m := open(t, "gpt2_6l_256", map[string]int64{"batch": 2, "seq": 32})
 	o := estimate.Options{Recipe: adamw(), Device: onCPU(t), Memory: 1 << 40}
@@ -88,8 +88,8 @@ func TestHomeBudget(t *testing.T) {
 	}
 }
 
-// TestAdviceHome: a home is advised where the device may be the CPU, within the host's budget, and the step takes then
-// what was said; without the bound of the norm it is named where gradients that wait for it are too many.
+// TestAdviceHome: a home is advised where the device may be the CPU, within the host's budget, and the step takes the
+// bytes that the advice names; without the bound of the norm it is named where gradients that wait for it are too many.
 func TestAdviceHome(t *testing.T) {
 	m := open(t, "gpt2_6l_256", map[string]int64{"batch": 1, "seq": 16})
 	none := int64(0)

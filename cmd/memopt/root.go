@@ -139,8 +139,7 @@ Every flag can also be set by an environment variable: MEMOPT_THREADS=2 for
 		}
 		return cmd.Help()
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ",
-		fmt.Sprintf(".FlagUsagesWrapped %d ", terminalWidth())))
+	root.SetUsageFunc(printUsage)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)

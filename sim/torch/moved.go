@@ -128,7 +128,8 @@ func (m *mover) save(g *moving, into []map[StorageID][]StorageID) error {
 	return nil
 }
 
-// inputs moves what a region in a group keeps: the tensors that come in. Those of one storage count as one tensor.
+// inputs moves the tensors that a region in a group keeps: those that come in. Those of one storage count as one
+// tensor.
 func (m *mover) inputs(g *moving, r int32, into []map[StorageID][]StorageID) error {
 	x := &m.regions[r]
 	x.Moved = map[StorageID]StorageID{}

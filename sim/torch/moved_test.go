@@ -121,8 +121,8 @@ func TestMoveViews(t *testing.T) {
 	require.EqualValues(t, 1000+300+48, u.Peak, "it stays until it is on the host")
 }
 
-// TestMoveHeld: a variable of the model holds what moves until its step; where Megatron-LM frees it all the same, no
-// other step may read it.
+// TestMoveHeld: a variable of the model holds a moved tensor until its step; where Megatron-LM frees it all the same,
+// no other step may read it.
 func TestMoveHeld(t *testing.T) {
 	peak := func(g torchsim.Group) (int64, error) {
 		p := chain()

@@ -509,3 +509,19 @@ func TestRecordFields(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// TestBlocksAreOfTokens: rows of arrays are samples, so that other blocks than the usual ones are an error there.
+func TestBlocksAreOfTokens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.npy")
+	writeNpy(t, path, floats(0, 7))
+	for _, blocks := range []string{"documents", "documents:3", "random"} {
+		_, err := Open([]string{path}, pair(3, 2)[:1], Options{Blocks: blocks})
+		require.ErrorContains(t, err, path+": is data of format npy, whose samples are its rows: "+blocks+" are of tok")
+	}
+	for _, blocks := range []string{"", "disjoint"} {
+		s, err := Open([]string{path}, pair(3, 2)[:1], Options{Blocks: blocks})
+		require.NoError(t, err)
+		require.EqualValues(t, 7, s.Samples())
+		require.NoError(t, s.Close())
+	}
+}

@@ -41,6 +41,10 @@ func Open(paths []string, inputs []Input, o Options) (_ Source, err error) {
 		return nil, fmt.Errorf("%s: is data of format %s, which has no records (%v)", places[0].path, format,
 			hint.Record)
 	}
+	if o.Blocks != "" && o.Blocks != blocksDisjoint && format != formatTokens {
+		return nil, fmt.Errorf("%s: is data of format %s, whose samples are its rows: %s are of tokens (%v)",
+			places[0].path, format, o.Blocks, hint.Blocks)
+	}
 	switch format {
 	case formatTokens:
 		return openTokenFiles(places, typ, inputs, o)
