@@ -159,6 +159,8 @@ func TestSwitch(t *testing.T) {
 				require.ErrorIs(t, err, planner.ErrInfeasible)
 				require.ErrorContains(t, err, fmt.Sprintf("none of 2 plans fits an arena of %d bytes; ", c.size))
 				require.ErrorContains(t, err, fmt.Sprintf("t0:%d", env["t0"]))
+				least := min(smallest(t, plain, c.size, env), smallest(t, lean, c.size, env))
+				require.ErrorContains(t, err, fmt.Sprintf("; the smallest is %d", least))
 				continue
 			}
 			require.NoError(t, err)
@@ -166,6 +168,20 @@ func TestSwitch(t *testing.T) {
 			require.Equal(t, own[c.plan].Planned.Peak.Bytes, f.Live)
 		}
 	}
+}
+
+// smallest is the bytes that a plan's own layout takes, which is no smaller than the arena.
+func smallest(t *testing.T, p *planner.Plan, size int64, env symbolic.Env) (n int64) {
+	t.Helper()
+	s, err := planner.NewSwitch(size, p)
+	require.NoError(t, err)
+	_, err = s.At(t.Context(), env)
+	require.ErrorIs(t, err, planner.ErrInfeasible)
+	text := err.Error()
+	_, err = fmt.Sscanf(text[strings.LastIndexByte(text, ' ')+1:], "%d", &n)
+	require.NoError(t, err)
+	require.Greater(t, n, size)
+	return n
 }
 
 // BenchmarkSwitch is the time of a step's switch.

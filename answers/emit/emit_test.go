@@ -86,6 +86,7 @@ func TestSelective(t *testing.T) {
 		}
 		require.LessOrEqual(t, a.Peak, p.Limit)
 		require.LessOrEqual(t, a.Overhead, p.Overhead(p.Chosen)+1e-12, share)
+		require.Regexp(t, "^# .*: peak .* by .*, instead of .*% of a step more\\.\n", a.Text)
 		require.Equal(t, usage(t, p, a.Text).Peak, a.Peak, "%v\n%s", share, a.Text)
 		require.Equal(t, a.Text, answer(t, "torch-policy", plan(t, share)).Text, "the same every time")
 	}

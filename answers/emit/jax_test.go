@@ -101,6 +101,7 @@ func TestJAX(t *testing.T) {
 					continue
 				}
 				fit++
+				require.Regexp(t, "^# .*: peak .*\n(# .*\n)*import jax\n\npolicy = jax", a.Text)
 				x := p.With(decisions(t, a.Text))
 				require.Equal(t, a.Peak, p.Peak(x.Body).Peak, a.Text)
 				require.LessOrEqual(t, x.Moved, host)
