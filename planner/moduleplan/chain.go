@@ -68,29 +68,35 @@ type state struct {
 
 // solve returns the cheapest choice of options whose peak is at most a limit; ok is false without such a
 // choice.
-func (c *chain) solve(limit int64) (choice []int, ok bool) {
+//
+// The error is that of a context that is done before; some tens of thousands of states are looked at in any case.
+func (c *chain) solve(ctx context.Context, limit int64) (choice []int, ok bool, err error) {
 	layers := make([][]state, len(c.units))
 	for o := range c.units[0].options {
 		if c.reach[0][0][o] <= limit {
 			layers[0] = append(layers[0], state{option: o, seconds: c.units[0].options[o].seconds, from: -1})
 		}
 	}
+	looked := 0
 	for i := 1; i < len(c.units); i++ {
-		var next []state
-		for at, s := range layers[i-1] {
-			// s.kept is that of units before i-1; unit i-1's own is known with the option of unit i.
-			for o := range c.units[i].options {
+		for o := range c.units[i].options { // by option, so that no sort takes long
+			var next []state
+			for at, s := range layers[i-1] {
+				if looked++; looked%statesBetweenLooks == 0 && ctx.Err() != nil {
+					return nil, false, ctx.Err()
+				}
+				// s.kept is that of units before i-1; unit i-1's own is known with the option of unit i.
 				if s.kept+c.reach[i][s.option][o] <= limit {
 					next = append(next, state{kept: s.kept + c.kept[i-1][s.option][o],
 						seconds: s.seconds + c.units[i].options[o].seconds, option: o, from: at})
 				}
 			}
+			layers[i] = append(layers[i], best(next)...)
 		}
-		layers[i] = best(next)
 	}
 	end := layers[len(c.units)-1]
 	if len(end) == 0 {
-		return nil, false
+		return nil, false, nil
 	}
 	at := 0
 	for i := range end {
@@ -103,20 +109,22 @@ func (c *chain) solve(limit int64) (choice []int, ok bool) {
 		s := layers[i][at]
 		choice[i], at = s.option, s.from
 	}
-	return choice, true
+	return choice, true, nil
 }
 
-// best leaves out states that are dominated: another one of the same option is better in both respects.
+// statesBetweenLooks is how many states are extended between two looks at the context.
+const statesBetweenLooks = 1 << 15
+
+// best leaves out states of one option that are dominated: another one is better in both respects.
 func best(states []state) []state {
 	slices.SortStableFunc(states, func(a, b state) int {
-		return cmp.Or(cmp.Compare(a.option, b.option), cmp.Compare(a.kept, b.kept), cmp.Compare(a.seconds, b.seconds))
+		return cmp.Or(cmp.Compare(a.kept, b.kept), cmp.Compare(a.seconds, b.seconds))
 	})
-	var out []state
+	out := states[:0]
 	for _, s := range states {
-		if n := len(out); n > 0 && out[n-1].option == s.option && out[n-1].seconds <= s.seconds {
-			continue
+		if n := len(out); n == 0 || s.seconds < out[n-1].seconds {
+			out = append(out, s)
 		}
-		out = append(out, s)
 	}
 	return out
 }

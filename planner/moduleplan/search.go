@@ -218,18 +218,17 @@ func (s *search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
 func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, ok bool) {
 	s.measure(ctx)
 	if s.chain != nil && s.loose == 0 {
-		choice, ok = s.chain.solve(limit)
-		return choice, true, ok
+		return s.chained(ctx, limit)
 	}
 	if !s.manual && s.few() {
 		choice, ok = s.all(limit)
 		return choice, true, ok
 	}
 	if s.chain != nil {
-		if choice, ok = s.chain.solve(limit); ok {
+		if choice, exact, ok = s.chained(ctx, limit); ok {
 			return s.lightened(ctx, choice, limit), false, true
 		}
-		if _, ok = s.chain.solve(limit + s.loose); !ok {
+		if _, exact, ok = s.chained(ctx, limit+s.loose); !ok && exact {
 			return nil, true, false
 		}
 	}
@@ -237,6 +236,15 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 		choice, ok = s.wholes(limit)
 	}
 	return choice, false, ok
+}
+
+// chained finds the cheapest choice of a chain; where the context ends before, a quick one, which is not exact.
+func (s *search) chained(ctx context.Context, limit int64) (choice []int, exact, ok bool) {
+	choice, ok, err := s.chain.solve(ctx, limit)
+	if err != nil {
+		choice, ok = s.wholes(limit)
+	}
+	return choice, err == nil, ok
 }
 
 // wholes recomputes as few of the first units as fit, each as a whole: an answer that takes little time.
