@@ -116,8 +116,8 @@ class Trace:
         inputs: names and shapes of the tensors that the step is given.
         parameter_bytes, buffer_bytes, input_bytes: the bytes that are held before the step.
         fake: whether the tensors were fake ones.
-        unmeasured: operators whose kernels take memory that is not known and counts as 0; "all" where no kernel
-            can be run, as for a device that is not there.
+        unmeasured: operators whose kernels take memory that is not known and counts as 0; on CUDA those for which
+            PyTorch's sources give no rule, elsewhere "all" where no kernel can be run.
     """
 
     steps: list[Step]
