@@ -225,7 +225,7 @@ func (s *search) solve(ctx context.Context, limit int64) (choice []int, exact, o
 		return choice, true, ok
 	}
 	if s.chain != nil {
-		if choice, exact, ok = s.chained(ctx, limit); ok {
+		if choice, _, ok = s.chained(ctx, limit); ok {
 			return s.lightened(ctx, choice, limit), false, true
 		}
 		if _, exact, ok = s.chained(ctx, limit+s.loose); !ok && exact {
