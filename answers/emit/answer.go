@@ -18,7 +18,13 @@ const Schema = "memopt.emit/v1"
 // Memory is the bytes that a setting takes.
 type Memory struct {
 	Peak     int64   `json:"peak_bytes"`
-	Overhead float64 `json:"recompute_share"` // recomputed time, as a share of a step
+	Overhead float64 `json:"recompute_share"` // recomputed time and waits for copies, as a share of a step
+}
+
+// Moved is the bytes that a setting moves to the host.
+type Moved struct {
+	Bytes  int64   `json:"to_host_bytes"`
+	Waited float64 `json:"waited_share"` // time that the step waits for copies, as a share of a step
 }
 
 // Answer is a setting of a target's mechanism.
@@ -34,6 +40,7 @@ type Answer struct {
 	Baseline Memory `json:"baseline"`    // without recomputation
 	// Memory is that of the mechanism with its setting; of an answer that does not fit, the lowest that was found.
 	Memory
+	Moved   *Moved  `json:"moved"`  // by that setting; nil: no values move
 	Own     *Memory `json:"memopt"` // memopt's own plan for the budget; nil if it has none
 	OwnName string  `json:"-"`      // the unit that it recomputes: whole modules
 	Text    string  `json:"text"`   // for the framework; "" if it does not fit
@@ -98,6 +105,13 @@ func (a *Answer) Infeasible() error {
 // JSON prints the answer as JSON.
 func (a *Answer) JSON(w io.Writer) error { return report.WriteJSON(w, a) }
 
+// movesTo notes the bytes that a setting moves, and the time of waiting as a share of a step.
+func (a *Answer) movesTo(bytes int64, waited float64) {
+	if bytes > 0 {
+		a.Moved = &Moved{bytes, waited}
+	}
+}
+
 // header are the first lines of the text of an answer, each behind the mark of a comment.
 func (a *Answer) header(comment string) string {
 	lines := []string{fmt.Sprintf("%s: peak %s by %s, instead of %s; %s of a step more.", report.Plain(a.Model.Path),
@@ -105,6 +119,10 @@ func (a *Answer) header(comment string) string {
 	if a.Own != nil {
 		lines = append(lines, fmt.Sprintf("memopt's own plan for the budget, of %s: %s, %s of a step more.", a.OwnName,
 			report.Bytes(a.Own.Peak), report.Percent(a.Own.Overhead)))
+	}
+	if a.Moved != nil {
+		lines = append(lines, fmt.Sprintf("%s move to the host; the step waits for copies for %s of its time.",
+			report.Bytes(a.Moved.Bytes), report.Percent(a.Moved.Waited)))
 	}
 	return comment + " " + strings.Join(lines, "\n"+comment+" ") + "\n"
 }

@@ -25,8 +25,8 @@ type JAXOptions struct {
 	Profile *device.Profile // of the device; nil means device.Default
 	// HostBudget is the most bytes that may lie in the host's memory, and Link the bytes per second each way.
 	HostBudget int64
-	Link       float64
-	Found      func() // is called where a setting that fits is found; may be nil
+	Link       float64 // 0: no values move
+	Found      func()  // is called where a setting that fits is found; may be nil
 }
 
 // ErrNoMaxText: none of a step's names is one that MaxText's custom policy decides about.
@@ -52,6 +52,7 @@ type named struct {
 	usage   jaxsim.Usage
 	saved   *jaxsim.Saved
 	seconds float64
+	waited  float64 // seconds of waiting for copies, among these
 }
 
 // maxSettings bounds the settings that are all tried.
@@ -62,6 +63,9 @@ const maxSettings = 1024
 func JAX(ctx context.Context, t *Target, p *jaxsim.Program, o JAXOptions) (*Answer, error) {
 	if o.Profile == nil {
 		o.Profile = &device.Default
+	}
+	if o.Link == 0 {
+		o.HostBudget = 0
 	}
 	a := &Answer{Schema: Schema, Target: t.Name, Fits: true, target: t}
 	a.Model.Path = o.Path
@@ -101,11 +105,8 @@ func (n *names) set(policy jaxsim.Policy) *named {
 	s := n.p.With(policy)
 	x := &named{policy: policy, saved: s, usage: n.p.Peak(s.Body), seconds: n.seconds(s.Body)}
 	if s.Moved > 0 {
-		if n.o.Link > 0 {
-			x.seconds += 2 * max(0, float64(s.Moved)/n.o.Link-besideCopies*n.base)
-		} else {
-			x.seconds = math.Inf(1)
-		}
+		x.waited = 2 * max(0, float64(s.Moved)/n.o.Link-besideCopies*n.base)
+		x.seconds += x.waited
 	}
 	if n.allowed(x) && (n.lowest == nil || x.usage.Peak < n.lowest.usage.Peak) {
 		n.lowest = x
@@ -248,6 +249,7 @@ func (n *names) finish(x *named) bool {
 		x = n.lowest
 	}
 	n.a.Memory = Memory{x.usage.Peak, max(0, x.seconds/n.base-1)}
+	n.a.movesTo(x.saved.Moved, x.waited/n.base)
 	return n.a.Fits
 }
 

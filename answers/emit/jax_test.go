@@ -15,6 +15,7 @@ import (
 
 	"memopt/answers/emit"
 	jaxsim "memopt/sim/jax"
+	"memopt/view/report"
 )
 
 func jaxStep(t *testing.T, net string) *jaxsim.Program {
@@ -266,6 +267,11 @@ func TestWaiting(t *testing.T) {
 		require.InDelta(t, (p.Seconds(x.Body, kernel)+wait)/base-1, a.Overhead, 1e-9)
 		if x.Moved > 0 {
 			moved++
+			require.Equal(t, x.Moved, a.Moved.Bytes)
+			require.InDelta(t, wait/base, a.Moved.Waited, 1e-9)
+			require.Contains(t, a.Text, "\n# "+report.Bytes(x.Moved)+" move to the host; the step waits ")
+		} else {
+			require.Nil(t, a.Moved)
 		}
 		if wait > 0 {
 			waited++
@@ -274,4 +280,12 @@ func TestWaiting(t *testing.T) {
 	require.Greater(t, moved, waited)
 	require.Positive(t, waited)
 	require.Less(t, moved, 8)
+	still := jaxAnswer(t, "jax", p, emit.JAXOptions{Total: 17 << 20})
+	require.Equal(t, still.Text, jaxAnswer(t, "jax", p, emit.JAXOptions{Total: 17 << 20, HostBudget: 1 << 30}).Text)
+	low := jaxAnswer(t, "jax", p, emit.JAXOptions{Total: 1, HostBudget: 1 << 30})
+	require.False(t, low.Fits)
+	require.NoError(t, low.JSON(io.Discard), "without a link no time is infinite")
+	require.Nil(t, low.Moved)
+	low = jaxAnswer(t, "jax", p, emit.JAXOptions{Total: 1, HostBudget: 1 << 30, Link: 1e11})
+	require.Positive(t, low.Moved.Bytes, "of the lowest peak")
 }

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"memopt/python/pytorch"
 	torchsim "memopt/sim/torch"
-	"memopt/view/report"
 )
 
 // ErrNoRepeated: a model has no layers that Megatron-LM's settings could be about.
@@ -35,11 +33,14 @@ func megatron(ctx context.Context, p *pytorch.Plan, a *Answer) error {
 	choices, absent := offloads(p, layers, a.moves)
 	best, lowest := megatronSearch(ctx, p, a, settings, choices)
 	if a.Fits = best != nil; !a.Fits {
-		a.Memory = memoryOf(p, lowest)
-		return nil
+		best = lowest
 	}
 	a.Memory = memoryOf(p, best.usage)
-	a.Text = a.header("#") + best.waits(p) + missing(words) + absence(p, absent) + "RECOMPUTE_ARGS=(" +
+	a.movesTo(best.moved, best.waited/p.Step)
+	if !a.Fits {
+		return nil
+	}
+	a.Text = a.header("#") + missing(words) + absence(p, absent) + "RECOMPUTE_ARGS=(" +
 		best.lines("\n    ") + "\n)\n"
 	return nil
 }
@@ -55,8 +56,8 @@ type megatronRun struct {
 // megatronSearch returns the cheapest of all settings that fits, of those the one that moves the fewest bytes, or nil;
 // and the lowest memory.
 func megatronSearch(ctx context.Context, p *pytorch.Plan, a *Answer, settings []megatronSetting, choices []offload) (
-	best *megatronRun, lowest torchsim.Usage) {
-	lowest = p.Baseline.Usage
+	best, lowest *megatronRun) {
+	lowest = &megatronRun{usage: p.Baseline.Usage}
 	for i := range choices {
 		for k := range settings {
 			if ctx.Err() != nil && (best != nil || i > 0) {
@@ -75,8 +76,8 @@ func megatronSearch(ctx context.Context, p *pytorch.Plan, a *Answer, settings []
 			if err != nil || run.moved > a.moves.HostBudget {
 				continue // one region frees a tensor that another one reads, or moves
 			}
-			if run.usage.Peak < lowest.Peak {
-				lowest = run.usage
+			if run.usage.Peak < lowest.usage.Peak {
+				lowest = run
 			}
 			if run.usage.Peak <= p.Limit && run.cheaper(best) {
 				best = run
@@ -90,15 +91,6 @@ func megatronSearch(ctx context.Context, p *pytorch.Plan, a *Answer, settings []
 // cheaper compares the times, then the bytes that move. nil is dearer than all.
 func (x *megatronRun) cheaper(than *megatronRun) bool {
 	return than == nil || cmp.Or(cmp.Compare(x.usage.Seconds, than.usage.Seconds), cmp.Compare(x.moved, than.moved)) < 0
-}
-
-// waits is a line of comment on the bytes that move.
-func (x *megatronRun) waits(p *pytorch.Plan) string {
-	if x.moved == 0 {
-		return ""
-	}
-	return fmt.Sprintf("# %s move to the host; the step waits for copies for %s of its time.\n", report.Bytes(x.moved),
-		report.Percent(x.waited/p.Step))
 }
 
 // lines are the arguments, each behind a break.

@@ -13,6 +13,7 @@ import (
 	"memopt/answers/emit"
 	"memopt/python/pytorch"
 	torchsim "memopt/sim/torch"
+	"memopt/view/report"
 )
 
 // decoder is the plan of a traced step of a decoder with Megatron-LM's modules, which Python's tests write, with names
@@ -64,7 +65,7 @@ func TestMegatronPeaks(t *testing.T) {
 }
 
 // TestMegatronMoved: the same where inputs of modules move to the host. While views are gathered for their copies, the
-// tensors that have been copied are counted, too: two settings are up to 0.85 % lower than stated.
+// tensors that have been copied are counted, too: two settings are 0.04 % lower than stated.
 func TestMegatronMoved(t *testing.T) {
 	for _, name := range []string{"decoder", "latent"} {
 		peaks := measured(t, name+".moved")
@@ -77,7 +78,7 @@ func TestMegatronMoved(t *testing.T) {
 					continue // not measured
 				}
 				count++
-				require.InDelta(t, peak, got, 0.0085*float64(peak), "%s: %s", name, flags)
+				require.InDelta(t, peak, got, 0.0004*float64(peak), "%s: %s", name, flags)
 				if float64(got) > 1.00001*float64(peak) {
 					above++
 				}
@@ -85,7 +86,7 @@ func TestMegatronMoved(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, count, len(peaks), "the step without moves is in both")
-		require.LessOrEqual(t, above, 3, name)
+		require.LessOrEqual(t, above, 2, name)
 	}
 }
 
@@ -103,7 +104,11 @@ func TestMegatronMoves(t *testing.T) {
 	require.Contains(t, free.Text, "\n    --fine-grained-activation-offloading\n    --offload-modules ")
 	require.Contains(t, free.Text, "\n    --min-offloaded-tensor-size 1\n")
 	require.Contains(t, free.Text, " MiB move to the host; the step waits for copies for 0.0 % of its time.\n")
+	require.Positive(t, free.Moved.Bytes)
+	require.Contains(t, free.Text, "\n# "+report.Bytes(free.Moved.Bytes)+" move to the host")
+	require.Zero(t, free.Moved.Waited)
 	none := ask(0.6, emit.Moves{Link: fast})
+	require.Nil(t, none.Moved)
 	require.NotContains(t, none.Text, "offload")
 	require.Greater(t, none.Overhead, free.Overhead+0.01)
 	require.Equal(t, none.Text, ask(0.6, emit.Moves{HostBudget: all}).Text, "no link")
@@ -114,7 +119,12 @@ func TestMegatronMoves(t *testing.T) {
 	require.Greater(t, some.Overhead, free.Overhead)
 	low := ask(0.2, emit.Moves{HostBudget: all, Link: fast})
 	require.False(t, low.Fits)
-	require.LessOrEqual(t, low.Peak, ask(0.2, emit.Moves{}).Peak)
+	require.Less(t, low.Peak, ask(0.2, emit.Moves{}).Peak)
+	require.Positive(t, low.Moved.Bytes, "those of the lowest peak")
+	waiting := ask(0.4, emit.Moves{HostBudget: all, Link: 1e10})
+	require.Positive(t, waiting.Moved.Waited)
+	require.Contains(t, waiting.Text, "waits for copies for "+report.Percent(waiting.Moved.Waited)+" of its time")
+	require.Less(t, waiting.Moved.Waited, waiting.Overhead+1e-9)
 
 	text := ask(0.6, emit.Moves{HostBudget: all, Link: fast}, "mlp.experts", "mlp.others").Text
 	require.Contains(t, text, "# Not moved, since less than two layers have such a part: expert_fc1, moe_act.\n")

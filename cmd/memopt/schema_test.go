@@ -68,6 +68,7 @@ func TestSchemas(t *testing.T) {
 		{"emit", "plan " + tracedStep + " --emit torch-policy --budget 20%"},
 		{"emit", "plan names.json --emit jax --budget 20MiB"},
 		{"emit", "plan names.json --emit jax --budget 2MiB"},
+		{"emit", "plan names.json --emit jax --budget 17MiB --host-budget 1GiB --link 1TB/s"},
 		{"estimate", "estimate example:transformer"},
 		{"explain", "explain example:transformer --level 1"},
 		{"explain", "explain example:transformer /transformer/h.0 --top 2"},

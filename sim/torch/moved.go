@@ -318,7 +318,7 @@ func (m *mover) rewrite(into []map[StorageID][]StorageID) {
 	for k := range m.groups {
 		if g := &m.groups[k]; g.Hold > g.Commit {
 			s := &m.out.Steps[m.at[g.Hold]]
-			s.Reads = append(slices.Clone(s.Reads), g.originals...)
+			s.Holds = append(s.Holds, g.originals...)
 		}
 	}
 }
@@ -383,7 +383,7 @@ func (m *mover) time() {
 		if g := &m.groups[i]; len(g.copies) > 0 {
 			at := min(sort.SearchFloat64s(ends, g.ends), len(ends)-1)
 			s := &m.out.Steps[max(at, int(g.offload))]
-			s.Reads = slices.Concat(s.Reads, g.originals, g.temporary)
+			s.Holds = slices.Concat(s.Holds, g.originals, g.temporary)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package torch_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -170,6 +171,66 @@ func TestMoveRegion(t *testing.T) {
 	require.EqualValues(t, 400, u.Peak, "the copy, the second result, a gradient and its result")
 	require.EqualValues(t, 1, u.Seconds)
 	require.Nil(t, list[0].Moved, "the caller's regions stay as they are")
+}
+
+// TestMoveBesideRegion: a tensor that is on its way, or held by a variable, while a region runs is none that the region
+// keeps.
+func TestMoveBesideRegion(t *testing.T) {
+	p := chain()
+	p.Steps[2].Packed = nil
+	list := []torchsim.Region{{Steps: []int32{2, 3}}}
+	peak := func(link float64, hold int32) int64 {
+		m, err := p.Move(&torchsim.Moves{Link: link, Groups: []torchsim.Group{
+			{Steps: []int32{1}, Commit: 1, Hold: hold}}}, list)
+		require.NoError(t, err)
+		u, err := m.Rerun(m.Regions)
+		require.NoError(t, err)
+		return u.Peak
+	}
+	require.EqualValues(t, 500, peak(math.Inf(1), 1), "the region's input, its second results, two gradients")
+	require.EqualValues(t, 500, peak(60, 1))
+	require.EqualValues(t, 500, peak(math.Inf(1), 2))
+	require.EqualValues(t, 600, peak(20, 1), "the copy ends in the backward half")
+}
+
+// TestMoveLinks: over a faster link peaks and waits are no higher.
+func TestMoveLinks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := randomStep(t)
+		moves := &torchsim.Moves{}
+		var list []torchsim.Region
+		for call := range int32(3) {
+			steps := p.Within(call)
+			switch rapid.IntRange(0, 2).Draw(t, "part") * min(len(steps), 1) {
+			case 1:
+				list = append(list, torchsim.Region{Steps: steps})
+			case 2:
+				g := torchsim.Group{Steps: steps, Commit: steps[len(steps)-1]}
+				g.Hold = int32(rapid.IntRange(int(g.Commit), p.Backward-1).Draw(t, "hold"))
+				moves.Groups = append(moves.Groups, g)
+			}
+		}
+		for i := range p.Backward {
+			for _, id := range slices.Concat(p.Steps[i].Reads, p.Steps[i].Makes) {
+				p.Steps[i].Packed = append(p.Steps[i].Packed, torchsim.Packed{Storage: id, Elements: 1,
+					Bytes: p.Storages[id].Bytes, Strided: rapid.Bool().Draw(t, "strided")})
+			}
+		}
+		peak, waited := int64(math.MaxInt64), math.Inf(1)
+		for _, link := range []float64{1, 10, 30, 100, 1000, math.Inf(1)} {
+			moves.Link = link
+			m, err := p.Move(moves, list)
+			if err != nil {
+				t.Skip(err)
+			}
+			u, err := m.Rerun(m.Regions)
+			require.NoError(t, err)
+			require.LessOrEqual(t, u.Peak, peak, link)
+			require.LessOrEqual(t, m.Seconds, waited+1e-9, link)
+			peak, waited = u.Peak, m.Seconds
+		}
+		require.Zero(t, waited)
+	})
 }
 
 // TestMoveNothing: without tensors that are large enough a program keeps its memory.

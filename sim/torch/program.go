@@ -36,11 +36,12 @@ type Step struct {
 	Of       int32 // of a backward step: the forward step whose backward it is
 	Reads    []StorageID
 	Makes    []StorageID
-	Work     int64   // bytes that it takes beside them while it runs
-	Saves    bool    // of a backward step: it reads tensors that autograd saved
-	Random   bool    // it draws random numbers
-	Moves    bool    // it moves running statistics
-	Keeps    Keeping // of a forward step, where Program.Early is set
+	Holds    []StorageID // they are there until it is done, though it does not read them; not in a second run
+	Work     int64       // bytes that it takes beside them while it runs
+	Saves    bool        // of a backward step: it reads tensors that autograd saved
+	Random   bool        // it draws random numbers
+	Moves    bool        // it moves running statistics
+	Keeps    Keeping     // of a forward step, where Program.Early is set
 	Packed   []Packed
 	Seconds  float64 // of a forward step, and of a traced one
 }

@@ -240,6 +240,11 @@ func (s *regions) lifetimes() error {
 				return err
 			}
 		}
+		if pl.again < 0 {
+			for _, id := range step.Holds {
+				s.last[id] = max(s.last[id], int32(at))
+			}
+		}
 	}
 	return nil
 }
