@@ -168,9 +168,9 @@ var exitCodes = []struct {
 	{"run example:transformer --budget 40% --time-limit 0 --require-optimal -e null", 8, "not proved"},
 	{"verify example:transformer --budget 40% --time-limit 0 --require-optimal -e null", 8, "not proved"},
 	{"plan example:mlp --dim batch=8 --budget 110% --require-optimal", 0, ""},
-	{"plan example:transformer-small --dim batch=4,seq=64 --budget 45% --link 1GB/s --host-budget 1GiB " +
+	{"plan example:transformer-small --dim batch=4,seq=64 --budget 60% --link 5GB/s --host-budget 1GiB " +
 		"--effort 0.01 --require-optimal", 8, "not proved"},
-	{"apply example:transformer-small --dim batch=4,seq=64 --budget 45% --link 1GB/s --host-budget 1GiB " +
+	{"apply example:transformer-small --dim batch=4,seq=64 --budget 60% --link 5GB/s --host-budget 1GiB " +
 		"--effort 0.01 --require-optimal -o moved.onnx", 8, "not proved"},
 	{"plan example:transformer-small --dim batch=4,seq=64 --budget 60% --link 1TB/s --host-budget 1GiB " +
 		"--effort 0.01 --require-optimal", 0, ""},
