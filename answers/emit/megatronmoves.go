@@ -21,13 +21,14 @@ var offloadNames = []string{"attn_norm", "qkv_linear", "core_attn", "attn_proj",
 // minElements is Megatron-LM's default of --min-offloaded-tensor-size.
 const minElements = 1 << 20
 
-// groups are the parts of a layer whose saved tensors Megatron-LM moves, by their words.
-func (x *parts) groups(p *torchsim.Program) map[string]torchsim.Group {
+// groups are the parts of a layer whose saved tensors Megatron-LM moves, by their words. maker is the forward step that
+// makes a storage.
+func (x *parts) groups(p *torchsim.Program, maker map[torchsim.StorageID]int32) map[string]torchsim.Group {
 	out := map[string]torchsim.Group{}
 	add := func(name string, steps []int32, commit, hold int32, released func(maker int32) bool) {
 		if len(steps) > 0 {
 			g := torchsim.Group{Name: name, Steps: steps, Commit: commit, Hold: max(commit, hold)}
-			g.Releases = incoming(p, steps, released)
+			g.Releases = incoming(p, maker, steps, released)
 			out[name] = g
 		}
 	}
@@ -71,13 +72,8 @@ func indexAfter(steps []int32, at int32) int {
 }
 
 // incoming are the storages that steps save and that come from steps outside, of which the maker is chosen.
-func incoming(p *torchsim.Program, steps []int32, chosen func(maker int32) bool) (out []torchsim.StorageID) {
-	maker := map[torchsim.StorageID]int32{}
-	for i := range p.Steps[:p.Backward] {
-		for _, id := range p.Steps[i].Makes {
-			maker[id] = int32(i)
-		}
-	}
+func incoming(p *torchsim.Program, maker map[torchsim.StorageID]int32, steps []int32, chosen func(at int32) bool) (
+	out []torchsim.StorageID) {
 	for _, at := range steps {
 		for _, x := range p.Steps[at].Packed {
 			made, ok := maker[x.Storage]
@@ -106,10 +102,16 @@ func offloads(p *pytorch.Plan, layers []int32, o Moves) (out []offload, missing 
 	if !packed(p.Program) {
 		return out, offloadNames
 	}
+	maker := map[torchsim.StorageID]int32{}
+	for i := range p.Program.Steps[:p.Program.Backward] {
+		for _, id := range p.Program.Steps[i].Makes {
+			maker[id] = int32(i)
+		}
+	}
 	groups := map[string][]torchsim.Group{}
 	for _, call := range layers {
 		x := partsOf(p.Program, call)
-		for name, g := range x.groups(p.Program) {
+		for name, g := range x.groups(p.Program, maker) {
 			groups[name] = append(groups[name], g)
 		}
 	}

@@ -55,7 +55,7 @@ type torchUpdate struct {
 // Threads and Advise; outputs that Options.Recipe keeps are those that the program keeps to the end of the step.
 // The errors are those of pytorch.Read.
 func MakeTorch(ctx context.Context, m *memopt.Model, o Options) (*Result, error) {
-	p, err := pytorch.Read(m, pytorch.Options{Profile: o.Device, Gradients: o.Recipe.Differentiate,
+	p, err := pytorch.Read(ctx, m, pytorch.Options{Profile: o.Device, Gradients: o.Recipe.Differentiate,
 		Accumulating: o.Recipe.Micros > 1})
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func MakeTorch(ctx context.Context, m *memopt.Model, o Options) (*Result, error)
 
 // MakeTraced is MakeTorch for a step that PyTorch traced; path and hash are those of its file.
 func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) (*Result, error) {
-	p := pytorch.ReadTraced(t, path, hash, pytorch.Options{Profile: o.Device, Accumulating: o.Recipe.Micros > 1})
+	p := pytorch.ReadTraced(ctx, t, path, hash, pytorch.Options{Profile: o.Device, Accumulating: o.Recipe.Micros > 1})
 	return newTorchStep(p, t.InputBytes, o).result(ctx)
 }
 

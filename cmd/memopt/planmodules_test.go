@@ -112,6 +112,8 @@ func TestPlanTraced(t *testing.T) {
 	require.Zero(t, got.code, got.errors)
 	require.Contains(t, got.out, "Fits: ")
 	require.Contains(t, got.out, " of h.")
+	require.Contains(t, got.out, "\nbudget 75%  ")
+	require.NotContains(t, run(tracedStep+" --budget 70% --time-limit 0").out, "budget 75%")
 	var plan struct {
 		Modules    []string
 		Torch      string

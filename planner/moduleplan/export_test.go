@@ -11,6 +11,14 @@ func (s *Search) Chain() bool {
 	return s.cuts[0].chain != nil && s.cuts[0].loose == 0
 }
 
+// Options is how many options all units have.
+func (s *Search) Options() (n int) {
+	for i := range s.cuts[len(s.cuts)-1].units {
+		n += len(s.cuts[len(s.cuts)-1].units[i].options)
+	}
+	return n
+}
+
 // Choices calls f with every choice of options: its calls, its peak by simulation and by the terms of a chain
 // (-1 where there is none), and its cost.
 func (s *Search) Choices(f func(calls []int32, peak, terms int64, seconds float64)) {

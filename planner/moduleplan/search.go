@@ -37,17 +37,19 @@ type search struct {
 	tried    int   // choices simulated, without those for the chain
 	manual   bool  // tests: not all choices are tried, however few they are
 	large    bool  // measuring takes long: it ends with the context
+	partial  bool  // the context has ended before all options were found
 }
 
 // New finds the units of a program and their options: the blocks that it repeats, and, where lists of few blocks
-// are modules themselves, these.
-func New(p *torchsim.Program) *Search {
+// are modules themselves, these. Where that takes long and the context ends before, the units that are left are
+// recomputed as a whole or not at all.
+func New(ctx context.Context, p *torchsim.Program) *Search {
 	f := newFinder(p)
 	out := &Search{}
-	out.add(newSearch(f, f.units(false)))
+	out.add(newSearch(ctx, f, f.units(false)))
 	coarse := f.units(true)
 	if !slices.EqualFunc(coarse, f.units(false), func(a, b unit) bool { return a.call == b.call }) {
-		out.add(newSearch(f, coarse))
+		out.add(newSearch(ctx, f, coarse))
 	}
 	return out
 }
@@ -105,7 +107,7 @@ func (s *search) quick(most int) *search {
 	return x
 }
 
-func newSearch(f *finder, units []unit) *search {
+func newSearch(ctx context.Context, f *finder, units []unit) *search {
 	s := &search{p: f.p, sim: f.p.Simulator(), units: units}
 	for i := range s.units {
 		if c := s.units[i].call; c >= 0 {
@@ -114,9 +116,10 @@ func newSearch(f *finder, units []unit) *search {
 	}
 	s.assign()
 	s.drop()
+	base := s.windows(make([]int, len(s.units)))
 	for i := range s.units {
 		if s.units[i].call >= 0 {
-			s.options(f, i)
+			s.options(ctx, f, base, i)
 		}
 	}
 	return s
@@ -210,7 +213,7 @@ func (s *search) Best(ctx context.Context, limit int64) (p *Plan, ok bool) {
 		choice, exact = s.lowest(ctx, limit)
 	}
 	p = s.Of(s.callsOf(choice))
-	p.Exact, p.Choices = exact, s.tried-before
+	p.Exact, p.Choices = exact && !s.partial, s.tried-before
 	return p, ok
 }
 
@@ -379,17 +382,20 @@ func (s *search) drop() {
 }
 
 // options finds the ways to run a unit that are worth trying: no other one keeps as little, reaches as low and
-// costs as little.
-func (s *search) options(f *finder, i int) {
+// costs as little. base is the program without recomputation.
+func (s *search) options(ctx context.Context, f *finder, base *windows, i int) {
 	type measured struct {
 		option
 		kept, reach int64
 	}
 	choice := make([]int, len(s.units))
 	u := &s.units[i]
-	base := s.windows(choice)
 	list := []measured{{option{}, base.kept[i], base.reach[i]}}
-	for _, calls := range f.candidates(u.call) {
+	for k, calls := range f.candidates(u.call) {
+		if k > 0 && s.tried*len(s.p.Steps) > freeSteps && ctx.Err() != nil {
+			s.partial = true
+			break
+		}
 		u.options = append(u.options[:1], option{calls: calls})
 		choice[i] = 1
 		w := s.windows(choice)

@@ -133,7 +133,7 @@ func TestChain(t *testing.T) {
 	chains := 0
 	rapid.Check(t, func(r *rapid.T) {
 		n := someNet(r, 4)
-		s := moduleplan.New(n.program(r))
+		s := moduleplan.New(context.Background(), n.program(r))
 		if !s.Chain() {
 			require.True(r, n.skips, "blocks one after the other are a chain")
 			return
@@ -152,7 +152,7 @@ func TestChain(t *testing.T) {
 // peak is the lowest of all.
 func TestBest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s := moduleplan.New(someNet(r, 4).program(r))
+		s := moduleplan.New(context.Background(), someNet(r, 4).program(r))
 		none := s.Of(nil).Usage.Peak
 		limit := none - int64(rapid.Float64Range(0, 0.9).Draw(r, "less")*float64(none))
 		cheapest, lowest := -1.0, none
@@ -178,7 +178,7 @@ func TestLocal(t *testing.T) {
 	found, near := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		p := someNet(r, 4).program(r)
-		s, exact := moduleplan.New(p), moduleplan.New(p)
+		s, exact := moduleplan.New(context.Background(), p), moduleplan.New(context.Background(), p)
 		s.Local()
 		none := s.Of(nil).Usage.Peak
 		limit := none - int64(rapid.Float64Range(0, 0.4).Draw(r, "less")*float64(none))
@@ -208,7 +208,7 @@ func TestLarge(t *testing.T) {
 	hurried, few := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		p := someNet(r, 4).program(r)
-		s, large := moduleplan.New(p), moduleplan.New(p)
+		s, large := moduleplan.New(context.Background(), p), moduleplan.New(context.Background(), p)
 		most := rapid.IntRange(2, 4).Draw(r, "most")
 		large.Large(most)
 		none := s.Of(nil).Usage.Peak
@@ -248,7 +248,7 @@ func TestLarge(t *testing.T) {
 func TestNested(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		p := net{batch: 400, widths: []int{96, 96, 96, 96}, old: old}.program(t)
-		s := moduleplan.New(p)
+		s := moduleplan.New(context.Background(), p)
 		nested := func(calls []int32) bool {
 			return slices.ContainsFunc(calls, func(c int32) bool {
 				return slices.Contains(calls, p.Tree.Calls[c].Outer)
@@ -269,7 +269,7 @@ func TestNested(t *testing.T) {
 
 // TestInterrupted: a search that is told to stop returns a choice all the same.
 func TestInterrupted(t *testing.T) {
-	s := moduleplan.New(net{batch: 64, widths: []int{32, 32, 32}}.program(t))
+	s := moduleplan.New(context.Background(), net{batch: 64, widths: []int{32, 32, 32}}.program(t))
 	s.Local()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -280,10 +280,29 @@ func TestInterrupted(t *testing.T) {
 	require.Positive(t, p.Usage.Peak)
 }
 
+// TestOptionsStopped: the options of a large program are found until the context ends, and then the rest of the units
+// are recomputed as a whole; those of a small one are found in any case.
+func TestOptionsStopped(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	widths := slices.Repeat([]int{32}, 100)
+	small := net{batch: 512, widths: widths[:3]}.program(t)
+	require.Equal(t, moduleplan.New(context.Background(), small).Options(), moduleplan.New(ended, small).Options())
+	large := net{batch: 512, widths: widths}.program(t)
+	s := moduleplan.New(ended, large)
+	require.Less(t, s.Options(), moduleplan.New(context.Background(), large).Options())
+	require.Len(t, s.Blocks(), len(widths))
+	most := s.Of(nil).Usage.Peak
+	p, ok := s.Best(context.Background(), most*9/10)
+	require.True(t, ok)
+	require.LessOrEqual(t, p.Usage.Peak, most*9/10)
+	require.False(t, p.Exact)
+}
+
 // TestBlocks: every block is one, and what has no modules in it is none.
 func TestBlocks(t *testing.T) {
 	p := net{batch: 4096, widths: []int{32, 32, 32}, first: true}.program(t)
-	s := moduleplan.New(p)
+	s := moduleplan.New(context.Background(), p)
 	var names []string
 	for _, c := range s.Blocks() {
 		names = append(names, p.Tree.Modules[p.Tree.Calls[c].Module].Name)
@@ -296,7 +315,7 @@ func TestBlocks(t *testing.T) {
 	p.Tree.Modules[p.Tree.Lookup("h.1")].Calls = 2
 	p.Tree.Modules[p.Tree.Lookup("h.2")].Refusal = "it is odd"
 	require.Equal(t, "it is odd", moduleplan.Usable(p.Tree, p.Tree.Of[slices.Index(p.Tree.Of, every.Calls[2])]))
-	again := moduleplan.New(p)
+	again := moduleplan.New(context.Background(), p)
 	require.Len(t, again.Blocks(), 5, "h.0, and the halves of the others")
 }
 
@@ -327,7 +346,7 @@ func TestMask(t *testing.T) {
 		n := someNet(r, 4)
 		n.skips = false
 		bytes, casts := int64(rapid.IntRange(1, 4000).Draw(r, "bytes")), rapid.Bool().Draw(r, "casts")
-		s := moduleplan.New(masked(n.program(r), bytes, casts))
+		s := moduleplan.New(context.Background(), masked(n.program(r), bytes, casts))
 		if !s.Nearly() {
 			return
 		}

@@ -30,6 +30,7 @@ const (
 	// Programs whose pairs of options take more simulated steps than quickSteps, about a second, are searched with
 	// quickOptions of each unit first.
 	quickSteps, quickOptions = 1 << 23, 5
+	freeSteps                = 1 << 20 // simulated steps for options of units that are found in any case
 )
 
 // finder finds the units of a program.

@@ -69,7 +69,7 @@ type Plan struct {
 	Every       *moduleplan.Plan // every block; nil if that makes no block keep less
 	EverySecond *moduleplan.Plan
 	Fits        bool
-	Ladder      []Rung // the costs of other budgets, if one was given or Every was not asked for
+	Ladder      []Rung // the costs of other budgets (Climb)
 }
 
 // Rung is the cheapest plan for a share of the step's bytes.
@@ -99,7 +99,7 @@ var shares = []float64{0.9, 0.75, 0.6, 0.45, 0.3}
 // ErrBackward, an error of Differentiate or a *symbolic.UnboundError. A plan that does not fit is one with
 // Fits false, of the lowest peak that was found.
 func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
-	p, err := Read(m, o)
+	p, err := Read(ctx, m, o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func Make(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 
 // Read reads the step of a forward model as PyTorch runs it, without a plan: Chosen and Baseline recompute no
 // modules. The errors are those of Make, except the one for a file without modules.
-func Read(m *memopt.Model, o Options) (*Plan, error) {
+func Read(ctx context.Context, m *memopt.Model, o Options) (*Plan, error) {
 	p := &Plan{Share: o.Share, Fits: true}
 	var err error
 	if p.Tree, err = modules.Read(m.Model, o.Map); errors.Is(err, modules.ErrNoModules) {
@@ -151,7 +151,7 @@ func Read(m *memopt.Model, o Options) (*Plan, error) {
 	if p.Source, err = sourceOf(m, p.Tree, how.Wrt); err != nil {
 		return nil, err
 	}
-	p.begin(o)
+	p.begin(ctx, o)
 	return p, nil
 }
 
@@ -169,13 +169,13 @@ func kept(g *graph.Graph, globs []string, loss string) (names []string) {
 // MakeTraced plans modules of a step that PyTorch traced. Options.Map and Options.Gradients have no use there.
 // path names the file in reports. A plan that does not fit is one with Fits false.
 func MakeTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) *Plan {
-	p := ReadTraced(t, path, hash, o)
+	p := ReadTraced(ctx, t, path, hash, o)
 	p.search(ctx, o)
 	return p
 }
 
 // ReadTraced is Read for a step that PyTorch traced.
-func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
+func ReadTraced(ctx context.Context, t *torchsim.Traced, path, hash string, o Options) *Plan {
 	p := &Plan{Share: o.Share, Fits: true, Tree: t.Tree, Program: t.Program,
 		Source: Source{Path: path, StructureSHA256: hash, Device: t.Device, Dims: symbolic.Env{}, Inputs: t.Inputs,
 			Parameters: t.Parameters, Node: func(*torchsim.Step) string { return "" }}}
@@ -189,17 +189,17 @@ func ReadTraced(t *torchsim.Traced, path, hash string, o Options) *Plan {
 			t.Program.Seconds += seconds
 		}
 	}
-	p.begin(o)
+	p.begin(ctx, o)
 	return p
 }
 
 // begin makes the plan without checkpoints.
-func (p *Plan) begin(o Options) {
+func (p *Plan) begin(ctx context.Context, o Options) {
 	p.Gradients, p.GradientSizes = p.Program.Gradients(), p.Program.GradientSizes()
 	if o.Accumulating {
 		p.Program = p.Program.Accumulating()
 	}
-	p.space = moduleplan.New(p.Program)
+	p.space = moduleplan.New(ctx, p.Program)
 	p.Baseline = p.space.Of(nil)
 	p.Chosen = p.Baseline
 }
@@ -244,8 +244,15 @@ func (p *Plan) search(ctx context.Context, o Options) {
 	if p.Limit > 0 {
 		p.Chosen, p.Fits = s.Best(ctx, p.Limit)
 	}
+}
+
+// Climb finds the costs of other budgets, for reports, until the context ends.
+func (p *Plan) Climb(ctx context.Context) {
 	for _, share := range shares {
-		if r, ok := s.Best(ctx, p.of(share)); ok {
+		if ctx.Err() != nil {
+			return
+		}
+		if r, ok := p.space.Best(ctx, p.of(share)); ok {
 			p.Ladder = append(p.Ladder, Rung{share, r})
 		}
 	}

@@ -76,6 +76,7 @@ func planModules(a *cli.App, cmd *cobra.Command, name string, sel *option.Select
 		}
 		return emitPlan(a, t, p, emit.Moves{}, report.TableFormat)
 	}
+	p.Climb(a.Search)
 	return cmp.Or(p.Report(a.Out, format), infeasible)
 }
 
