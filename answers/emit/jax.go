@@ -162,20 +162,18 @@ func (n *names) best(ctx context.Context, list []string) (best *named) {
 		if n.fixed[name] {
 			start[name] = jaxsim.Keep
 		}
-		if n.fixed[name] || kept.saved.Bytes[name] > 0 || len(list) <= 8 {
-			n.list = append(n.list, name)
-		}
+	}
+	if n.list = list; !n.few() {
+		n.list = slices.DeleteFunc(slices.Clone(list), func(name string) bool {
+			return !n.fixed[name] && kept.saved.Bytes[name] == 0
+		})
 	}
 	for _, x := range []*named{n.set(start), kept} {
 		if n.better(x, best) {
 			best = n.found(x)
 		}
 	}
-	settings := 1
-	for _, name := range n.list {
-		settings = min(settings*len(n.choices(name)), maxSettings+1)
-	}
-	if settings <= maxSettings {
+	if n.few() {
 		return n.all(ctx, start, 0, best)
 	}
 	for _, x := range []*named{n.set(start), kept, n.lowest} {
@@ -184,6 +182,17 @@ func (n *names) best(ctx context.Context, list []string) (best *named) {
 		}
 	}
 	return best
+}
+
+// few reports whether there are so few settings that all are tried.
+func (n *names) few() bool {
+	settings := 1
+	for _, name := range n.list {
+		if settings *= len(n.choices(name)); settings > maxSettings {
+			return false
+		}
+	}
+	return true
 }
 
 // all tries all decisions about the names from number i on.
@@ -216,23 +225,13 @@ func (n *names) climb(ctx context.Context, x *named) *named {
 						if ctx.Err() != nil {
 							return x
 						}
-						if d == x.policy[name] || other != name && e == x.policy[other] {
-							continue
+						if d == x.policy[name] || (other == name) != (e == x.policy[other]) {
+							continue // one decision with e as it is, or two that change
 						}
 						policy := maps.Clone(x.policy)
-						policy[name] = d
-						if other != name {
-							policy[other] = e
-						} else if e != d {
-							continue
-						}
-						y := n.set(policy)
-						if n.better(y, nil) && n.better(y, x) || !n.fits(x) && (n.fits(y) || n.allowed(y) &&
-							y.usage.Peak < x.usage.Peak) {
+						policy[other], policy[name] = e, d
+						if y := n.set(policy); n.nearer(y, x) {
 							x, again = y, true
-							if n.fits(x) {
-								n.found(x)
-							}
 						}
 					}
 				}
@@ -240,6 +239,19 @@ func (n *names) climb(ctx context.Context, x *named) *named {
 		}
 	}
 	return x
+}
+
+// nearer reports whether a setting is a step from another one towards the best: cheaper, or while that does not fit, of
+// a lower peak. One that fits is told.
+func (n *names) nearer(x, than *named) bool {
+	switch fits := n.fits(than); {
+	case !n.fits(x):
+		return !fits && n.allowed(x) && x.usage.Peak < than.usage.Peak
+	case !fits || n.better(x, than):
+		n.found(x)
+		return true
+	}
+	return false
 }
 
 // finish writes the numbers of a setting into the answer; nil if none fits.

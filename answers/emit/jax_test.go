@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -253,6 +254,47 @@ func TestManyNames(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, a.Fits, "no checkpoint keeps a value: found before the search begins")
 	require.False(t, errors.Is(a.Infeasible(), context.Canceled))
+}
+
+// TestManyNamesLocal: no change of one or two decisions makes the answer of a local search cheaper; each answer that
+// fits is told.
+func TestManyNamesLocal(t *testing.T) {
+	p := many(11)
+	for _, share := range []float64{0.9, 0.6, 0.45, 0.3, 0.05} {
+		found := 0
+		a := jaxAnswer(t, "jax", p, emit.JAXOptions{Share: share, Found: func() { found++ }})
+		if !a.Fits {
+			require.Zero(t, found)
+			continue
+		}
+		require.Greater(t, found, 3, "the first one, and steps from there")
+		policy := decisions(t, a.Text)
+		best := p.Seconds(p.With(policy).Body, kernel)
+		for i, name := range p.Names {
+			for _, other := range p.Names[i:] {
+				next := maps.Clone(policy)
+				if next[name] = jaxsim.Keep - next[name]; other != name {
+					next[other] = jaxsim.Keep - next[other]
+				}
+				if x := p.With(next); p.Peak(x.Body).Peak <= *a.Limit {
+					seconds := p.Seconds(x.Body, kernel)
+					require.GreaterOrEqual(t, seconds, best*(1-1e-9), "%v: %s, %s", share, name, other)
+				}
+			}
+		}
+	}
+}
+
+// TestNoTime: without time to try settings the two at the ends have been tried.
+func TestNoTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	found := 0
+	o := emit.JAXOptions{Total: 17 << 20, Found: func() { found++ }}
+	a, err := emit.JAX(ctx, target(t, "jax"), jaxStep(t, "mlp_scan"), o)
+	require.NoError(t, err)
+	require.True(t, a.Fits)
+	require.Equal(t, 1, found)
 }
 
 // TestWaiting: copies that a third of the step each way does not hide are waited for.

@@ -19,7 +19,7 @@ var (
 // the embedding of positions (MLASelfAttention.get_query_key_value_tensors in
 // megatron/core/transformer/multi_latent_attention.py). It is nil for another attention.
 func upProjection(p *torchsim.Program, attention int32, core []int32) (out []int32) {
-	if attention < 0 || len(core) == 0 {
+	if len(core) == 0 {
 		return nil
 	}
 	latent, down := false, map[int32]bool{}

@@ -27,37 +27,37 @@ func (x *parts) groups(p *torchsim.Program, maker map[torchsim.StorageID]int32) 
 	out := map[string]torchsim.Group{}
 	add := func(name string, steps []int32, commit, hold int32, released func(maker int32) bool) {
 		if len(steps) > 0 {
-			g := torchsim.Group{Name: name, Steps: steps, Commit: commit, Hold: max(commit, hold)}
-			g.Releases = incoming(p, maker, steps, released)
-			out[name] = g
+			out[name] = torchsim.Group{Name: name, Steps: steps, Commit: commit, Hold: hold,
+				Releases: incoming(p, maker, steps, released)}
 		}
 	}
-	if len(x.attention) == 0 || len(x.core) == 0 || len(x.norms[1]) == 0 {
+	if len(x.core) == 0 || len(x.norms[1]) == 0 {
 		return out
 	}
 	before := x.norms[1][0] - 1 // the mlp's norm
 	end, core := x.attention[len(x.attention)-1], x.core[len(x.core)-1]
 	all := func(int32) bool { return true }
 	within := func(at int32) bool { return at >= x.attention[0] }
-	add("attn_norm", x.norms[0], before, 0, all)
-	if len(x.up) > 0 {
+	add("attn_norm", x.norms[0], before, before, all)
+	if x.up != nil {
 		first := slices.IndexFunc(x.attention, func(at int32) bool { return at >= x.core[0] })
 		outside := func(at int32) bool { return at < x.attention[0] }
 		add("qkv_linear", x.attention[:max(first, 0)], x.core[0]-1, end, outside)
 	} else if len(x.qkv) > 0 {
 		add("qkv_linear", x.qkv, x.qkv[len(x.qkv)-1], before, func(int32) bool { return false })
 	}
-	add("core_attn", x.core, core, 0, within)
-	add("attn_proj", x.attention[indexAfter(x.attention, core):], end, 0, within)
-	add("mlp_norm", x.norms[1], x.last, 0, all)
+	add("core_attn", x.core, core, core, within)
+	add("attn_proj", x.attention[indexAfter(x.attention, core):], end, end, within)
+	add("mlp_norm", x.norms[1], x.last, x.last, all)
 	if len(x.acts) > 0 {
-		add("expert_fc1", x.fc1, x.fc1[len(x.fc1)-1], 0, all)
+		products := x.fc1[len(x.fc1)-1]
+		add("expert_fc1", x.fc1, products, products, all)
 		var steps []int32
 		for i := range x.acts {
 			steps = append(steps, x.acts[i].Steps...)
 		}
-		products := func(at int32) bool { return slices.Contains(x.fc1, at) }
-		add("moe_act", steps, x.acts[len(x.acts)-1].Until[0], 0, products)
+		last := x.acts[len(x.acts)-1].Until[0]
+		add("moe_act", steps, last, last, func(at int32) bool { return slices.Contains(x.fc1, at) })
 	}
 	return out
 }
@@ -136,7 +136,6 @@ func offloads(p *pytorch.Plan, layers []int32, o Moves) (out []offload, missing 
 		if slices.Contains(x.names, "attn_proj") && !slices.Contains(x.names, "core_attn") {
 			continue
 		}
-		slices.SortStableFunc(x.moves.Groups, func(a, b torchsim.Group) int { return int(a.Steps[0] - b.Steps[0]) })
 		out = append(out, x)
 	}
 	return out, missing
@@ -144,7 +143,7 @@ func offloads(p *pytorch.Plan, layers []int32, o Moves) (out []offload, missing 
 
 // packed reports whether a step lists the tensors that autograd saves.
 func packed(p *torchsim.Program) bool {
-	return slices.ContainsFunc(p.Steps, func(s torchsim.Step) bool { return len(s.Packed) > 0 })
+	return slices.ContainsFunc(p.Steps, func(s torchsim.Step) bool { return s.Packed != nil })
 }
 
 // threshold is the least elements of a tensor that moves: Megatron-LM's default, or 1 where no tensor has as many.

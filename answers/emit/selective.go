@@ -115,15 +115,8 @@ func (s *selection) best(ctx context.Context, tell func()) (best *setting) {
 	return best
 }
 
-// starts are choices of regions: none, those of the plan of modules, all blocks. Of modules in each other the outer one
-// counts.
-func (s *selection) starts() [][]int32 {
-	out := [][]int32{nil, s.outer(s.p.Chosen.Calls)}
-	if s.p.Every != nil {
-		out = append(out, s.outer(s.p.Every.Calls))
-	}
-	return out
-}
+// starts are choices of regions: none, those of the plan of modules. Of modules in each other the outer one counts.
+func (s *selection) starts() [][]int32 { return [][]int32{nil, s.outer(s.p.Chosen.Calls)} }
 
 // outer leaves out calls that lie in others of the list.
 func (s *selection) outer(calls []int32) []int32 {

@@ -23,7 +23,7 @@ type Group struct {
 
 // Moves are groups that move, and how.
 type Moves struct {
-	Groups   []Group // in order of their first steps
+	Groups   []Group
 	Elements int64   // tensors of fewer ones stay
 	Link     float64 // bytes per second each way; +Inf: copies take no time
 }
