@@ -153,18 +153,17 @@ class _Half(_joint.Joint):
     def cost(self, fuses: bool) -> float:
         """The estimated time in microseconds; fuses: Inductor makes loops of its nodes."""
         nodes = [n for n in self.root if self._computes(n)]
-        loops = {n: [n] for n in nodes}
+        self.loops = {n: [n] for n in nodes}
         if fuses:
             stored = {self.root[o] for o in self.outputs}
             stored.update(r for n in self.mutations[0] for r in self.roots(n))
             readers: dict[fx.Node, list[fx.Node]] = {}
             for n in nodes:
                 for r in self.reads(n):
-                    if r in loops and r not in stored:
+                    if r in self.loops and r not in stored:
                         readers.setdefault(r, []).append(n)
-            loops = _fuse.loops(nodes, self.loads, readers, lambda a, b: False)
-        reads = {n: [r for m in loop for r in self.roots(m) if r not in loop] for n, loop in loops.items()}
-        return sum(CPU.microseconds(loop, list(dict.fromkeys(reads[n]))) for n, loop in loops.items())
+            self.loops = _fuse.loops(nodes, self.loads, readers, lambda a, b: False)
+        return sum(CPU.microseconds(loop, self._read(n)) for n, loop in self.loops.items())
 
 
 def torch_way(module: nn.Module, backend: str, budget: float = 1.0, solver: str = "dp") -> Compiled:

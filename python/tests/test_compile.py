@@ -18,7 +18,7 @@ from torch._inductor.async_compile import AsyncCompile
 import memopt.torch
 from memopt.torch._compile import _backend, _emit, _inductor, _joint, _solve
 from memopt.torch._compile._compiled import Compiled, Graph
-from memopt.torch._compile._cost import CPU
+from memopt.torch._compile._cost import CPU, Machine
 from memopt.torch._compile._fuse import loops as loops_of
 from memopt.torch._compile._part import Part
 from memopt.torch._compile._solve import in_order, peak
@@ -730,6 +730,33 @@ def test_values_that_both_halves_compute(monkeypatch):
         found.append(compiled.memopt.graphs[0])
     both, stored = found
     assert both.baseline_saved_bytes < stored.baseline_saved_bytes and both.base_cost_us < stored.base_cost_us
+
+
+class Parts(nn.Module):
+    """A value of which some nodes read parts, once parts that overlap, and one node a part that is repeated."""
+
+    def __init__(self):
+        super().__init__()
+        self.line = nn.Linear(16, 16)
+
+    def forward(self, x):
+        y = self.line(x).exp()
+        return y[:, 0].sin(), torch.maximum(y[:, :12], y[:, 4:]), torch.atan2(x[None, :8], y[:1].expand(5, 8, 16))
+
+
+def test_parts_of_a_value_that_are_read(monkeypatch):
+    """A node reads the bytes of a view, and not of the whole value that it is of; no more than the whole value where
+    views overlap or repeat it. PyTorch saves such views."""
+    cuts, emit = [], _emit.emit
+    monkeypatch.setattr(_emit, "emit", lambda *given: cuts.append(given) or emit(*given))
+    x = torch.randn(32, 16)
+    sum(y.sum() for y in memopt.torch.compile(Parts(), backend="aot_eager")(x)).backward()
+    joint = cuts[-1][0]
+    bytes_moved = Machine(flops={"": math.inf}, traffic=1e6, launch=0)
+    costs = {n["id"]: n["cost"] / 4 for n in joint.instance(1, bytes_moved)["nodes"]}
+    assert costs["sin"] == 32 + 32
+    assert costs["maximum"] == 32 * 12 + 32 * 16
+    assert costs["atan2"] == 5 * 8 * 16 + 8 * 16 + 32 * 16
 
 
 def test_a_loop_that_rejoins_costs_what_its_readers_read_more():

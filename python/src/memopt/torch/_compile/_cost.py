@@ -32,16 +32,17 @@ class Machine:
     traffic: float
     launch: float
 
-    def microseconds(self, loop: list[fx.Node], read: list[fx.Node]) -> float:
-        """The estimated time of nodes that are computed in one loop, the last of which has a result, from others."""
-        moved = sum(nbytes(value(n)) for n in (loop[-1], *read))
+    def microseconds(self, loop: list[fx.Node], read: int) -> float:
+        """The estimated time of nodes that are computed in one loop, the last of which has a result. It reads so many
+        bytes of others."""
+        moved = nbytes(value(loop[-1])) + read
         arithmetic = sum(_flops(n) / self.flops.get(_dtype(n), self.flops[""]) for n in loop if _counts(n))
         return round(1e6 * (max(arithmetic, moved / self.traffic) + self.launch), 3)
 
-    def again(self, loop: list[fx.Node], read: list[fx.Node], times: int) -> float:
+    def again(self, loop: list[fx.Node], read: int, times: int) -> float:
         """The estimated time of a loop that others compute anew where they read its value, so many times: they read
         what it reads in place of its value. Its arithmetic takes a little of its time in any case."""
-        moved = sum(nbytes(value(n)) for n in read) - nbytes(value(loop[-1]))
+        moved = read - nbytes(value(loop[-1]))
         least = _ARITHMETIC * self.microseconds(loop, read)
         return round(max(1e6 * times * moved / self.traffic, least), 3)
 

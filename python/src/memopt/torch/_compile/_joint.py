@@ -339,6 +339,16 @@ class Joint:
         loop = self.loops[n]
         return [r for r in dict.fromkeys(r for m in loop for r in self.roots(m)) if r not in loop]
 
+    def _read(self, n: fx.Node) -> int:
+        """The bytes that a node's loop reads: of a root those of the views that are read, at most its own."""
+        loop = self.loops[n]
+        seen: dict[fx.Node, int] = {}
+        for i in dict.fromkeys(i for m in loop for i in m.all_input_nodes):
+            root = self.root[i]
+            if root not in loop:
+                seen[root] = seen.get(root, 0) + nbytes(value(i))
+        return sum(min(size, nbytes(value(r))) for r, size in seen.items())
+
     def _rejoin(self, nodes: dict[fx.Node, dict[str, Any]], machine: Machine) -> None:
         """Notes the cost of nodes that are computed a second time in the loops that read them."""
         readers: dict[fx.Node, list[fx.Node]] = {}
@@ -349,7 +359,7 @@ class Joint:
             reads, of = self._outside(n), readers.get(n, [])
             times = rejoins(self.loops[n], reads, of, sum(r not in self.before for r in of))
             if times and "recompute" not in out and not _several(n):
-                out["again"] = min(out["cost"], machine.again(self.loops[n], reads, times))
+                out["again"] = min(out["cost"], machine.again(self.loops[n], self._read(n), times))
 
     def _handover(self, beside: int) -> dict[str, Any]:
         """The node between the halves, whose results are the gradients of the forward half's results. Other graphs
@@ -369,7 +379,7 @@ class Joint:
     def _node(self, n: fx.Node, kept: set[fx.Node], machine: Machine) -> dict[str, Any]:
         loop, roots = self.loops[n], self._outside(n)
         inputs = [r.name for r in roots if self._is_computed(r) or r in self.tangents]
-        out: dict[str, Any] = {"id": n.name, "cost": machine.microseconds(loop, roots), "inputs": inputs}
+        out: dict[str, Any] = {"id": n.name, "cost": machine.microseconds(loop, self._read(n)), "inputs": inputs}
         made, work = self.values(n), self.workspace(n)
         if _several(n):
             out["outputs"] = [_sparse(id=v.name, size=self.size(v), keep=v in kept) for v in made]
