@@ -193,6 +193,45 @@ func TestMoveBesideRegion(t *testing.T) {
 	require.EqualValues(t, 600, peak(20, 1), "the copy ends in the backward half")
 }
 
+// TestMoveEarly: the copies that a second run reads are on their way before it, which is before the backward of the
+// module behind the region.
+func TestMoveEarly(t *testing.T) {
+	p := chain()
+	list := []torchsim.Region{{Mechanism: torchsim.Discarding, Steps: []int32{1}, Until: []int32{2}}}
+	moves := &torchsim.Moves{Link: 50, Groups: []torchsim.Group{{Steps: []int32{1}, Commit: 1, Hold: 1}}}
+	m, err := p.Move(moves, list)
+	require.NoError(t, err)
+	back := slices.IndexFunc(m.Steps, func(s torchsim.Step) bool { return s.Op == "reload" })
+	require.Equal(t, []int32{m.Regions[0].Until[0]}, []int32{m.Steps[back+1].Of})
+
+	// Two tensors of the input that are one, and whose elements count once.
+	p.Steps[1].Packed = append(p.Steps[1].Packed, p.Steps[1].Packed[0])
+	for elements, want := range map[int64]int64{25: 100, 26: 0} {
+		moves.Elements = elements
+		m, err := p.Move(moves, list)
+		require.NoError(t, err)
+		require.Equal(t, want, m.Bytes)
+	}
+
+	// The input of a region comes from another one.
+	list = append(list, torchsim.Region{Mechanism: torchsim.Discarding, Steps: []int32{2}, Until: []int32{3}})
+	moves.Groups[0].Steps, moves.Elements = []int32{2}, 0
+	_, err = p.Move(moves, list)
+	require.EqualError(t, err, "tensors of  cannot move: step 1 makes them again")
+}
+
+// TestMoveUnread: copies that no backward step needs do not come back.
+func TestMoveUnread(t *testing.T) {
+	p := chain()
+	p.Steps[8].Of = 2
+	for _, link := range []float64{1e-3, 100, math.Inf(1)} {
+		m, _ := moved(t, p, link, false, 1)
+		require.EqualValues(t, 100, m.Bytes)
+		require.False(t, slices.ContainsFunc(m.Steps, func(s torchsim.Step) bool { return s.Op == "reload" }))
+		require.Zero(t, m.Seconds)
+	}
+}
+
 // TestMoveLinks: over a faster link peaks and waits are no higher.
 func TestMoveLinks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
