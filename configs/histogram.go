@@ -2,7 +2,9 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,7 +28,9 @@ func ParseHistogram(data []byte, symbol string) (*planner.Histogram, error) {
 	if err == nil && dec.More() {
 		err = fmt.Errorf("more than one value")
 	}
-	if err == io.EOF {
+	if odd := new(json.UnmarshalTypeError); errors.As(err, &odd) {
+		err = fmt.Errorf("byte %d: got the JSON %s there", odd.Offset, odd.Value)
+	} else if err == io.EOF {
 		err = fmt.Errorf("the file is empty")
 	}
 	if err != nil {
@@ -34,8 +38,8 @@ func ParseHistogram(data []byte, symbol string) (*planner.Histogram, error) {
 	}
 	pairs, ok := file[symbol]
 	if !ok {
-		return nil, fmt.Errorf("has no sizes of %s; it has those of: %s", symbol,
-			strings.Join(slices.Sorted(maps.Keys(file)), ", "))
+		known := strings.Join(slices.Sorted(maps.Keys(file)), ", ")
+		return nil, fmt.Errorf("has no sizes of %s; it has those of: %s", symbol, cmp.Or(known, "no symbol"))
 	}
 	lengths := make([]planner.Length, len(pairs))
 	for i, p := range pairs {

@@ -17,7 +17,9 @@ func TestParseHistogram(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                         "the file is empty",
 		`[1]`:                      `wanted JSON such as {"tokens": [[size, weight], ...]}`,
-		`{"tokens": 3}`:            "cannot unmarshal number",
+		`{"tokens": 3}`:            "byte 12: got the JSON number there",
+		`{"tokens": [["4", 1]]}`:   "got the JSON string there",
+		`{}`:                       "it has those of: no symbol",
 		`{"tokens": [[1,2]]} {}`:   "more than one value",
 		`{"seq": [], "batch": []}`: "has no sizes of tokens; it has those of: batch, seq",
 		`{"tokens": []}`:           "the weights of tokens add up to 0",
