@@ -1,8 +1,10 @@
 """torch.compile within a budget."""
 
+import copy
 import gc
 import itertools
 import math
+import pickle
 import re
 import time
 
@@ -12,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
+from torch._dynamo.convert_frame import compile_lock
 from torch._inductor import config as inductor_config
 from torch._inductor.async_compile import AsyncCompile
 
@@ -818,15 +821,73 @@ def test_refusals():
             memopt.torch.compile(model, budget=limit)
     for limit in (1 << 62, "1 KiB", "60 %", "101%"):
         assert memopt.torch.compile(model, budget=limit, backend="aot_eager") is not model
-    for limit in (0, -1, float("nan"), float("inf")):
+    for limit in (0, -1, float("nan"), float("inf"), "3s", True):
         with pytest.raises(ValueError, match="wanted seconds above 0"):
             memopt.torch.compile(model, budget="60%", time_limit=limit)
+    with pytest.raises(TypeError, match=r"^optimizer='adam': wanted an optimizer"):
+        memopt.torch.compile(model, budget="60%", optimizer="adam")
     with pytest.raises(RuntimeError, match=r"knows the joint graphs of torch 2.9, .*, 2.15; this is 2.8.0"):
         require("2.8.0")
     with pytest.raises(RuntimeError, match=r"^a plan knows the joint graphs of torch 2.11, .*; this is 2.10.0"):
         require("2.10.0", FAKING, "a plan")
     require("2.9.1")
     require("2.15.3+cpu")
+
+
+@pytest.mark.parametrize("limit", [1e-9, 1e9])
+def test_odd_time_limits(limit):
+    compiled = memopt.torch.compile(Stack(Normed), budget="100%", backend="aot_eager", time_limit=limit)
+    compiled(torch.randn(8, 64)).backward()
+    assert compiled.memopt
+
+
+def test_budget_of_an_error():
+    """The error names the budget that was given, although it is less than is there before the step."""
+    compiled = memopt.torch.compile(Stack(Normed), budget=60, backend="aot_eager")
+    with pytest.raises(Exception, match=r"the budget is 0.00 MiB \(60\)"):
+        compiled(torch.randn(8, 64)).backward()
+
+
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda c: pickle.loads(pickle.dumps(c))])
+def test_copies_of_a_compiled_model(how, monkeypatch):
+    """A copy keeps the budget, and the gradients are the same, whether the model has run before or not."""
+    plans = []
+    emit = _emit.emit
+    monkeypatch.setattr(_emit, "emit", lambda joint, steps: plans.append(steps) or emit(joint, steps))
+    compiled = memopt.torch.compile(Stack(Wide), budget="80%", backend="aot_eager")
+    x = torch.randn(64, 16)
+    early = how(compiled)
+    compiled(x).backward()
+    late = how(compiled)
+    late.zero_grad()
+    for other in (early, late):
+        other(x).backward()
+        pairs = zip(other.parameters(), compiled.parameters(), strict=True)
+        assert all(a is not b and torch.equal(a.grad, b.grad) for a, b in pairs)
+    names = [s["compute"] for s in plans[0] if "compute" in s]
+    assert len(plans) == 3 and plans[0] == plans[1] == plans[2] and len(names) > len(set(names))
+
+
+class Residuals(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lines = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+
+    def forward(self, x):
+        for line in self.lines:
+            x = x + torch.tanh(line(F.gelu(x)))
+        return x
+
+
+def test_threads_that_compile(monkeypatch):
+    """A graph that is compiled once more, for a plan of the whole step, waits for those of other threads."""
+    held = []
+    emit = _emit.emit
+    monkeypatch.setattr(_emit, "emit", lambda *given: held.append(compile_lock._is_owned()) or emit(*given))
+    compiled = memopt.torch.compile(Residuals(), budget="60%", backend="aot_eager")
+    for _ in range(2):
+        compiled(torch.randn(256, 64)).square().mean().backward()  # the loss is no part of the graph
+    assert held == [True, True]
 
 
 def test_in_order():

@@ -237,15 +237,20 @@ def byte_limit(budget: str | int | None) -> str | int | None:
     )
 
 
+# The seconds that the program takes as a time limit.
+_SHORTEST, _LONGEST = 0.001, 1e6
+
+
 def seconds(time_limit: float | None) -> float | None:
     """The time limit.
 
     Raises:
         ValueError: it is no positive number of seconds.
     """
-    if time_limit is not None and not 0 < time_limit < math.inf:
+    number = isinstance(time_limit, (int, float)) and not isinstance(time_limit, bool)
+    if time_limit is not None and not (number and 0 < time_limit < math.inf):
         raise ValueError(f"time_limit={time_limit!r}: wanted seconds above 0, or None")
-    return time_limit
+    return None if time_limit is None else min(max(time_limit, _SHORTEST), _LONGEST)
 
 
 def _fitting(

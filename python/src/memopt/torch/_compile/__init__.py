@@ -59,7 +59,8 @@ def compile(
         fullgraph, dynamic, mode, options, disable: those of ``torch.compile``.
 
     Returns:
-        The result of ``torch.compile``, with the attribute ``memopt`` (``Compiled``).
+        The result of ``torch.compile``, with the attribute ``memopt`` (``Compiled``). Copies of a compiled module
+        (``copy.deepcopy``, ``torch.save``) keep its budget and plan for themselves; they lack that attribute.
 
     Raises:
         BudgetError: no schedule of the step fits: when the first step is compiled, or when the second begins, of a step
@@ -104,6 +105,8 @@ def chosen_backend(
         raise ValueError(f"mode and options are of the backend inductor, backend is {backend!r}")
     if plan is not None and budget is not None:
         raise ValueError("a plan stands in place of a budget: wanted one of them")
+    if optimizer is not None and not hasattr(optimizer, "param_groups"):
+        raise TypeError(f"optimizer={optimizer!r}: wanted an optimizer of torch.optim, or None")
     made = OperatorPlan.load(plan) if plan is not None else None
     profile = named(made.profile) if made is not None and made.profile else None
     limit = byte_limit(budget)

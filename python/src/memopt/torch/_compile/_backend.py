@@ -19,6 +19,7 @@ import torch
 from torch import distributed, fx, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.backends.debugging import boxed_nop
+from torch._dynamo.convert_frame import compile_lock
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
@@ -226,6 +227,12 @@ class Backend:
 
         return torch._dynamo.disable(run)  # type: ignore[no-untyped-call, no-any-return]
 
+    def __reduce__(self) -> Any:
+        """A copy is a backend that has compiled no graph, for the copy of the model."""
+        options = (self.promise.optimizer_bytes, self.time_limit, self.profile, self.plan)
+        kept = {"drops": self.drops, "between": self.between}
+        return Backend, (self._model(), self.budget, self.name, self.options, *options), kept
+
     def planned(self, joint: Joint, graph: Graph, instance: dict[str, Any], steps: list[Any]) -> None:
         """Is told of each graph that was planned."""
 
@@ -383,7 +390,8 @@ class Backend:
         """Compiles a graph under a plan of the whole step; where that is not possible, it keeps the one that it has."""
         self.compiling()
         guards = unit.guards()
-        with unit.again(args) as (gm, inputs):
+        # Dynamo, which does not call here, holds its lock where it calls compilers: other threads may compile now.
+        with compile_lock, unit.again(args) as (gm, inputs):
             cut = Partitioner(self, unit, plan)
             call = self._compile(gm, inputs, cut)
         if cut.plan is None or unit.guards() != guards:
@@ -614,7 +622,7 @@ class Partitioner(CustomPartitionerFn):
         answer = _given.answer(self.owner.plan, instance, joint.device, self.owner.name) if self.owner.plan else None
         most = self._most(baseline)
         if most is not None:
-            answer = self._solved(instance, max(most - self.less, 1))
+            answer = self._solved(instance, most - self.less)
         steps = answer["steps"] if answer else plain
         graph = _described(instance, plain, steps, answer, self.unit.breaks)
         graph = dataclasses.replace(graph, unmeasured=self._unmeasured(joint))
@@ -667,7 +675,7 @@ class Partitioner(CustomPartitionerFn):
         """The cheapest schedule within a number of bytes. Where that is too little, the lowest: the plan of the whole
         step has a limit that is known then, and takes bytes from other graphs. None: none was found."""
         began = self.began if self.owner.hurries else None
-        tried = most
+        tried = max(most, 1)
         for _ in range(_TRIES):
             try:
                 return _solve.solve({**instance, "budget": tried}, self.owner.time_limit, began)

@@ -87,7 +87,7 @@ def cost(nodes: list[dict[str, Any]], steps: list[dict[str, str]]) -> float:
 def _asked(instance: dict[str, Any], time_limit: float, patience: float = 0) -> dict[str, Any]:
     """The answer of the program, which searches for its first schedule for some seconds more; of an instance without a
     schedule, its message and its output."""
-    flags = ("-o", "-", "--time-limit", f"{time_limit:g}s", "--patience", f"{patience:g}s", "-O", "json")
+    flags = ("-o", "-", "--time-limit", f"{time_limit:.3f}s", "--patience", f"{patience:.3f}s", "-O", "json")
     try:
         answer = memopt.run("solve", "-", *flags, stdin=json.dumps(instance), variables=False)
     except memopt.Error as e:
