@@ -109,6 +109,7 @@ type moveSearch struct {
 	step       float64 // seconds of the step as it is
 	best       *Moving
 	infeasible error // why the newest plan has no moves that bring it within the budget
+	ruledOut   bool  // bounds have ruled out the newest plan, before its time was over
 }
 
 // moveShares are the shares of the bytes that the link carries before the peak, by which budgets of recomputation grow
@@ -154,6 +155,9 @@ func (s *moveSearch) run(ctx context.Context, b Budget) error {
 	with, err := s.share(ctx, s.parts(lent, nil), lentShare)
 	if err != nil {
 		return err
+	}
+	if with == nil && s.ruledOut { // steps that take more than the budget do so with moves, too
+		return nil
 	}
 	if alone != nil && (with == nil || !reflect.DeepEqual(alone.Fission, with.Fission)) {
 		if _, err := s.share(ctx, s.parts(lent, alone), 0.5); err != nil {
@@ -214,7 +218,9 @@ func (s *moveSearch) share(
 		p, err = plan(ctx)
 		var none *planner.InfeasibleError
 		if errors.As(err, &none) {
-			s.infeasible = err
+			if s.ruledOut = none.RuledOut() && ctx.Err() == nil; none.Budget <= s.limit || s.infeasible == nil {
+				s.infeasible = err
+			}
 			return nil, nil
 		}
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"memopt/executor/verify"
 	"memopt/graph"
 	"memopt/graph/op"
+	"memopt/planner"
+	"memopt/planner/chunk"
 	"memopt/planner/offload"
 )
 
@@ -75,6 +77,23 @@ func requireCopies(t *testing.T, p *memopt.Moving, o memopt.MoveOptions) {
 	require.InDelta(t, p.Seconds, c.Seconds, 1e-9*p.Seconds)
 	require.InDelta(t, p.Overhead-p.Recomputed, c.Waited/p.StepAsIs, 1e-9)
 	require.Equal(t, p.Arena, p.Whole().Arena.Bytes)
+}
+
+// TestPlanMovesRuledOut: where a step takes more than the budget in any parts, copies cannot help, and the error names
+// the budget that was asked for.
+func TestPlanMovesRuledOut(t *testing.T) {
+	m := wideTransformer(t)
+	o := memopt.PlanOptions{}
+	o.Chunk = chunk.Exact
+	var none *planner.InfeasibleError
+	_, err := m.Plan(t.Context(), memopt.Budget{Arena: 1, Effort: 0.01}, o)
+	require.ErrorAs(t, err, &none)
+	least := none.LowerBound
+	link := memopt.MoveOptions{Link: offload.Link{BytesPerSecond: 1e12}, HostBudget: 1 << 30}
+	_, err = m.PlanMoves(t.Context(), memopt.Budget{Arena: least - 1, Effort: 0.01}, o, link)
+	require.ErrorAs(t, err, &none)
+	require.Equal(t, least-1, none.Budget)
+	require.True(t, none.RuledOut())
 }
 
 // TestCopiesTake: copies over a slow link take the time that the plan states, by a walk over its graph.

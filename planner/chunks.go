@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"memopt/internal/timelimit"
+	"memopt/planner/budget"
 	"memopt/planner/chunk"
 )
 
@@ -133,7 +135,21 @@ func (c *chunker) run() (*Plan, error) {
 	if c.best != nil {
 		return c.best, nil
 	}
+	if !c.opts.Budget().Runtime && !c.infeasible.Searched() && len(c.lists) > 0 { // kernels of ORT need other bytes
+		c.infeasible.InCuts = c.leastStep()
+	}
 	return nil, c.infeasible
+}
+
+// leastStep is the least that the largest step takes in any of the cuts; 0 where that may be within the budget.
+func (c *chunker) leastStep() int64 {
+	least := int64(math.MaxInt64)
+	for _, l := range c.lists {
+		if least = min(least, budget.Need(l.asIs.problem())); least <= c.infeasible.Budget {
+			return 0
+		}
+	}
+	return least
 }
 
 // impossible is the error where no plan fits and the bound of all parts rules the budget out, too.

@@ -377,14 +377,22 @@ func (b *budgeter) cheapestOf(points []point, budget int64) *point {
 // work is the counted work of one question besides the search: a bound, or the lowest peak.
 func (b *budgeter) work() int64 { return int64(max(b.opts.Effort, 0.1) * effortWork) }
 
+// need is Need of the problem.
+func (b *budgeter) need() int64 { return b.tasks.need(b.p) }
+
 // need is a lower bound on the arena of any plan: the most that one node needs. Values inside subgraphs
 // counts in the timeline's bound, and lies in no arena.
-func (b *budgeter) need() int64 {
-	least := max(0, b.tasks.loose.Need()-(arena.Alignment-1))
-	if b.p.Evaluator.Sizes.Inner == nil {
-		least = max(least, b.p.Base.LowerBound)
+func (t *tasks) need(p *Problem) int64 {
+	least := max(0, t.loose.Need()-(arena.Alignment-1))
+	if p.Evaluator.Sizes.Inner == nil {
+		least = max(least, p.Base.LowerBound)
 	}
 	return least
+}
+
+// Need is a number of bytes that no arena of a plan gets below, since a step takes them, wherever other values are.
+func Need(p *Problem) int64 {
+	return newTasks(p.Evaluator, p.Seconds, arena.Align, p.Base.State).need(p)
 }
 
 // impossible is the error of a budget that a lower bound rules out before any search.

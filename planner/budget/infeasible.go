@@ -27,6 +27,9 @@ type InfeasibleError struct {
 	// Whole is how low plans without chunked regions come, if chunking was tried, too: then the fields
 	// above cover both kinds. nil means that no chunking was tried.
 	Whole *Lowest
+	// InCuts is the least that a step takes in any of the ways in which regions were cut into parts, where that rules
+	// them all out; else 0. LowerBound holds for all other cuts, too.
+	InCuts int64
 	// Stopped is set if the time limit ended the search.
 	Stopped bool
 	// Object is the searched object in the error message, for example "configuration of clusters"; ""
@@ -36,6 +39,12 @@ type InfeasibleError struct {
 
 // Searched reports whether plans were tried; else a bound rules the budget out.
 func (e *InfeasibleError) Searched() bool { return e.LowestArena > 0 }
+
+// RuledOut reports whether bounds rule out all plans, those with the regions that were cut into parts included: no
+// search has started.
+func (e *InfeasibleError) RuledOut() bool {
+	return !e.Searched() && max(e.LowerBound, e.InCuts) > e.Budget
+}
 
 // Lowest is how low plans come, in bytes, as in InfeasibleError.
 type Lowest struct {
@@ -95,8 +104,11 @@ func (e *InfeasibleError) Error() string {
 	}
 	switch w := e.Whole; {
 	case !e.Searched() && e.LowerBound > 0:
-		return text + fmt.Sprintf(": no plan %s has an arena of less than %d bytes; allow more, or use "+
-			"smaller dims", e.InOrders(), e.LowerBound)
+		text += fmt.Sprintf(": no plan %s has an arena of less than %d bytes", e.InOrders(), e.LowerBound)
+		if e.InCuts > 0 {
+			text += fmt.Sprintf(", and with regions in the parts that were tried a step takes at least %d", e.InCuts)
+		}
+		return text + "; allow more, or use smaller dims"
 	case !e.Searched():
 		return text + "; allow more, or use smaller dims"
 	case w != nil && w.Arena > 0:

@@ -137,6 +137,14 @@ func (j *infeasibleJSON) table() *Table {
 	return t
 }
 
+// inCuts says how many bytes a step takes with regions in parts, where those rule the budget out.
+func inCuts(e *planner.InfeasibleError) string {
+	if e.InCuts == 0 {
+		return ""
+	}
+	return ", and with regions in the parts that were tried a step takes at least " + Bytes(e.InCuts)
+}
+
 // sentences are the answer for people: the budget is infeasible, the lowest arena, and the size that does
 // fit.
 func (u *InfeasibleBudget) sentences() []string {
@@ -144,9 +152,8 @@ func (u *InfeasibleBudget) sentences() []string {
 	out := []string{"Does not fit: " + infeasibleLimit(e) + "."}
 	if !e.Searched() {
 		if e.LowerBound > 0 {
-			out = append(out, fmt.Sprintf("No plan %s takes an arena of less than %s; the search did not "+
-				"start.",
-				e.InOrders(), Bytes(e.LowerBound)))
+			out = append(out, fmt.Sprintf("No plan %s takes an arena of less than %s%s; the search did not start.",
+				e.InOrders(), Bytes(e.LowerBound), inCuts(e)))
 		}
 		return out
 	}
@@ -179,7 +186,8 @@ func InfeasibleBudgetText(e *planner.InfeasibleError) string {
 	text := infeasibleLimit(e)
 	if !e.Searched() {
 		if e.LowerBound > 0 {
-			text += fmt.Sprintf(": no plan in this order has an arena of less than %s", Bytes(e.LowerBound))
+			text += fmt.Sprintf(": no plan in this order has an arena of less than %s%s", Bytes(e.LowerBound),
+				inCuts(e))
 		}
 		return text + "; allow more, or use smaller dims"
 	}
