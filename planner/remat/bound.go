@@ -101,12 +101,7 @@ func (g *Graph) fittingCut(ctx context.Context, budget, work int64) (tasks []int
 		return nil, b.at
 	}
 	b.tighten(0, work)
-	for x, again := range b.fitting {
-		if again {
-			tasks = append(tasks, int32(x))
-		}
-	}
-	return tasks, b.at
+	return listed(b.fitting), b.at
 }
 
 func newBounder(ctx context.Context, m *moments, budget, work int64) *bounder {

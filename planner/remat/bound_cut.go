@@ -39,6 +39,7 @@ type momentCut struct {
 	again                []bool  // by task: runs again in the last choice
 	scale                int     // of the last flow, with the price of the bytes that are free
 	free                 int64
+	value                int64   // the last flow less free
 	rest                 []int64 // by arc; of takeApart
 	steps                int64   // counted work besides that of the net
 }
@@ -225,8 +226,8 @@ func (c *momentCut) price(t int32, price float64, budget, limit int64) (proved i
 		c.free = perByte.times(budget-c.fixed, true)
 	}
 	flow, full := c.flow(limit)
-	if flow -= c.free; flow > 0 {
-		proved = shiftUp(flow, scale)
+	if c.value = flow - c.free; c.value > 0 {
+		proved = shiftUp(c.value, scale)
 	}
 	if full {
 		best = c.chosen()
@@ -300,12 +301,14 @@ func (c *momentCut) cuts(h heldArc) bool {
 }
 
 // tasks lists the tasks of the last choice.
-func (c *momentCut) tasks() []int32 {
-	var list []int32
-	for x, again := range c.again {
-		if again {
-			list = append(list, int32(x))
+func (c *momentCut) tasks() []int32 { return listed(c.again) }
+
+// listed is the numbers of the tasks that run again.
+func listed(again []bool) (tasks []int32) {
+	for x, runs := range again {
+		if runs {
+			tasks = append(tasks, int32(x))
 		}
 	}
-	return list
+	return tasks
 }

@@ -50,15 +50,24 @@ func (s *Search) construct(work int64) bool {
 	return true
 }
 
-// buildCut makes a construction from the list of CutExtras.
+// buildCut makes constructions from the cheapest mixture of cuts and from the list of CutExtras.
 func (s *Search) buildCut(most int64) bool {
 	d := s.d
 	work := min(seedWork+seedPart*int64(len(s.g.Tasks)), infinite/cutsByWork)
 	b := newBounder(s.ctx, newMoments(s.g), d.budget, work)
 	b.run()
-	tasks := b.suggestion()
-	d.work += b.spent() / cutsByWork
-	return tasks != nil && s.grow(dropRules[0], s.g.FromCut(tasks, b.at), most, "cut")
+	start, did := b.spent(), false
+	d.work += start / cutsByWork
+	if tasks := b.mixed(); tasks != nil {
+		did = s.grow(dropRules[0], s.g.FromCut(tasks, b.at), most, "cut")
+	}
+	if best := s.within(d.budget); best == nil || best.Cost > b.best {
+		if tasks := b.suggestion(); tasks != nil {
+			did = s.grow(dropRules[0], s.g.FromCut(tasks, b.at), most, "cut") || did
+		}
+	}
+	d.work += (b.spent() - start) / cutsByWork
+	return did
 }
 
 // build makes one construction by a rule from a list of extra runs, and reports whether it came within the

@@ -93,18 +93,19 @@ func Solve(ctx context.Context, in *Instance, opts Options) (*Result, error) {
 // solver is one call of Solve.
 type solver struct {
 	*single
-	ctx    context.Context
-	opts   Options
-	rng    *rand.Rand
-	bound  int64
-	alone  proof
-	best   []int32
-	cost   int64
-	method string // that found the best
-	stage  string // at work
-	peak   int64  // the lowest peak of any sequence tried
-	work   int64
-	prover prover
+	ctx     context.Context
+	opts    Options
+	rng     *rand.Rand
+	bound   int64
+	alone   proof
+	best    []int32
+	cost    int64
+	method  string // that found the best
+	stage   string // at work
+	counted int64  // the cost that count has raised the bound towards
+	peak    int64  // the lowest peak of any sequence tried
+	work    int64
+	prover  prover
 
 	search   *Search   // nil until it is needed
 	annealer *annealer // the one of annealFor
@@ -205,6 +206,7 @@ func (s *solver) runSmall() {
 // schedule by turns.
 func (s *solver) runLarge() {
 	s.runSearch(0)
+	s.count()
 	slice := max(sliceWork, int64(len(s.best)))
 	for ; !s.ended() && s.opts.Solver != "greedy"; slice += slice / 2 {
 		left := slice
@@ -216,7 +218,18 @@ func (s *solver) runLarge() {
 			s.annealFor(left)
 			s.share()
 		}
+		s.count()
 	}
+}
+
+// count raises the bound towards the cost of a new best schedule.
+func (s *solver) count() {
+	if s.best == nil || s.cost == s.counted || s.cost <= s.bound || s.alone.extra <= 0 || s.ctx.Err() != nil {
+		return
+	}
+	s.counted = s.cost
+	b := newBounder(s.ctx, newMoments(s.relaxation()), s.budget, 0)
+	s.bound = max(s.bound, s.base+b.counted(s.alone, s.cost-s.base))
 }
 
 // runGreedy tries all rules, and random ones while these are worth their time.
