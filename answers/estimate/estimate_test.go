@@ -167,6 +167,15 @@ func TestAccumulation(t *testing.T) {
 	require.Equal(t, one.Plain.Parts.State, four.Plain.Parts.State)
 	require.Len(t, four.Plain.Plans, 2)
 
+	// Running statistics of norms change with each micro-step: they make no states of sums.
+	norms := open(t, "resnet18", map[string]int64{"batch": 2})
+	one, err = estimate.Make(t.Context(), norms, estimate.Options{Recipe: adamw()})
+	require.NoError(t, err)
+	sums, err := estimate.Make(t.Context(), norms, estimate.Options{Recipe: recipe})
+	require.NoError(t, err)
+	require.Equal(t, one.Plain.Parts.State, sums.Plain.Parts.State)
+	require.GreaterOrEqual(t, sums.Plain.Parts.Gradients, 4*sums.Parameters)
+
 	// It is what a job of memopt train promises, but for numbers that the loop gives to each step, and
 	// the update's constants.
 	steps, err := train.Make(m, recipe)

@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"memopt/executor"
 	"memopt/executor/cpu"
 	"memopt/graph"
+	"memopt/graph/live"
 	"memopt/internal/test/double"
 )
 
@@ -77,7 +79,7 @@ func optimizerInput(d graph.Decl) *executor.Tensor {
 }
 
 // TestOptimizerKinds: the updates of all optimizers run on a device, those of matrices, of factors and of codes as
-// well, and give the weights that the CPU has.
+// well, and give the weights that the CPU has: others than before.
 func TestOptimizerKinds(t *testing.T) {
 	for _, kind := range autograd.OptimizerKinds {
 		t.Run(kind, func(t *testing.T) {
@@ -88,7 +90,10 @@ func TestOptimizerKinds(t *testing.T) {
 			j, err := autograd.Differentiate(m, autograd.Options{Wrt: []string{"w", "b", "v"}})
 			require.NoError(t, err)
 			require.NoError(t, autograd.AppendOptimizer(j, autograd.Optimizer{Kind: kind, WeightDecay: 0.1}))
+			states, err := live.FindStates(j.Model)
+			require.NoError(t, err)
 			dev, _ := opened(t, double.Options{})
+			changed := 0
 			var weights [2][][]float32
 			for i, device := range []executor.Device{cpu.Device{}, dev} {
 				s, err := executor.Open(t.Context(), j.Model, j.Types, device, executor.Options{Threads: 1})
@@ -104,9 +109,20 @@ func TestOptimizerKinds(t *testing.T) {
 					out := s.Output(k)
 					weights[i] = append(weights[i], append([]float32{}, executor.Of[float32](out)...))
 				}
+				for _, st := range states {
+					at := func(v graph.ValueID) func(graph.Decl) bool {
+						return func(d graph.Decl) bool { return d.Value == v }
+					}
+					if name := j.Model.Graph.ValueName(st.In); slices.Contains(j.Wrt, name) {
+						in := slices.IndexFunc(j.Model.Graph.Inputs, at(st.In))
+						k := slices.IndexFunc(j.Model.Graph.Outputs, at(st.Out))
+						require.NotEqual(t, optimizerInput(j.Model.Graph.Inputs[in]).Data, s.Output(k).Data, name)
+						changed++
+					}
+				}
 				require.NoError(t, s.Close())
 			}
-			require.NotEmpty(t, weights[0])
+			require.Equal(t, 2*3, changed, "weights, on each device")
 			for k := range weights[0] {
 				require.InDeltaSlice(t, weights[0][k], weights[1][k], 1e-4)
 			}

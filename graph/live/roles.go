@@ -72,7 +72,8 @@ func (f *roleFinder) findSources() {
 }
 
 // sortStates tells weights from the optimizer's states, and finds the weights whose next values
-// depend on each value. If no weight is updated, states are accumulated gradients.
+// depend on each value. If the backward half updates no weight, states are accumulated gradients: the
+// next running statistics of a norm come from the forward half.
 func (f *roleFinder) sortStates(states []State) {
 	for v := range f.weights {
 		f.weights[v] = graph.NoValue
@@ -81,8 +82,8 @@ func (f *roleFinder) sortStates(states []State) {
 	for _, s := range states {
 		forward := func(u graph.Use) bool { return !f.backward[u.Node] }
 		if slices.ContainsFunc(uses.Of(s.In), forward) {
-			f.old[s.In], updated = true, true
-			f.weights[s.Out] = s.In
+			f.old[s.In], f.weights[s.Out] = true, s.In
+			updated = updated || f.makesBackward(s.Out)
 		} else {
 			f.roles.State[s.In] = true
 		}
@@ -106,6 +107,12 @@ func (f *roleFinder) sortStates(states []State) {
 			}
 		}
 	}
+}
+
+// makesBackward reports whether a node of the backward half makes a value.
+func (f *roleFinder) makesBackward(v graph.ValueID) bool {
+	def := f.g.Values[v].Def
+	return def != graph.NoNode && f.backward[def]
 }
 
 // joined is where something leads that leads to a and to b.

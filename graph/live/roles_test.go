@@ -106,6 +106,16 @@ func TestFindRoles(t *testing.T) {
 				dw = MatMul(x, dy)
 				[add] sum_updated = Add(sum, dw)
 			}`, "sum dw", "", "add"},
+		{"gradients that are accumulated beside the running statistics of a norm",
+			`step (float[4, 4] x, float[4, 4] w, float[4, 4] sum, float[4] scale, float[4] bias, float[4] mean,
+				float[4] var) => (float loss, float[4, 4] sum_updated, float[4] mean_updated, float[4] var_updated) {
+				a = MatMul(x, w)
+				y, mean_updated, var_updated = BatchNormalization<training_mode = 1>(a, scale, bias, mean, var)
+				loss = ReduceMean<keepdims = 0>(y)
+				dy = Neg(y)
+				dw = MatMul(x, dy)
+				[add] sum_updated = Add(sum, dw)
+			}`, "sum dw", "", "add"},
 	} {
 		head := `<ir_version: 8, opset_import: ["" : 17]> `
 		text := strings.Replace(c.text, "step (", "step (bool[4, 4] some, int64[1] axis, ", 1)
