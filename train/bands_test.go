@@ -201,8 +201,10 @@ func TestBands(t *testing.T) {
 			require.LessOrEqual(t, bands[0].Lo, k.config.Order.Rungs[0])
 			require.Equal(t, int64(longest), bands[len(bands)-1].Hi)
 			again := 0
-			for _, b := range bands {
+			for i, b := range bands {
 				again += b.Plan.Recompute.Nodes
+				require.Equal(t, b.Hi, b.Side.Dims["T"], "%s: the step of a band stays at its largest size", name)
+				require.True(t, i == 0 || bands[i-1].Side.Dims["T"] < b.Side.Dims["T"])
 			}
 			require.Positive(t, again, name)
 			if name == "level 1" {
