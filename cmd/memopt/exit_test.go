@@ -177,6 +177,7 @@ var exitCodes = []struct {
 	{"solve hard.json -o schedule.json --budget 75% --solver greedy --time-limit 0 --require-optimal", 8,
 		"without a proof"},
 	{"solve chain.json -o schedule.json --require-optimal", 0, ""},
+	{"solve hard.json -o schedule.json --budget 40% --time-limit 1ns", 3, "the time limit ended the search"},
 }
 
 // TestExitCodes holds command lines to their exit codes: what a script that calls memopt relies on.

@@ -136,6 +136,9 @@ func solveFile(a *cli.App, path string, sf *solveFlags) error {
 				return e
 			}
 		}
+		if ctx.Err() != nil && errors.As(err, &none) && !none.Proved() {
+			err = fmt.Errorf("%w; the time limit ended the search: allow more time or bytes", err)
+		}
 		return classifySolve(path, err)
 	}
 	var b bytes.Buffer
