@@ -226,11 +226,12 @@ func numbers(s *shape, steps []object, rate, latency, unit float64) object {
 		}
 	}
 	// A host copy lives from its offload until the wait for its last reload before the value is made anew.
-	hostPeak, host := 0.0, make([]float64, len(steps)+1)
+	hostPeak, moved, host := 0.0, 0.0, make([]float64, len(steps)+1)
 	for _, c := range copies {
 		if !c.out {
 			continue
 		}
+		moved += c.size
 		end, in := len(steps), false
 	life:
 		for i := c.at + 1; i < len(steps); i++ {
@@ -256,7 +257,7 @@ func numbers(s *shape, steps []object, rate, latency, unit float64) object {
 	n := object{"cost": cost, "base_cost": base, "peak": peak, "overhead": 0.0, "cost_lower_bound": base,
 		"peak_lower_bound": 1.0, "optimal": false, "in_order": false, "cost_lower_bound_order": "any", "solver": "test"}
 	if rate > 0 {
-		n["makespan"], n["host_peak"] = now, hostPeak
+		n["makespan"], n["host_peak"], n["moved_bytes"] = now, hostPeak, moved
 		n["link"] = object{"bytes_per_second": rate, "latency_us": latency}
 	}
 	if base > 0 {

@@ -67,6 +67,7 @@ var messages = map[string]string{
 	"wrong-order":     "first computes leave the order of the instance",
 	"wrong-peak":      "the peak is %.15g bytes, and the plan says %.15g",
 	"wrong-host-peak": "the peak of the host is %.15g bytes, and the plan says %.15g",
+	"wrong-moved":     "%.15g bytes are copied to the host, and the plan says %.15g",
 	"wrong-cost":      "the cost is %.15g, and the plan says %.15g",
 	"wrong-base-cost": "the cost of every node once is %.15g, and the plan says %.15g",
 	"wrong-makespan":  "the makespan is %.15g, and the plan says %.15g",
@@ -112,11 +113,11 @@ func (p *replay) compare() {
 	}
 	r.Makespan = p.clock[compute]
 	r.Overhead = share(r.Makespan)
-	for i, says := range []*float64{a.Peak, a.HostPeak, a.Cost, a.BaseCost, a.Makespan, a.Overhead} {
-		got := []float64{r.Peak, r.HostPeak, r.Cost, base, r.Makespan, r.Overhead}[i]
-		slack := []float64{0, 0, near * got, near * got, near * got, near}[i]
+	for i, says := range []*float64{a.Peak, a.HostPeak, a.Moved, a.Cost, a.BaseCost, a.Makespan, a.Overhead} {
+		got := []float64{r.Peak, r.HostPeak, p.moved, r.Cost, base, r.Makespan, r.Overhead}[i]
+		slack := []float64{0, 0, 0, near * got, near * got, near * got, near}[i]
 		if says != nil && !(math.Abs(*says-got) <= slack) {
-			name := []string{"peak", "host-peak", "cost", "base-cost", "makespan", "overhead"}[i]
+			name := []string{"peak", "host-peak", "moved", "cost", "base-cost", "makespan", "overhead"}[i]
 			p.fault("wrong-"+name, "", got, *says)
 		}
 	}

@@ -410,6 +410,7 @@ var mutants = []mutant{
 		return false
 	}},
 	{"wrong-host-peak", "the host's peak is too low", claim("host_peak", func(x float64) float64 { return x - 1 })},
+	{"wrong-moved", "more bytes move to the host", claim("moved_bytes", func(x float64) float64 { return x + 1 })},
 	{"over-budget", "the host's budget is too low", func(_ *rand.Rand, p *plan) bool {
 		peak, _ := p.answer["host_peak"].(float64)
 		p.answer["host_budget"] = peak - 1

@@ -171,6 +171,7 @@ type answer struct {
 	Cost, Makespan, Overhead, Peak *float64
 	BaseCost                       *float64 `json:"base_cost"`
 	HostPeak                       *float64 `json:"host_peak"`
+	Moved                          *float64 `json:"moved_bytes"`
 	CostLowerBound                 *float64 `json:"cost_lower_bound"`
 	PeakLowerBound                 *float64 `json:"peak_lower_bound"`
 	Optimal                        bool

@@ -18,6 +18,7 @@ type replay struct {
 	at        int // the step, or -1
 	bytes     float64
 	hostBytes []float64 // by step: how much more the host holds from then on
+	moved     float64   // bytes that were copied to the host
 	ordered   bool      // first computes, views aside, have kept the order
 	last      int       // of these
 	clock     [3]float64
@@ -196,6 +197,7 @@ func (p *replay) offload(x *value) {
 	}
 	p.giveUp(x, p.at)
 	p.copy(x, out, 0)
+	p.moved += x.Size
 	x.host, x.written, x.outEnd, x.from, x.until = true, x.newest, x.end, p.at, -1
 }
 

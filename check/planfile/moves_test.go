@@ -177,6 +177,7 @@ var movedFaults = []fault{
 	{"times of other nodes", []string{"wrong-cost"},
 		number(func(r *recompute.Record) { r.NodeMicros = r.NodeMicros[1:] })},
 	{"another peak of the host", []string{"wrong-host-peak"}, number(func(r *recompute.Record) { r.HostPeak-- })},
+	{"other moved bytes", []string{"wrong-moved"}, number(func(r *recompute.Record) { r.MovedBytes++ })},
 	{"less host", []string{"over-budget"}, number(func(r *recompute.Record) { r.HostBudget = r.HostPeak - 1 })},
 	{"another peak", []string{"wrong-peak"}, number(func(r *recompute.Record) { r.Predicted.PlannedBytes-- })},
 	{"another bound", []string{"wrong-bound"}, number(func(r *recompute.Record) {

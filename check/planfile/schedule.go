@@ -384,7 +384,7 @@ func (s *scheduler) answer(steps []object) object {
 		base += x
 	}
 	a := object{"steps": steps, "base_cost": base, "makespan": r.Makespan - s.constant, "in_order": true,
-		"host_peak": r.HostPeak, "host_budget": r.HostBudget,
+		"host_peak": r.HostPeak, "host_budget": r.HostBudget, "moved_bytes": r.MovedBytes,
 		"link": object{"bytes_per_second": r.Link.BytesPerSecond, "latency_us": r.Link.LatencyMicros}}
 	if r.Link.BytesPerSecond == 0 && len(r.Moves) == 0 {
 		delete(a, "link")

@@ -44,6 +44,7 @@ MESSAGES = {
     "never-computed": "is never computed",
     "wrong-order": "first computes leave the order of the instance",
     "wrong-peak": "the peak is %.15g bytes, and the plan says %.15g",
+    "wrong-moved": "%.15g bytes are copied to the host, and the plan says %.15g",
     "wrong-host-peak": "the peak of the host is %.15g bytes, and the plan says %.15g",
     "wrong-cost": "the cost is %.15g, and the plan says %.15g",
     "wrong-base-cost": "the cost of every node once is %.15g, and the plan says %.15g",
@@ -184,6 +185,7 @@ class Replay:
         self.at: int | None = None
         self.bytes = self.peak = f.resident
         self.host_bytes = [0.0] * (len(self.steps) + 1)
+        self.moved = 0.0  # bytes that were copied to the host
         self.host_peak = self.cost = self.makespan = self.overhead = 0.0
         self.bound: float | None = None
         self.bound_proved: float | None = None
@@ -355,6 +357,7 @@ class Replay:
             return
         self.give_up(v, self.at or 0)
         self.copy(v, OUT, 0)
+        self.moved += v.size
         v.host, v.written, v.out_end, v.since, v.until = True, v.newest, v.end, self.at or 0, -1
 
     def reload(self, v: Value) -> None:
@@ -407,6 +410,7 @@ class Replay:
         for kind, key, got, slack in (
             ("wrong-peak", "peak", self.peak, 0.0),
             ("wrong-host-peak", "host_peak", self.host_peak, 0.0),
+            ("wrong-moved", "moved_bytes", self.moved, 0.0),
             ("wrong-cost", "cost", self.cost, NEAR * self.cost),
             ("wrong-base-cost", "base_cost", base, NEAR * base),
             ("wrong-makespan", "makespan", self.makespan, NEAR * self.makespan),
