@@ -38,7 +38,7 @@ func ExampleModel_Plan() {
 		p.Recompute.Nodes, p.Arena.Bytes, p.Arena.Bytes <= p.Base.Peak.Bytes*7/10)
 	// Output:
 	// a step as it is peaks at 1685917604 bytes
-	// 21 nodes run again, and the arena takes 1149046788 bytes: fits true
+	// 17 nodes run again, and the arena takes 1149046788 bytes: fits true
 }
 
 // What a plan saves, for sizes that are not known yet: a formula.
